@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
 from fmimaster.fmu.call_log import CallLog
+from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.system.model import DataType, Model
 
 Transfer = Callable[[], None]
@@ -54,6 +55,8 @@ class InstanceOptions:
     """Whether it may end a step at an event; FMI 3.0 only."""
     update_callback: UpdateCallback | None = None
     """Its callback in Intermediate Update Mode; None: a method in Python."""
+    solver: Integrator | None = None
+    """The integrator of a Model Exchange FMU; None for the default."""
     call_log: CallLog | None = None
     """The log of its FMI calls, which are then made in Python; None for no log."""
 
@@ -114,6 +117,8 @@ class Binding:
         The function that sets them; None for a method in Python.
     messages : function
         The last messages that the instance has logged, oldest first.
+    exchange : ModelExchangeInstance or None
+        The instance, if an integrator steps it, for its memory and settings.
     """
 
     interface: KernelInterface
@@ -125,6 +130,7 @@ class Binding:
     messages: Callable[[], tuple[str, ...]] = tuple
     intermediate: tuple[int, ...] = ()
     update_callback: UpdateCallback | None = None
+    exchange: Any = None
 
 
 IN_PYTHON = Binding(KernelInterface.PYTHON)

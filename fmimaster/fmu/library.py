@@ -65,9 +65,25 @@ def _fmi3() -> Kind:
     return FMU3Tolerant, Fmi3Instance
 
 
+def _fmi2_model_exchange() -> Kind:
+    from fmimaster.fmu.model_exchange.versions import Fmi2ModelExchange
+    from fmimaster.fmu.tolerant import FMU2ModelTolerant
+
+    return FMU2ModelTolerant, Fmi2ModelExchange
+
+
+def _fmi3_model_exchange() -> Kind:
+    from fmimaster.fmu.model_exchange.versions import Fmi3ModelExchange
+    from fmimaster.fmu.tolerant import FMU3ModelTolerant
+
+    return FMU3ModelTolerant, Fmi3ModelExchange
+
+
 _KINDS: Mapping[tuple[str, Interface], Callable[[], Kind]] = {
     ("2", Interface.CO_SIMULATION): _fmi2,
     ("3", Interface.CO_SIMULATION): _fmi3,
+    ("2", Interface.MODEL_EXCHANGE): _fmi2_model_exchange,
+    ("3", Interface.MODEL_EXCHANGE): _fmi3_model_exchange,
 }
 """Supported combinations of major version of FMI and interface. Imported when a library is loaded."""
 
@@ -77,8 +93,8 @@ class FmuFile:
 
     Parameters
     ----------
-    interface : Interface
-        Interface by which the FMU is used.
+    interface : Interface, optional
+        Interface by which the FMU is used. Default: Co-Simulation if the FMU has it, else Model Exchange.
     whole : bool
         Whether parts that a simulation does not need are kept: folders such as the sources, and the parsed model
         description.
@@ -93,7 +109,7 @@ class FmuFile:
         self,
         source: Source,
         *,
-        interface: Interface = Interface.CO_SIMULATION,
+        interface: Interface | None = None,
         whole: bool = False,
     ) -> None:
         self.source = source
@@ -249,7 +265,7 @@ def _kind(model: Model, where: str) -> Callable[[], Kind]:
         offered = " and ".join(i.value for i in model.interfaces)
         raise ModelError(
             f"'{where}' cannot be run by {model.interface.words} of FMI {model.fmi_version}, it offers {offered}. "
-            "Expected Co-Simulation."
+            "Expected Co-Simulation or Model Exchange."
         )
     return kind
 

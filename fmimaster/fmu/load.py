@@ -59,7 +59,7 @@ class Loader:
         self._call_log_file = call_log_file and call_log_file.absolute()
         self._call_log: CallLog | None = None
         self._whole = whole
-        self._fmus: dict[tuple[Source, Interface], FmuFile] = {}
+        self._fmus: dict[tuple[Source, Interface | None], FmuFile] = {}
         self._tables: dict[_TableKey, Table] = {}
         self._in_python: list[PythonInstance] = []
 
@@ -130,13 +130,19 @@ class Loader:
             refuse_to_overwrite(self._call_log_file, [source.path for source, _ in self._fmus])
         return CallLog(self._call_log_file)
 
-    def file(self, source: Source, interface: Interface = Interface.CO_SIMULATION) -> FmuFile:
-        """The FMU file at a source, unpacked, for use by this interface."""
+    def file(self, source: Source, interface: Interface | None = None) -> FmuFile:
+        """The FMU file at a source, unpacked, for use by this interface, or by its default one."""
+        usual = source, Interface.CO_SIMULATION
+        if interface is None and usual in self._fmus:
+            return self._fmus[usual]
         if (source, interface) not in self._fmus:
             suffix = (source.member or source.path.name).rpartition(".")[2].lower()
             if suffix != "fmu" and not (source.path.is_dir() and not source.member):
                 raise FileError(f"'{source}' is neither an FMU (.fmu) nor a table (.csv).")
-            self._fmus[source, interface] = FmuFile(source, interface=interface, whole=self._whole)
+            fmu = FmuFile(source, interface=interface, whole=self._whole)
+            self._fmus[source, interface] = fmu
+            if interface is None:
+                self._fmus.setdefault((source, fmu.model.interface), fmu)
         return self._fmus[source, interface]
 
     def _is_table(self, component: Component) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fmpy.fmi2 import FMU2Slave
-from fmpy.fmi3 import FMU3Slave
+from fmpy.fmi2 import FMU2Model, FMU2Slave
+from fmpy.fmi3 import FMU3Model, FMU3Slave
 
 
 @dataclass
@@ -26,6 +26,7 @@ class _Tolerant:
     """A mixin for fmpy's FMU classes: missing functions of the library are noted instead of refused."""
 
     dll: Any
+    unzipDirectory: str  # noqa: N815 (fmpy's name)
     _functions: dict[str, Any]
     missing: tuple[str, ...] = ()
     has_none = False
@@ -79,8 +80,12 @@ class FMU2Tolerant(_Tolerant, FMU2Slave):  # type: ignore[misc]
     """fmpy's FMI 2.0 class; fmpy derives the FMI version from the name of its class."""
 
 
-class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
-    """fmpy's FMI 3.0 class.
+class FMU2ModelTolerant(_Tolerant, FMU2Model):  # type: ignore[misc]
+    """fmpy's FMI 2.0 class for Model Exchange."""
+
+
+class _Fmi3Tolerant(_Tolerant):
+    """Common part of the classes of FMI 3.0.
 
     Attributes
     ----------
@@ -93,3 +98,11 @@ class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
         super().__init__(**kwargs)
         resources = Path(self.unzipDirectory, "resources")
         self.resources = f"{resources}{os.sep}".encode() if resources.is_dir() else None
+
+
+class FMU3Tolerant(_Fmi3Tolerant, FMU3Slave):  # type: ignore[misc]
+    """fmpy's FMI 3.0 class."""
+
+
+class FMU3ModelTolerant(_Fmi3Tolerant, FMU3Model):  # type: ignore[misc]
+    """fmpy's FMI 3.0 class for Model Exchange."""

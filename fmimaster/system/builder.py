@@ -29,6 +29,7 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
+from fmimaster.system.model import Interface
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
 
@@ -74,6 +75,8 @@ class SystemBuilder:
         name: str,
         source: str | os.PathLike[str] | PythonComponent,
         start_values: Mapping[str, Any] | None = None,
+        *,
+        interface: Interface | str | None = None,
     ) -> str:
         """Add a component.
 
@@ -87,6 +90,9 @@ class SystemBuilder:
             written in Python.
         start_values
             Variable name → value, see :meth:`set`.
+        interface
+            Interface by which the FMU is used: ``"CoSimulation"`` or ``"ModelExchange"``. Default: Co-Simulation if the
+            FMU has it, else Model Exchange.
 
         Returns
         -------
@@ -106,7 +112,8 @@ class SystemBuilder:
                 "PythonComponent(inputs={...}, outputs={...}, step=function)."
             )
         else:
-            self._take(Component(name, Source(given_path(source))))
+            chosen = None if interface is None else Interface.named(interface)
+            self._take(Component(name, Source(given_path(source)), interface=chosen))
         for variable, value in (start_values or {}).items():
             self.set(f"{name}.{variable}", value)
         return name

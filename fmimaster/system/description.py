@@ -167,8 +167,8 @@ class Component:
     connectors: tuple[Connector, ...] = ()
     """Connectors of the description; empty if it leaves them to the FMU."""
     parameters: tuple[Parameter, ...] = ()
-    interface: Interface = Interface.CO_SIMULATION
-    """Interface by which the FMU is used; chosen before its model description is read."""
+    interface: Interface | None = None
+    """Interface by which the FMU is used; None: Co-Simulation if the FMU has it, else Model Exchange."""
     constraint: Constraint | None = None
     """The constraint, if the component is one."""
     python: PythonComponent | None = None

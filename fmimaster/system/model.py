@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, NewType
 
 import numpy as np
 
+from fmimaster.errors import OptionError
 from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.notes import there_are_more
 
@@ -27,6 +28,24 @@ class Interface(Enum):
     CO_SIMULATION = "CoSimulation"
     MODEL_EXCHANGE = "ModelExchange"
     SCHEDULED_EXECUTION = "ScheduledExecution"
+
+    @classmethod
+    def named(cls, name: Interface | str) -> Interface:
+        """The interface of this name: ``"ModelExchange"``, ``"Model Exchange"`` or ``"model-exchange"``.
+
+        Raises
+        ------
+        OptionError
+            If there is none.
+        """
+        if isinstance(name, Interface):
+            return name
+        wanted = "".join(letter for letter in str(name).lower() if letter not in " -_")
+        for interface in cls:
+            if interface.value.lower() == wanted:
+                return interface
+        expected = ", ".join(f"'{i.value}'" for i in (cls.CO_SIMULATION, cls.MODEL_EXCHANGE))
+        raise OptionError(f"The interface is {name!r}. Expected {expected}.")
 
     @property
     def words(self) -> str:
@@ -234,6 +253,9 @@ class Capabilities:
     provides_intermediate_update: bool = False
     might_return_early_from_do_step: bool = False
     has_event_mode: bool = False
+    copies_states: bool = False
+    """Whether a Model Exchange FMU cannot save its state, so that copies of its continuous states stand in; they cannot
+    undo an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +417,12 @@ class Model:
     residuals: Mapping[str, Residual] = field(default_factory=dict)
     """Outputs whose values a solver has to find; only constraints have them."""
     event_indicators: tuple[str, ...] = ()
+    n_event_indicators: int = 0
+    """Their number; FMI 2.0 does not name them."""
+    state_derivatives: tuple[str, ...] = ()
+    """Time derivatives of the continuous states, in the order of ModelStructure."""
+    n_states: int = 0
+    """Number of continuous states of an FMU of FMI 2.0, in which all are scalar."""
     events: tuple[EventDeclaration, ...] = ()
     event_policy: EventPolicy | None = None
     look_ahead: str | None = None

@@ -46,6 +46,11 @@ from fmimaster.system.xml import (
 
 _SSD = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
+_IMPLEMENTATIONS: Mapping[str, Interface | None] = {
+    "any": None,
+    **{i.value: i for i in (Interface.CO_SIMULATION, Interface.MODEL_EXCHANGE)},
+}
+"""The attribute ``implementation`` of a component → the interface by which its FMU is used."""
 _KINDS: Mapping[str, Causality] = {
     "input": Causality.INPUT,
     "output": Causality.OUTPUT,
@@ -213,14 +218,18 @@ def _component(element: Element, document: Document) -> Component:
             "another system description here as a nested System."
         )
     implementation = element.get("implementation") or "any"
-    if implementation not in ("any", Interface.CO_SIMULATION.value):
+    if implementation not in _IMPLEMENTATIONS:
         raise DescriptionError(
             f"{location(element)}: component '{name}' has the implementation '{implementation}', which is not "
-            f"supported. Expected {Interface.CO_SIMULATION.value} or any, and an FMU that offers Co-Simulation."
+            f"supported. Expected {', '.join(_IMPLEMENTATIONS)}, and an FMU that offers it."
         )
     source = document.locate(element)
     return Component(
-        name, source, _connectors(element, document), read_parameters(element, document, source)
+        name,
+        source,
+        _connectors(element, document),
+        read_parameters(element, document, source),
+        _IMPLEMENTATIONS[implementation],
     )
 
 

@@ -284,13 +284,13 @@ def test_fmi_1_is_refused_with_the_version(run: Run, upper: Path, tmp_path: Path
 def test_without_co_simulation_it_is_told_what_the_fmu_offers(
     run: Run, dahlquist: Path, tmp_path: Path
 ) -> None:
-    def only_model_exchange(text: str) -> str:
+    def only_scheduled_execution(text: str) -> str:
         head, _, rest = text.partition("<CoSimulation")
-        return f'{head}<ModelExchange modelIdentifier="Dahlquist"/>{rest.partition("/>")[2]}'
+        return f'{head}<ScheduledExecution modelIdentifier="Dahlquist"/>{rest.partition("/>")[2]}'
 
-    path = changed(dahlquist, tmp_path / "a.fmu", description=only_model_exchange)
+    path = changed(dahlquist, tmp_path / "a.fmu", description=only_scheduled_execution)
     message = run("simulate", path).error
-    assert "has no Co-Simulation interface, it offers ModelExchange" in message
+    assert "has no Co-Simulation interface, it offers ScheduledExecution" in message
 
 
 # Systems --------------------------------------------------------------------------------------------------------------

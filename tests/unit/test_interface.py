@@ -48,7 +48,14 @@ def model(folder: Path, interface: Interface, offered: Iterable[Interface] = Int
         (
             Interface.MODEL_EXCHANGE,
             "me",
-            Capabilities(can_get_and_set_fmu_state=True, provides_directional_derivatives=True),
+            Capabilities(
+                can_get_and_set_fmu_state=True,
+                provides_directional_derivatives=True,
+                can_handle_variable_communication_step_size=True,
+                provides_intermediate_update=True,
+                might_return_early_from_do_step=True,
+                has_event_mode=True,
+            ),
         ),
         (Interface.SCHEDULED_EXECUTION, "se", Capabilities(needs_execution_tool=True)),
     ],
@@ -74,7 +81,7 @@ def test_an_interface_that_is_not_offered_is_refused(tmp_path: Path, interface: 
 
 
 def test_two_components_can_use_one_file_by_two_interfaces(tmp_path: Path) -> None:
-    both = '<ModelExchange modelIdentifier="Dahlquist"/><CoSimulation'
+    both = '<ScheduledExecution modelIdentifier="Dahlquist"/><CoSimulation'
     path = changed(
         reference("fmi3/Dahlquist.fmu"),
         tmp_path / "a.fmu",
@@ -84,15 +91,36 @@ def test_two_components_can_use_one_file_by_two_interfaces(tmp_path: Path) -> No
     with Loader() as loader:
         first = loader.model(Component("a", source))
         assert loader.model(Component("b", source)) is first
-        with pytest.raises(ModelError, match=r"cannot be run by Model Exchange of FMI 3\.0"):
-            loader.model(Component("c", source, interface=Interface.MODEL_EXCHANGE))
+        with pytest.raises(ModelError, match=r"cannot be run by Scheduled Execution of FMI 3\.0"):
+            loader.model(Component("c", source, interface=Interface.SCHEDULED_EXECUTION))
         assert loader.model(Component("b", source)) is first
 
 
-def test_the_implementation_of_a_component_of_ssp_is_co_simulation(tmp_path: Path) -> None:
+def test_a_model_exchange_fmu_that_cannot_save_its_state_is_known(tmp_path: Path) -> None:
+    """Copies of its continuous states stand in."""
+    element = ELEMENTS[Interface.MODEL_EXCHANGE].replace("canGetAndSetFMUState", "other")
+    (tmp_path / "modelDescription.xml").write_text(TEXT.format(element))
+    capabilities = read_model(tmp_path, "m.fmu").capabilities
+    assert capabilities.can_get_and_set_fmu_state
+    assert capabilities.copies_states
+
+
+def test_co_simulation_is_used_if_an_fmu_has_it_and_no_interface_is_chosen(tmp_path: Path) -> None:
+    assert _default(tmp_path, [*Interface]) is Interface.CO_SIMULATION
+    others = [Interface.MODEL_EXCHANGE, Interface.SCHEDULED_EXECUTION]
+    assert _default(tmp_path, others) is Interface.MODEL_EXCHANGE
+
+
+def _default(folder: Path, offered: Iterable[Interface]) -> Interface:
+    elements = "".join(ELEMENTS[i] for i in offered)
+    (folder / "modelDescription.xml").write_text(TEXT.format(elements))
+    return read_model(folder, "m.fmu").interface
+
+
+def test_the_implementation_of_a_component_of_ssp_is_its_interface(tmp_path: Path) -> None:
     path = system(tmp_path, {"a": reference("fmi3/Dahlquist.fmu")})
     text = path.read_text()
-    for value in ("CoSimulation", "any"):
+    for value in ("CoSimulation", "ModelExchange", "any"):
         path.write_text(text.replace(' name="a"', f' name="a" implementation="{value}"', 1))
         [(_, component)] = read_system(path).components()
-        assert component.interface is Interface.CO_SIMULATION
+        assert component.interface is (None if value == "any" else Interface(value))

@@ -314,10 +314,8 @@ def test_a_component_without_source_is_refused(tmp_path: Path) -> None:
         read(tmp_path, ssd(elements(component("a", source=""))))
 
 
-@pytest.mark.parametrize("implementation", ["ModelExchange", "ScheduledExecution", "CoSim"])
-def test_an_implementation_other_than_co_simulation_is_refused(
-    tmp_path: Path, implementation: str
-) -> None:
+@pytest.mark.parametrize("implementation", ["ScheduledExecution", "CoSim"])
+def test_an_unknown_implementation_is_refused(tmp_path: Path, implementation: str) -> None:
     text = component("a", more=f'implementation="{implementation}"')
     with pytest.raises(
         DescriptionError,
@@ -326,8 +324,10 @@ def test_an_implementation_other_than_co_simulation_is_refused(
         read(tmp_path, ssd(elements(text)))
 
 
-@pytest.mark.parametrize("implementation", ["any", "CoSimulation"])
-def test_co_simulation_and_any_are_taken(tmp_path: Path, implementation: str) -> None:
+@pytest.mark.parametrize("implementation", ["any", "CoSimulation", "ModelExchange"])
+def test_co_simulation_model_exchange_and_any_are_taken(
+    tmp_path: Path, implementation: str
+) -> None:
     text = component("a", more=f'implementation="{implementation}"')
     assert read(tmp_path, ssd(elements(text))).notes == ()
 

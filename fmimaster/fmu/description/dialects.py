@@ -24,6 +24,7 @@ class Dialect:
     outputs: tuple[str, ...]
     initial_unknowns: tuple[str, ...]
     event_indicators: tuple[str, ...]
+    state_derivatives: tuple[str, ...]
     """Paths below ModelStructure."""
     token: str
     """Attribute that identifies the model."""
@@ -87,6 +88,7 @@ FMI2 = Dialect(
     outputs=("Outputs", "Unknown"),
     initial_unknowns=("InitialUnknowns", "Unknown"),
     event_indicators=(),
+    state_derivatives=("Derivatives", "Unknown"),
     token="guid",
     default_variability=_fmi2_variability,
     restricts_initialization=True,
@@ -99,6 +101,7 @@ FMI3 = Dialect(
     outputs=("Output",),
     initial_unknowns=("InitialUnknown",),
     event_indicators=("EventIndicator",),
+    state_derivatives=("ContinuousStateDerivative",),
     token="instantiationToken",
     default_variability=_fmi3_variability,
     restricts_initialization=False,

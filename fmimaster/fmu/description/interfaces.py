@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 
 from fmimaster.errors import ModelError
 from fmimaster.fmu.description.findings import Findings, labelled, problem
-from fmimaster.system.model import Capabilities, DefaultExperiment, Interface
+from fmimaster.system.model import MOST_ELEMENTS, Capabilities, DefaultExperiment, Interface
 from fmimaster.system.xml import Element, child, shown
 
 _HIGHEST_DERIVATIVE = 100
@@ -16,6 +17,14 @@ _HIGHEST_DERIVATIVE = 100
 def offered_interfaces(root: Element) -> tuple[Interface, ...]:
     """All interfaces of an FMU."""
     return tuple(i for i in Interface if child(root, i.value) is not None)
+
+
+def default_interface(root: Element) -> Interface:
+    """The interface that is used if none is chosen: Model Exchange only if there is no Co-Simulation."""
+    offered = offered_interfaces(root)
+    if Interface.MODEL_EXCHANGE in offered and Interface.CO_SIMULATION not in offered:
+        return Interface.MODEL_EXCHANGE
+    return Interface.CO_SIMULATION
 
 
 def interface_element(root: Element, interface: Interface, where: str) -> Element:
@@ -52,14 +61,19 @@ def read_model_identifier(element: Element) -> str:
     return name
 
 
-def read_capabilities(element: Element, *, is_fmi2: bool, findings: Findings) -> Capabilities:
-    """Capabilities from the element of an interface; FMI 2.0 spells two of them in another way than FMI 3.0."""
+def read_capabilities(
+    element: Element, interface: Interface, *, is_fmi2: bool, findings: Findings
+) -> Capabilities:
+    """Capabilities from the element of an interface; FMI 2.0 spells two of them in another way than FMI 3.0.
+
+    Those of a Model Exchange FMU are the ones that it has together with an integrator.
+    """
     state = "FMUstate" if is_fmi2 else "FMUState"
 
     def can(name: str) -> bool:
         return findings.truth(element, name)
 
-    return Capabilities(
+    found = Capabilities(
         needs_execution_tool=can("needsExecutionTool"),
         can_be_instantiated_only_once_per_process=can("canBeInstantiatedOnlyOncePerProcess"),
         can_get_and_set_fmu_state=can(f"canGetAndSet{state}"),
@@ -69,11 +83,27 @@ def read_capabilities(element: Element, *, is_fmi2: bool, findings: Findings) ->
         ),
         can_handle_variable_communication_step_size=can("canHandleVariableCommunicationStepSize"),
         fixed_internal_step_size=_positive(element, "fixedInternalStepSize", findings),
-        max_output_derivative_order=_order(element, "maxOutputDerivativeOrder", findings),
+        max_output_derivative_order=read_count(
+            element, "maxOutputDerivativeOrder", findings, _HIGHEST_DERIVATIVE
+        ),
         max_input_derivative_order=1 if is_fmi2 and can("canInterpolateInputs") else 0,
         provides_intermediate_update=not is_fmi2 and can("providesIntermediateUpdate"),
         might_return_early_from_do_step=not is_fmi2 and can("mightReturnEarlyFromDoStep"),
         has_event_mode=not is_fmi2 and can("hasEventMode"),
+    )
+    return _integrated(found) if interface is Interface.MODEL_EXCHANGE else found
+
+
+def _integrated(of_fmu: Capabilities) -> Capabilities:
+    """Capabilities of a Model Exchange FMU with an integrator."""
+    return replace(
+        of_fmu,
+        can_get_and_set_fmu_state=True,
+        copies_states=not of_fmu.can_get_and_set_fmu_state,
+        can_handle_variable_communication_step_size=True,
+        provides_intermediate_update=True,
+        might_return_early_from_do_step=True,
+        has_event_mode=True,
     )
 
 
@@ -104,11 +134,12 @@ def _positive(element: Element, name: str, findings: Findings) -> float | None:
     )
 
 
-def _order(element: Element, name: str, findings: Findings) -> int:
+def read_count(element: Element, name: str, findings: Findings, most: int = MOST_ELEMENTS) -> int:
+    """A whole number of an element, 0 if there is none."""
     number = findings.number(
         element,
         name,
-        valid=lambda number: number.is_integer() and 0 <= number <= _HIGHEST_DERIVATIVE,
-        expected=f"a whole number from 0 to {_HIGHEST_DERIVATIVE}",
+        valid=lambda number: number.is_integer() and 0 <= number <= most,
+        expected=f"a whole number from 0 to {most}",
     )
     return int(number or 0)

@@ -5,6 +5,7 @@ Input is checked here: a model is valid, or refused with file and line. Other mo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.errors import ModelError
@@ -13,9 +14,11 @@ from fmimaster.fmu.description.dialects import FMI2, FMI3
 from fmimaster.fmu.description.entries import References, read_entries
 from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.description.interfaces import (
+    default_interface,
     interface_element,
     offered_interfaces,
     read_capabilities,
+    read_count,
     read_experiment,
     read_model_identifier,
 )
@@ -28,7 +31,7 @@ from fmimaster.fmu.description.variables import (
 )
 from fmimaster.garbage import left_for_later
 from fmimaster.system.files import read_whole
-from fmimaster.system.model import MOST_ELEMENTS, Interface, Model, Version
+from fmimaster.system.model import MOST_ELEMENTS, Causality, Interface, Model, Variable, Version
 from fmimaster.system.unit_definitions import read_units
 from fmimaster.system.xml import Element, children, parse_xml
 
@@ -47,11 +50,11 @@ def parse_description(folder: Path, where: str) -> Element:
 def read_model(
     folder: Path,
     where: str,
-    interface: Interface = Interface.CO_SIMULATION,
+    interface: Interface | None = None,
     *,
     root: Element | None = None,
 ) -> Model:
-    """Read the model description of an unpacked FMU for this interface.
+    """Read the model description of an unpacked FMU for this interface, or for the default one.
 
     Violations of FMI that do not prevent a run are ignored, with notes in the model.
 
@@ -74,9 +77,17 @@ def read_model(
         raise ModelError(
             f"'{where}' is an FMI {version} FMU. Expected FMI 2.0 or 3.0; export it again with one of these."
         )
+    interface = interface or default_interface(root)
     used = interface_element(root, interface, where)
     with left_for_later():
         return _model(root, Version(version), interface, used)
+
+
+def _settable_between_points(variable: Variable) -> Variable:
+    """An input that an integrator sets at each evaluation takes part in intermediate updates, in the words of FMI 3.0."""
+    if variable.causality is not Causality.INPUT or not variable.is_continuous:
+        return variable
+    return replace(variable, intermediate_update=True)
 
 
 def _model(root: Element, version: Version, interface: Interface, used: Element) -> Model:
@@ -101,6 +112,8 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         with findings.collecting():
             found.append(reader.read(entry))
     findings.refuse()
+    if interface is Interface.MODEL_EXCHANGE:
+        found = [_settable_between_points(v) for v in found]
     variables, names = with_aliases(found, entries, findings)
     findings.refuse()
     if sum(v.size for v in variables) > MOST_ELEMENTS:
@@ -122,7 +135,14 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         dependency_kinds=dependencies.dependency_kinds,
         initial_dependency_kinds=dependencies.initial_dependency_kinds,
         event_indicators=dependencies.event_indicators,
-        capabilities=read_capabilities(used, is_fmi2=is_fmi2, findings=findings),
+        n_event_indicators=(
+            read_count(root, "numberOfEventIndicators", findings)
+            if is_fmi2
+            else len(dependencies.event_indicators)
+        ),
+        state_derivatives=dependencies.state_derivatives,
+        n_states=sum(1 for _ in children(root, "ModelStructure", *dialect.state_derivatives)),
+        capabilities=read_capabilities(used, interface, is_fmi2=is_fmi2, findings=findings),
         power_ports=read_power_ports(root, {v.name: v for v in variables}, findings),
         default_experiment=read_experiment(root, findings),
         log_categories=tuple(

@@ -27,6 +27,7 @@ class Dependencies:
     dependency_kinds: Mapping[str, Mapping[str, DependencyKind]]
     initial_dependency_kinds: Mapping[str, Mapping[str, DependencyKind]]
     event_indicators: tuple[str, ...]
+    state_derivatives: tuple[str, ...]
 
 
 class _Unknown(NamedTuple):
@@ -64,6 +65,7 @@ def read_dependencies(
     _note_unlisted(root, outputs, variables, findings)
     initial, initially_declared = _initial(outputs, initials, variables)
     indicators = unknowns(dialect.event_indicators, {}) if dialect.event_indicators else []
+    derivatives = unknowns(dialect.state_derivatives, {})
     kinds = _kinds(outputs, dependencies)
     return Dependencies(
         dependencies=dependencies,
@@ -73,6 +75,7 @@ def read_dependencies(
         dependency_kinds=kinds,
         initial_dependency_kinds=_initial_kinds(kinds, initials, initial),
         event_indicators=tuple(u.name for u in indicators),
+        state_derivatives=tuple(u.name for u in derivatives),
     )
 
 

@@ -1,0 +1,426 @@
+"""A Model Exchange FMU with an integrator, as an instance that steps like a Co-Simulation FMU."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import CallError
+from fmimaster.fmu.binary import BinaryInstance, MessageLog
+from fmimaster.fmu.instance import (
+    IN_PYTHON,
+    Binding,
+    InstanceOptions,
+    Signal,
+    StepAnswer,
+    Transfer,
+    UpdateAnswer,
+)
+from fmimaster.fmu.model_exchange.equations import FmuEquations
+from fmimaster.fmu.model_exchange.integrator import DEFAULT_TOLERANCE, Integration, StuckError
+from fmimaster.fmu.model_exchange.location import locate
+from fmimaster.fmu.model_exchange.memory import Memory, Mode, Number
+from fmimaster.fmu.model_exchange.one_step import DormandPrince
+from fmimaster.system.model import Causality, DataType, Model, Variability
+
+_MOST_UPDATES = 1000
+"""Event iterations at one time; more never end."""
+_SAME = 8 * 2.0**-52
+"""Two times that differ by less, relative to their size, are one time."""
+
+
+class ModelExchangeInstance(BinaryInstance):
+    """Common parts of both versions of FMI: modes, steps, events, and going back.
+
+    With Event Mode, a step ends at the first event, as that of a Co-Simulation FMU that returns early. Without it,
+    events are executed inside the step.
+    """
+
+    def __init__(
+        self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
+    ) -> None:
+        self.integrator = options.solver or DormandPrince()
+        self.memory = Memory(0, 0)
+        self.equations: FmuEquations
+        self.integration: Integration
+        self.prepared: Callable[[], None] = lambda: None
+        """Called when the memory has its size; an executor sets it."""
+        self._uses_event_mode = options.event_mode
+        self._stops = options.event_mode and options.early_return
+        self._given_callback = options.update_callback
+        self._copies = model.capabilities.copies_states
+        self._memories: dict[int, NDArray[np.float64]] = {}
+        self._held: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        """Continuous inputs that are held, and their values in the last step."""
+        self._jumped = True
+        self._ready = False
+        super().__init__(fmu, model, name, messages, options)  # type: ignore[arg-type]
+
+    @property
+    def binding(self) -> Binding:
+        """How the kernel calls it: in Python, unless its integrator has a twin there."""
+        binding = super().binding
+        if binding is IN_PYTHON or not self.integrator.twin:
+            return IN_PYTHON
+        callback = self._given_callback
+        return replace(
+            binding,
+            intermediate=inputs_between_points(self.model) if callback else (),
+            update_callback=callback,
+            exchange=self,
+        )
+
+    @property
+    def stops(self) -> bool:
+        """Whether a step ends at the first event."""
+        return self._stops
+
+    @property
+    def copies(self) -> bool:
+        """Whether states are copied, because the FMU cannot save its own."""
+        return self._copies
+
+    # Values
+
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A function that sets these variables; discrete inputs that have changed need Event Mode."""
+        act = super().setter(kind, references, values)
+        if kind is DataType.CLOCK:
+            return act
+        chosen = {*references}
+        of = [v for v in self.model.variables if v.value_reference in chosen]
+        if all(v.causality is Causality.INPUT and v.is_continuous for v in of):
+            if self.integrator.has_memory:
+                self._held.append((values, values.copy()))
+            return act
+        last: list[NDArray[Any]] = []
+
+        def set_discrete() -> None:
+            if self.memory[Number.MODE] == Mode.CONTINUOUS_TIME:
+                if last and np.array_equal(last[0], values):
+                    return
+                self.enter_event_mode()
+            act()
+            last[:] = [values.copy()]
+
+        return set_discrete
+
+    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function that sets coefficients, or keeps the signal, whose values are set at each evaluation."""
+        if self.model.input_polynomials:
+            return self.coefficients(references)
+        taken = inputs_between_points(self.model)
+        chosen = [row for row, reference in enumerate(references) if reference in taken]
+        values = np.zeros(len(chosen))
+        write = super().setter(DataType.FLOAT64, [references[row] for row in chosen], values)
+
+        def set_polynomials(_: float, signal: Signal) -> None:
+            def refresh(now: float) -> None:
+                values[:] = signal(now, 0)[chosen]
+                write()
+
+            self.equations.set_inputs = refresh
+
+        return set_polynomials
+
+    # Modes
+
+    def enter_initialization_mode(
+        self, start: float, stop: float | None, tolerance: float | None
+    ) -> None:
+        """Enter Initialization Mode; from here on the numbers of states and event indicators do not change."""
+        n, m = self._counts()
+        super().enter_initialization_mode(start, stop, tolerance)
+        self.memory = Memory(n, m)
+        self.memory[Number.TIME] = start
+        self.equations = FmuEquations(self, n, m, self.memory.nominals)
+        self._there, self._z, self._y = np.zeros(m), np.zeros(m), np.zeros(n)
+        relative = tolerance or DEFAULT_TOLERANCE
+        self.integration = self.integrator.start(self.equations, relative)
+        self._ready = True
+        self.prepared()
+
+    def enter_event_mode(self) -> None:
+        """``ExitInitializationMode``, which leads there, or ``EnterEventMode``."""
+        memory = self.memory
+        is_first = memory[Number.MODE] == Mode.INITIALIZATION
+        if memory[Number.MODE] != Mode.EVENT:
+            self.call("ExitInitializationMode" if is_first else "EnterEventMode")
+        memory[Number.MODE] = Mode.EVENT
+        memory[Number.EVENTS] += 1
+
+    def enter_step_mode(self) -> None:
+        """``EnterContinuousTimeMode``, after the events at this time if Event Mode is not used."""
+        if self.memory[Number.MODE] == Mode.INITIALIZATION:
+            self.enter_event_mode()
+        if not self._uses_event_mode:
+            self._settle()
+        self._continue()
+
+    def _continue(self) -> None:
+        """``EnterContinuousTimeMode``: the states, their nominal values and the indicators may be others."""
+        memory = self.memory
+        self.call("EnterContinuousTimeMode")
+        memory[Number.MODE] = Mode.CONTINUOUS_TIME
+        memory[Number.SIZE] = 0.0
+        self.equations.read(memory.states)
+        if not self.equations.indicate(memory.indicators):
+            self.fail("GetEventIndicators", 2)
+        self._jumped = True
+
+    def _settle(self) -> None:
+        """Update discrete states until nothing changes."""
+        for _ in range(_MOST_UPDATES):
+            answer = self.update_discrete_states()
+            if answer.terminate:
+                self.memory[Number.ENDS] = 1.0
+            if answer.terminate or not answer.wants_update:
+                return
+        raise CallError(
+            f"The events of '{self.name}' at t = {self.memory[Number.TIME]:.12g} s do not end: it requested another "
+            f"update of its discrete states {_MOST_UPDATES} times. Check its inputs and parameters.",
+            instance=self.name,
+            function=self.prefix + self.update_function,
+            status="not settled",
+            time=self.memory[Number.TIME],
+        )
+
+    def execute_events(self) -> None:
+        """Event Mode from its start to its end, inside a step."""
+        self.enter_event_mode()
+        self._settle()
+        if not self.memory[Number.ENDS]:
+            self._continue()
+
+    def update_discrete_states(self) -> UpdateAnswer:
+        """Update the discrete states; the answer defines the next time event anew."""
+        answer = self._update()
+        self.memory[Number.NEXT_EVENT] = answer.next_event_time
+        return answer
+
+    # Steps
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """Integrate from ``time`` by ``size``, or to the first event if a step ends there."""
+        memory = self.memory
+        memory[Number.TIME] = time
+        if memory[Number.MODE] == Mode.EVENT:  # discrete inputs were set
+            self.execute_events()
+        self._begin_step(time)
+        stop = time + size
+        while True:
+            now, happened = memory[Number.TIME], False
+            if memory[Number.ENDS]:
+                return self._answer(StepAnswer(now, terminate=True))
+            if now < stop and not self._is_due(now):
+                happened = self._advance(stop)
+                now = memory[Number.TIME]
+                if memory[Number.ENDS]:
+                    continue
+            if happened or self._is_due(now):
+                if self._stops:
+                    return self._answer(StepAnswer(now, early=now < stop, event=True))
+                self.execute_events()
+            elif now >= stop:
+                return None
+
+    def _answer(self, answer: StepAnswer) -> StepAnswer:
+        return replace(answer, messages=tuple(self.messages.last))
+
+    def _is_due(self, now: float) -> bool:
+        """Whether the next time event is now."""
+        return self.memory[Number.NEXT_EVENT] <= now + _SAME * abs(now)
+
+    def _begin_step(self, time: float) -> None:
+        """Inputs were set: an integrator goes on, or starts again."""
+        if self.equations.set_inputs is not None:
+            self.equations.set_inputs(time)
+        for values, last in self._held:
+            if not np.array_equal(values, last):
+                last[:] = values
+                self._jumped = True
+        self._jumped |= not self.integrator.has_memory
+
+    def _advance(self, stop: float) -> bool:
+        """One step of the integrator, not beyond the first event; returns whether there is a state or step event."""
+        memory, integration = self.memory, self.integration
+        time = memory[Number.TIME]
+        end = min(stop, memory[Number.NEXT_EVENT])
+        try:
+            if self._jumped:
+                integration.size = memory[Number.SIZE]
+                integration.restart(time, memory.states)
+                self._jumped = False
+            there = integration.advance(end)
+        except StuckError as error:
+            raise self._stuck(error.time, error.reason) from None
+        memory[Number.SIZE] = integration.size
+        states = integration.states
+        self._look(self._there)
+        has_changed = bool(((self._there > 0.0) != (memory.indicators > 0.0)).any())
+        if has_changed:
+            there = self._located(time, there)
+            states = self._y if there < end or not len(self._y) else states
+            self._look(self._there)
+        memory[Number.TIME] = there
+        memory.states[:] = states
+        memory.indicators[:] = self._there
+        wants_event, ends = self._completed(self.kept_from() >= there)
+        memory[Number.ENDS] = float(ends)
+        return has_changed or wants_event
+
+    def _located(self, low: float, high: float) -> float:
+        """Go to the first change of an indicator in the last step of the integrator; returns its time in s."""
+        at_low = self.memory.indicators.copy()
+
+        def indicators(time: float) -> NDArray[np.float64]:
+            self._move(time)
+            self._look(self._z)
+            return self._z
+
+        there = locate(low, high, at_low, self._there.copy(), indicators)
+        self._move(there, self.integration.states if there == high else None)
+        return there
+
+    def _move(self, time: float, states: NDArray[np.float64] | None = None) -> None:
+        if states is None:
+            self.integration.between(time, self._y)
+        else:
+            self._y[:] = states
+        if not self.equations.move(time, self._y):
+            self.fail("SetContinuousStates", 2)
+
+    def _look(self, indicators: NDArray[np.float64]) -> None:
+        if not self.equations.indicate(indicators):
+            self.fail("GetEventIndicators", 2)
+
+    def _stuck(self, time: float, reason: str) -> CallError:
+        return CallError(
+            f"'{self.name}' cannot be integrated beyond t = {time:.12g} s by {self.integrator.words}: {reason} Use "
+            "another solver, for a stiff model CVODE, or a larger tolerance; or check its inputs.",
+            instance=self.name,
+            function="DoStep",
+            status="stuck",
+            messages=tuple(self.messages.last),
+            time=time,
+        )
+
+    # Going back
+
+    def save(self, place: int) -> None:
+        """Save the FMU state, if it has one, and the memory."""
+        if not self._copies:
+            super().save(place)
+        self._memories[place] = self.memory.values.copy()
+
+    def restore(self, place: int) -> None:
+        """Go back to a saved state; without FMU state not behind an event."""
+        saved = self._memories[place]
+        if self._copies:
+            self._refuse_behind_event(saved)
+        else:
+            super().restore(place)
+        self._take(saved)
+
+    def _take(self, saved: NDArray[np.float64]) -> None:
+        self.memory.values[:] = saved
+        self._jumped = True
+        if self._copies and self.memory[Number.MODE] == Mode.CONTINUOUS_TIME:
+            self.equations.move(self.memory[Number.TIME], self.memory.states)
+
+    def _refuse_behind_event(self, saved: NDArray[np.float64]) -> None:
+        if saved[Number.EVENTS] == self.memory[Number.EVENTS]:
+            return
+        raise CallError(
+            f"'{self.name}' cannot go back to t = {saved[Number.TIME]:.12g} s: it has executed an event since, and "
+            "cannot save its state (canGetAndSetFMUState is false), so that only its continuous states can be "
+            "restored. Use Event Mode for its events, or an algorithm that does not repeat steps.",
+            instance=self.name,
+            function=self.prefix + self.state_function("Set"),
+            status="missing",
+            time=self.memory[Number.TIME],
+        )
+
+    def serialized(self) -> bytes:
+        """The FMU state and the memory as bytes."""
+        values = self.memory.values
+        return struct.pack("<q", len(values)) + values.tobytes() + super().serialized()
+
+    def deserialize(self, state: bytes) -> None:
+        """Go to a serialized state."""
+        (count,) = struct.unpack_from("<q", state)
+        first = struct.calcsize("<q")
+        end = first + count * self.memory.values.itemsize
+        if count != len(self.memory.values):
+            raise CallError(
+                f"A serialized state of '{self.name}' has another number of states or event indicators. Expected a "
+                "state of the same FMU with the same structural parameters.",
+                instance=self.name,
+                function=self.prefix + self.serialization_functions[2],
+                status="other size",
+            )
+        super().deserialize(state[end:])
+        self._take(np.frombuffer(state[first:end], np.float64))
+
+    def free(self) -> None:
+        """Free the integrator, saved states and the instance."""
+        if self._ready:
+            self.integration.free()
+            self._ready = False
+        super().free()
+
+    # What differs between the versions of FMI
+
+    update_function: str
+    """Name of the function that updates discrete states."""
+
+    @abstractmethod
+    def _counts(self) -> tuple[int, int]:
+        """Numbers of states and of event indicators, in the state Instantiated."""
+
+    @abstractmethod
+    def _update(self) -> UpdateAnswer:
+        """Update the discrete states."""
+
+    @abstractmethod
+    def _completed(self, keeps: bool) -> tuple[bool, bool]:
+        """``CompletedIntegratorStep``; returns whether an event and the end of the run are requested.
+
+        Parameters
+        ----------
+        keeps
+            Whether no state of an earlier time will be restored.
+        """
+
+
+def inputs_between_points(model: Model) -> tuple[int, ...]:
+    """Value references of the inputs that are set at each evaluation, if they follow polynomials."""
+    return tuple(
+        v.value_reference
+        for v in model.variables
+        if v.causality is Causality.INPUT
+        and v.variability is Variability.CONTINUOUS
+        and v.type is DataType.FLOAT64
+    )
+
+
+def completed_by(instance: BinaryInstance, flag: Any) -> Callable[[bool], tuple[bool, bool]]:
+    """``CompletedIntegratorStep`` with flags of this C type."""
+    enter, end = flag(0), flag(0)
+    function = instance.function("CompletedIntegratorStep")
+    pointers = ctypes.byref(enter), ctypes.byref(end)
+
+    def completed(keeps: bool) -> tuple[bool, bool]:
+        status = function(instance.component, flag(keeps), *pointers)
+        if status not in (0, 1):
+            instance.fail("CompletedIntegratorStep", status)
+        return bool(enter.value), bool(end.value)
+
+    return completed

@@ -1,0 +1,84 @@
+"""Model Exchange FMUs of FMI 2.0 and of FMI 3.0: the calls that differ."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cached_property
+from math import inf
+from typing import Any
+
+from fmpy.fmi2 import fmi2EventInfo
+from fmpy.fmi3 import fmi3LogMessageCallback
+
+from fmimaster.fmu.binary import MessageLog
+from fmimaster.fmu.fmi2 import Fmi2Instance
+from fmimaster.fmu.fmi3 import Fmi3Instance
+from fmimaster.fmu.instance import InstanceOptions, UpdateAnswer
+from fmimaster.fmu.model_exchange.instance import ModelExchangeInstance, completed_by
+from fmimaster.system.model import Model
+
+
+class Fmi2ModelExchange(ModelExchangeInstance, Fmi2Instance):
+    """An instance of a Model Exchange FMU of FMI 2.0."""
+
+    update_function = "NewDiscreteStates"
+
+    def _counts(self) -> tuple[int, int]:
+        return self.model.n_states, self.model.n_event_indicators
+
+    def _update(self) -> UpdateAnswer:
+        info = fmi2EventInfo()
+        self.call(self.update_function, ctypes.byref(info))
+        return UpdateAnswer(
+            bool(info.newDiscreteStatesNeeded),
+            bool(info.terminateSimulation),
+            float(info.nextEventTime) if info.nextEventTimeDefined else inf,
+        )
+
+    @cached_property
+    def _completed_integrator_step(self) -> Any:
+        return completed_by(self, ctypes.c_int)
+
+    def _completed(self, keeps: bool) -> tuple[bool, bool]:
+        return self._completed_integrator_step(keeps)  # type: ignore[no-any-return]
+
+
+class Fmi3ModelExchange(ModelExchangeInstance, Fmi3Instance):
+    """An instance of a Model Exchange FMU of FMI 3.0."""
+
+    update_function = "UpdateDiscreteStates"
+
+    def _instantiate(
+        self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
+    ) -> None:
+        fmu.must_have("fmi3InstantiateModelExchange")
+        self._log_message = fmi3LogMessageCallback(
+            lambda _environment, status, category, text: messages.add(status, category, text)
+        )
+        fmu.component = fmu.fmi3InstantiateModelExchange(
+            name.encode(),
+            model.instantiation_token.encode(),
+            fmu.resources,
+            False,
+            options.logging_on,
+            None,
+            self._log_message,
+        )
+        if not fmu.component:
+            raise ValueError("fmi3InstantiateModelExchange returned null")
+
+    def _counts(self) -> tuple[int, int]:
+        counts = ctypes.c_size_t(), ctypes.c_size_t()
+        self.call("GetNumberOfContinuousStates", ctypes.byref(counts[0]))
+        self.call("GetNumberOfEventIndicators", ctypes.byref(counts[1]))
+        return counts[0].value, counts[1].value
+
+    def _update(self) -> UpdateAnswer:
+        return Fmi3Instance.update_discrete_states(self)
+
+    @cached_property
+    def _completed_integrator_step(self) -> Any:
+        return completed_by(self, ctypes.c_bool)
+
+    def _completed(self, keeps: bool) -> tuple[bool, bool]:
+        return self._completed_integrator_step(keeps)  # type: ignore[no-any-return]
