@@ -60,6 +60,7 @@ from fmimaster.errors import (
     ZenoError,
 )
 from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.fmu.model_exchange.cvode import Cvode
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
 from fmimaster.optimization.sequence_search import SequenceSearch
@@ -131,6 +132,7 @@ __all__ = [
     "ConstraintError",
     "ConvergenceError",
     "Count",
+    "Cvode",
     "DescriptionError",
     "Deviation",
     "EarlyReturn",

@@ -18,6 +18,8 @@ from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.model_exchange.choice import chosen_solvers
+from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.garbage import left_for_later
 from fmimaster.given_path import given_path
 from fmimaster.input_signals import attach_input
@@ -68,6 +70,8 @@ class Prepared:
     run."""
     open_inputs: tuple[OpenInput, ...] = ()
     """Open inputs."""
+    solvers: Mapping[str, Integrator] = field(default_factory=dict)
+    """Name of a component → its solver, for Model Exchange FMUs for which the user has chosen one."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)
@@ -177,6 +181,7 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
         _input_jumps(plan, schedule, jumps, begins_anew_at_jumps(programs, rule)),
         choice,
         resolved.open_inputs,
+        chosen_solvers(settings.solver_used, models),
     )
 
 

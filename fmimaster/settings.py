@@ -15,11 +15,14 @@ from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.fmu.model_exchange.choice import check_solver
+from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.input_signals import Input, InputSignals
 from fmimaster.named.algorithms import algorithm
 from fmimaster.named.event_clocks import event_clock
 from fmimaster.named.polynomials import polynomial
 from fmimaster.named.sequences import sequence
+from fmimaster.named.solvers import solvers
 from fmimaster.named.step_rules import is_rule, step_rule
 from fmimaster.named.text import choice
 from fmimaster.plan.sequence.choice import SequenceSetting, check_sequence
@@ -43,7 +46,6 @@ HINTS = {
     "output": "Did you mean 'output_variables'?",
     "relative_tolerance": "Did you mean 'tolerance'?",
     "set_input_derivatives": "Write algorithm='Jacobi:inputs=linear'.",
-    "solver": "FMUs are used for Co-Simulation, with their own solvers.",
     "step_finished": "Pass progress to Simulation.run().",
     "timeout": "A progress function that returns False ends a run: Simulation.run(progress).",
     "use_event_mode": "Did you mean 'event_mode'?",
@@ -127,6 +129,9 @@ class Settings:
     tolerance : float or ``"none"``
         Relative tolerance passed to the FMUs. Default: that of the system's default experiment, otherwise that of each
         FMU. With ``"none"`` no tolerance is passed.
+    solver : Integrator, text such as ``"cvode:relative=1e-8"``, or names of components → Integrator or text
+        Solvers of Model Exchange FMUs: DormandPrince, Cvode, Euler. A mapping is for single components; its names may be
+        globs. Default: DormandPrince, with the tolerance that a Co-Simulation FMU would be passed.
     initial_fmu_state, final_fmu_state : path
         A file of FMU states that are set after the initialization, and a file for the states at the end of the run. The
         FMUs must be able to serialize their state. For a single FMU the file has its bytes, as FMPy reads and writes
@@ -178,6 +183,7 @@ class Settings:
     output_variables: Sequence[str] = ()
     output_interval: float | None = None
     tolerance: float | Literal["none"] | None = None
+    solver: Integrator | str | Mapping[str, Integrator | str] | None = None
     initial_fmu_state: str | os.PathLike[str] | None = None
     final_fmu_state: str | os.PathLike[str] | None = None
     allow_lossy_conversions: bool = False
@@ -242,6 +248,7 @@ class Settings:
             object.__setattr__(self, "input", InputSignals.of(self.input))
         check_given_inputs(self.inputs)
         check_sequence(self.sequence)
+        check_solver(self.solver)
         for bond in self.power_bonds:
             _expect(bond, PowerBond, "power_bonds", "a power bond", "PowerBond('coupling', ports)")
         _expect_positive(self.bond_tolerance, "bond_tolerance", "a positive number, such as 1e-6")
@@ -284,6 +291,7 @@ class Settings:
                 k: polynomial(v) if isinstance(v, str) else v for k, v in self.inputs.items()
             }
             object.__setattr__(self, "inputs", read_inputs)
+        object.__setattr__(self, "solver", solvers(self.solver))
 
     @property
     def logs_calls(self) -> bool:
@@ -312,6 +320,11 @@ class Settings:
     def loops_used(self) -> Loops:
         """Which algebraic loops are solved."""
         return cast(Loops, self.loops)
+
+    @property
+    def solver_used(self) -> Integrator | Mapping[str, Integrator] | None:
+        """The solvers of Model Exchange FMUs as objects."""
+        return cast(Integrator | Mapping[str, Integrator] | None, self.solver)
 
     @property
     def backend_used(self) -> Backend:

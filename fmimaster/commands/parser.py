@@ -24,6 +24,7 @@ GROUPS: Mapping[str, str] = {
     "Algorithm": "--algorithm gauss-seidel --sequence controller,motor",
     "Events": "--event-clock predictive --step-size 0.01",
     "Algebraic loops": "--loops all --loop-tolerance 1e-10",
+    "Model Exchange": "--solver cvode:relative=1e-8",
     "Start values and inputs": "--start-value motor.k=3 --input-file drive.csv",
     "Results": '--output-variable "motor.*" --output-file results.csv',
     "Accuracy": "--accuracy 1e-4",
@@ -44,7 +45,6 @@ HINTS: Mapping[str, str] = {
     "--output-variables": "Write --output-variable GLOB for each.",
     "--validate": "'fmimaster validate' is a command.",
     "--timeout": "A run has no time limit. Ctrl-C ends a run, and its rows are kept.",
-    "--solver": "FMUs are used for Co-Simulation, with their own solvers.",
     "--visible": "FMUs are always instantiated without a window.",
     "--interface-type": "FMUs are always used for Co-Simulation.",
 }

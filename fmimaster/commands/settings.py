@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fmimaster.control.event_clock import EventClock
     from fmimaster.control.loops.solver import LoopSolver
     from fmimaster.control.step_rule import StepRule, Time
+    from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.simulation import Simulation
 
 
@@ -29,6 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_algorithm(parser)
     _add_events(parser)
     _add_loops(parser)
+    _add_solvers(parser)
     _add_starts(parser)
     _add_results(parser)
     _add_accuracy(parser)
@@ -100,6 +102,15 @@ def _add_loops(parser: ArgumentParser) -> None:
     add("--loops", default=names.DEFAULT_LOOPS, metavar="WHICH", help=loops)
     relative = "relative tolerance of algebraic loops (default: 1e-8)"
     add("--loop-tolerance", type=float, default=names.LOOP_TOLERANCE, metavar="TOL", help=relative)
+
+
+def _add_solvers(parser: ArgumentParser) -> None:
+    add = group(parser, "Model Exchange").add_argument
+    solvers = (
+        f"solver of Model Exchange FMUs: {', '.join(names.SOLVERS)}; with settings as in cvode:relative=1e-8; for some "
+        "components only as COMPONENT=NAME, where COMPONENT may be a glob; can be repeated"
+    )
+    add("--solver", action="append", default=[], metavar="NAME", help=solvers)
 
 
 def _add_starts(parser: ArgumentParser) -> None:
@@ -185,6 +196,7 @@ def simulation(arguments: Namespace) -> Simulation:
         event_mode=arguments.event_mode,
         loops=arguments.loops,
         loop_solver=_loop_solver(arguments.loop_tolerance),
+        solver=_solver(arguments.solver),
         strict=arguments.strict,
         start_values=dict(arguments.start_value),
         steady_states=arguments.steady_state,
@@ -228,6 +240,14 @@ def _event_clock(text: str | None) -> EventClock | None:
     from fmimaster.named.event_clocks import event_clock
 
     return event_clock(text, "--event-clock")
+
+
+def _solver(texts: list[str]) -> Integrator | dict[str, Integrator] | None:
+    if not texts:
+        return None
+    from fmimaster.named.solvers import solver_by_component
+
+    return solver_by_component(texts)
 
 
 def _loop_solver(tolerance: float) -> LoopSolver:

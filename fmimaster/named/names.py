@@ -25,6 +25,8 @@ METHODS = ("automatic", "count", "nearest-neighbour", "upstream")
 """Names of ``plan.sequence``."""
 MODES = ("end", "mid", "lin", "held", "sub")
 """Names of ``algorithms``."""
+SOLVERS = ("dormand-prince", "euler", "cvode")
+"""Names of ``named.solvers``."""
 STEP_RULES = (
     "grid",
     "free",

@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "run": {"errors", "causes", "garbage", "system", "plan", "program", "control", "fmu", "kernel"},
     "input_values": {"errors", "system"},
     "input_signals": {"errors", "given_path", "system", "plan", "fmu", "results", "input_values"},
-    "named": {"errors", "control", "algorithms", "program", "plan"},
+    "named": {"errors", "control", "algorithms", "program", "plan", "fmu"},
     "requirements": {"errors", "system", "plan", "control", "algorithms"},
 }
 ALLOWED["settings"] = set(ALLOWED) - {"requirements"}

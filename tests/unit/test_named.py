@@ -17,6 +17,7 @@ from fmimaster import (
     AutomaticSequence,
     Backend,
     Check,
+    Cvode,
     FixedStep,
     FreeStep,
     GaussSeidel,
@@ -39,6 +40,7 @@ from fmimaster.named import names
 from fmimaster.named.algorithms import ALGORITHM_NAMES
 from fmimaster.named.event_clocks import EVENT_CLOCKS
 from fmimaster.named.polynomials import polynomial, polynomial_text
+from fmimaster.named.solvers import SOLVERS
 from fmimaster.named.step_rules import STEP_RULES
 from fmimaster.plan.sequence import METHODS
 from fmimaster.plan.tolerance import NO_TOLERANCE
@@ -90,6 +92,36 @@ def test_an_event_clock_by_its_name_and_settings(text: str, clock: Any) -> None:
 )
 def test_a_step_rule_by_its_name_and_settings(text: str, rule: Any) -> None:
     assert Simulation("a.fmu", step_size=text).step_size == rule
+
+
+@pytest.mark.parametrize(
+    ("given", "solver"),
+    [
+        ("cvode", Cvode()),
+        ("CVode:relative=1e-8,absolute=1e-10", Cvode(relative=1e-8, absolute=1e-10)),
+        ({"tank*": "cvode", "motor": Cvode(relative=1e-3)}, {"tank*": Cvode(), "motor": Cvode(relative=1e-3)}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_solvers_by_their_names_and_settings(given: Any, solver: Any) -> None:
+    assert Simulation("a.fmu", solver=given).solver == solver
+
+
+def test_options_give_a_solver_for_all_components_and_for_some() -> None:
+    options = [
+        "--solver",
+        "cvode:relative=1e-8",
+        "--solver",
+        "motor=cvode",
+        "--solver",
+        "t*=cvode:relative=0.001",
+    ]
+    parsed = _parser().parse_args(["simulate", "a.fmu", *options])
+    found = settings.simulation(parsed).solver
+    assert found == {"*": Cvode(relative=1e-8), "motor": Cvode(), "t*": Cvode(relative=1e-3)}
+    parsed = _parser().parse_args(["simulate", "a.fmu", *options, "--solver", "cvode"])
+    with pytest.raises(OptionError, match="a solver for all components was given already"):
+        settings.simulation(parsed)
 
 
 @pytest.mark.parametrize("size", ["0.01", "1/60", "1e-3", ".5", 0.5, 1])
@@ -151,7 +183,10 @@ def test_one_name_is_a_sequence_of_one() -> None:
         ({"stoptime": 1}, "There is no setting 'stoptime'. Did you mean 'stop_time'"),
         ({"relative_tolerance": 1e-4}, "Did you mean 'tolerance'?"),
         ({"fmu_state": b""}, "see 'initial_fmu_state' and 'final_fmu_state'."),
-        ({"solver": "CVode"}, "FMUs are used for Co-Simulation, with their own solvers."),
+        ({"solver": "cvodes"}, "There is no solver 'cvodes'. Did you mean 'cvode'?"),
+        ({"solver": {"a": "cvode:order=5"}}, "solver cvode has no setting 'order'"),
+        ({"solver": 5}, "solver: 5 is not a solver."),
+        ({"solver": Cvode}, "solver: Cvode is a class. Give an object: Cvode()."),
         ({"inputs": "linear"}, "algorithm='Jacobi:inputs=linear'"),
     ],
 )
@@ -172,6 +207,7 @@ def test_what_names_nothing_is_refused_with_what_is_near(
         ("--loops", "all", "loops"),
         ("--sequence", "b,a", "sequence"),
         ("--backend", "reference", "backend"),
+        ("--solver", "cvode:relative=1e-8", "solver"),
     ],
 )
 def test_the_command_line_takes_the_same_texts(option: str, text: str, setting: str) -> None:
@@ -209,6 +245,7 @@ def test_help_pages_show_the_names_and_defaults_that_count() -> None:
     assert tuple(KINDS) == names.KINDS
     assert tuple(METHODS) == names.METHODS
     assert tuple(MODES) == names.MODES
+    assert tuple(SOLVERS) == names.SOLVERS
     assert tuple(STEP_RULES) == names.STEP_RULES
     defaults = Simulation("a.fmu")
     assert (defaults.backend, defaults.loops) == (

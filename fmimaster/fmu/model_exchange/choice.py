@@ -1,0 +1,95 @@
+"""The solver of each Model Exchange FMU of a system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.fmu.model_exchange.integrator import Integrator
+from fmimaster.system.model import Interface, Model
+
+ALL = "*"
+"""The glob of all components: any other name or glob takes precedence."""
+
+
+def check_solver(setting: object) -> None:
+    """Raise if a setting is neither an integrator nor a mapping of names or globs to integrators.
+
+    Raises
+    ------
+    OptionError
+    """
+    if setting is None:
+        return
+    entries = setting if isinstance(setting, Mapping) else {ALL: setting}
+    for name, one in entries.items():
+        if isinstance(one, type) and issubclass(one, Integrator):
+            raise OptionError(
+                f"solver: {one.__name__} is a class. Give an object: {one.__name__}()."
+            )
+        if not isinstance(one, Integrator) or not isinstance(name, str):
+            raise OptionError(
+                f"solver: {one!r} is not a solver. Give an object such as Cvode(), its name, such as 'cvode', or a "
+                "mapping of components or globs to them."
+            )
+
+
+def chosen_solvers(
+    setting: Integrator | Mapping[str, Integrator] | None, models: Mapping[str, Model]
+) -> dict[str, Integrator]:
+    """Name of a component → its solver, for Model Exchange FMUs for which one is given.
+
+    A name takes precedence over a glob, and any glob over ``*``.
+
+    Parameters
+    ----------
+    models
+        Name of a component → its model.
+
+    Raises
+    ------
+    OptionError
+        If a name or glob fits no Model Exchange FMU, or two globs with different solvers fit one.
+    """
+    if setting is None:
+        return {}
+    given = setting if isinstance(setting, Mapping) else {ALL: setting}
+    exchanged = [n for n, m in models.items() if m.interface is Interface.MODEL_EXCHANGE]
+    for pattern in given:
+        if not any(fnmatchcase(name, pattern) for name in exchanged):
+            raise OptionError(_nothing_fits(pattern, exchanged, models))
+    return {
+        name: _of_one(name, fitting)
+        for name in exchanged
+        if (fitting := {p: s for p, s in given.items() if fnmatchcase(name, p)})
+    }
+
+
+def _of_one(name: str, fitting: Mapping[str, Integrator]) -> Integrator:
+    if name in fitting:
+        return fitting[name]
+    (first, solver), *others = sorted(fitting.items(), key=lambda pair: pair[0] == ALL)
+    for other, another in others:
+        if another != solver and other != ALL:
+            raise OptionError(
+                f"solver: '{first}' and '{other}' both fit '{name}', with different solvers. Give '{name}' by its name."
+            )
+    return solver
+
+
+def _nothing_fits(pattern: str, exchanged: list[str], models: Mapping[str, Model]) -> str:
+    others = [name for name in models if name not in exchanged and fnmatchcase(name, pattern)]
+    if not others:
+        near = did_you_mean(pattern, exchanged)
+        return f"solver: '{pattern}' fits no component.{near} Expected a name or a glob."
+    both = any(Interface.MODEL_EXCHANGE in models[name].interfaces for name in others)
+    advice = (
+        "Choose its Model Exchange interface (interface='ModelExchange', --interface), or leave the solver out."
+        if both
+        else "Leave it out."
+    )
+    return (
+        f"solver: '{others[0]}' is used for Co-Simulation, and has its own solver. Solvers are for Model Exchange FMUs. "
+        + advice
+    )
