@@ -1,0 +1,309 @@
+"""The run of one FMU for its verdict. It is called in a process of its own, because the FMU may crash or not return."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fmimaster.conformance.cases import NOT_COMPLIANT, Case
+from fmimaster.conformance.curve import curves
+from fmimaster.conformance.fmu_facts import FmuFacts, read_facts
+from fmimaster.conformance.measures import Limits, measure
+from fmimaster.conformance.options_file import ReferenceOptions, read_options
+from fmimaster.conformance.times import times_of
+from fmimaster.conformance.verdict import Cause, Outcome, Verdict
+from fmimaster.errors import (
+    FileError,
+    FmimasterError,
+    InputError,
+    ModelError,
+    OptionError,
+    SimulationError,
+)
+from fmimaster.fmu.fingerprint import file_hash
+from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
+from fmimaster.system.description import Component, Source, System, SystemDescription
+from fmimaster.system.model import Interface
+from fmimaster.text import named
+
+LOG_FILE = "log.txt"
+"""In the folder of an FMU: the log of its run, and what it has printed."""
+
+MOST_LOG = 2**20
+"""Bytes of a log file; later messages are not written."""
+
+SAME_TIME = 1e-9
+"""Part of the time span by which the last row may be before the stop time: sums of steps are rounded."""
+
+log = logging.getLogger("fmimaster")
+
+
+@dataclass
+class _Run:
+    """What is known about a run so far."""
+
+    case: Case
+    verdict: Verdict
+    results: Results | None = None
+    reference: Results | None = None
+    problems: list[str] = field(default_factory=list)
+    """Of the reference and its options; the FMU is run nevertheless."""
+
+    def put(self, **values: Any) -> None:
+        """Change the verdict."""
+        self.verdict = replace(self.verdict, **values)
+
+    def note(self, *notes: str) -> None:
+        """Add notes to the verdict."""
+        self.put(notes=(*self.verdict.notes, *notes))
+
+    def end(self, outcome: Outcome, cause: Cause = Cause.NONE, reason: str = "") -> None:
+        """Give the verdict."""
+        self.put(outcome=outcome, cause=cause, reason=reason)
+
+
+class _Unusable(InputError):
+    """The input signals of an FMU cannot be used, so that a run has no meaning."""
+
+
+def blank_verdict(case: Case) -> Verdict:
+    """What is known about an FMU before its run."""
+    return Verdict(
+        name=case.name,
+        fmu=case.fmu,
+        outcome=Outcome.FAILED,
+        model=case.model,
+        exporter=case.exporter,
+        exporter_version=case.exporter_version,
+        fmi_version=case.fmi_version,
+        interface=case.interface.value if case.interface else "",
+        platform=case.platform,
+        reference=case.beside(case.reference),
+        results=case.results,
+    )
+
+
+def run_case(case: Case, folder: Path, work: Path, limits: Limits) -> Verdict:
+    """Run an FMU and compare its results with its reference, in a process of its own.
+
+    Results are written while it runs, into ``MODEL_out.csv``, and the log into ``log.txt``.
+
+    Parameters
+    ----------
+    folder
+        An existing folder for these files.
+    work
+        An empty folder: the working directory, and for temporary files. Its owner deletes it.
+    """
+    os.chdir(work)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(work)
+    run = _Run(case, blank_verdict(case))
+    with _logged(folder / LOG_FILE):
+        try:
+            run.put(sha256=file_hash(case.path))
+            _simulate(run, folder)
+            _judge(run, limits)
+        except FmimasterError as error:
+            log.error("%s", error)
+            reason = str(error).replace(str(case.path), case.fmu)  # the same on each machine
+            run.end(*_meaning(error, case), reason)
+        except Exception as error:
+            log.error("%s", traceback.format_exc())
+            reason = f"A defect of fmimaster: {type(error).__name__}: {error}"
+            run.end(Outcome.FAILED, Cause.INTERNAL, reason)
+    return run.verdict
+
+
+class _Capped(logging.FileHandler):
+    """A log file that does not grow for ever: some FMUs write messages at each step."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a message, if there is room."""
+        if self.stream is None or self.stream.tell() < MOST_LOG:
+            super().emit(record)
+
+
+@contextmanager
+def _logged(file: Path) -> Iterator[None]:
+    """Write the log into a file, line by line: it is there after a crash as well."""
+    handler = _Capped(file, encoding="utf-8", errors="backslashreplace")
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    level = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are in the log
+            yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        handler.close()
+
+
+def _simulate(run: _Run, folder: Path) -> None:
+    case = run.case
+    if not case.follows_rules:
+        return
+    facts = read_facts(case)
+    options, signals = _options(run), _inputs(run, facts)
+    run.reference = _reference(run)
+    covered = None if run.reference is None else run.reference.time[[0, -1]].tolist()
+    times = times_of(facts.experiment, facts.capabilities, options, covered)
+    run.note(*times.notes)
+    run.put(
+        start_time=float(times.start),
+        stop_time=float(times.stop),
+        step_size=float(times.step),
+    )
+    simulation = Simulation(
+        _system(case),
+        start_time=times.start,
+        stop_time=times.stop,
+        step_size=times.step,
+        tolerance=options.tolerance,
+        input=signals,
+        ignore_further_columns=True,
+        output_variables=_columns(run.reference, facts),
+        allow_nan=True,
+    )
+    file = folder / f"{case.model}_out.csv"
+    begun = time.perf_counter()
+    try:
+        simulation.run(output_file=file)
+    finally:
+        run.put(seconds=time.perf_counter() - begun)
+        if file.is_file():
+            run.results = Results.read(file)
+            run.put(rows=run.results.rows, curves=curves(run.results))
+
+
+def _options(run: _Run) -> ReferenceOptions:
+    file = run.case.options
+    if file is not None:
+        try:
+            return read_options(file)
+        except FileError as error:
+            run.problems.append(str(error))
+    return ReferenceOptions()
+
+
+def _reference(run: _Run) -> Results | None:
+    file = run.case.reference
+    if file is None:
+        return None
+    try:
+        reference = Results.read(file)
+    except InputError as error:
+        run.problems.append(str(error))
+        return None
+    if not reference.rows:
+        run.problems.append(f"'{file.name}' has no rows.")
+        return None
+    return reference
+
+
+def _inputs(run: _Run, facts: FmuFacts) -> Path | None:
+    file = run.case.inputs
+    if file is None:
+        return None
+    try:
+        signals = Results.read(file)
+    except InputError as error:
+        raise _Unusable(str(error)) from error
+    others = [name for name in signals.names if name not in facts.inputs]
+    if others:
+        run.note(f"'{file.name}': no inputs of these names: {named(others)}")
+    return file
+
+
+def _columns(reference: Results | None, facts: FmuFacts) -> list[str]:
+    """The variables that are recorded; none means all outputs."""
+    of_reference = [n for n in (reference.names if reference else ()) if n in facts.names]
+    return of_reference or list(facts.instead_of_outputs)
+
+
+def _system(case: Case) -> SystemDescription:
+    """The FMU as a system, used by the interface of the case."""
+    component = Component(
+        case.model, Source(case.path), interface=case.interface or Interface.CO_SIMULATION
+    )
+    return SystemDescription(System(case.model, (component,)), source=case.path, is_single_fmu=True)
+
+
+def _judge(run: _Run, limits: Limits) -> None:
+    """The verdict about a run that has reached its end."""
+    verdict, results = run.verdict, run.results
+    if not run.case.follows_rules:
+        reason = f"A file '{NOT_COMPLIANT}' is beside it; it is not run."
+        run.end(Outcome.REJECTED, Cause.RULES, reason)
+        return
+    if results is None or verdict.start_time is None or verdict.stop_time is None:
+        raise SimulationError("The run has no results.")
+    run.note(*_oddities(results, verdict.start_time, verdict.stop_time))
+    if run.problems:
+        run.end(Outcome.REJECTED, Cause.REFERENCE, " ".join(run.problems))
+        return
+    if run.reference is None:
+        run.end(Outcome.PASSED)
+        return
+    try:
+        found = measure(results, run.reference, verdict.start_time, verdict.stop_time, limits)
+    except OptionError as error:
+        run.end(Outcome.REJECTED, Cause.REFERENCE, str(error))
+        return
+    run.note(*found.notes)
+    run.put(
+        measures=found.measures,
+        curves=curves(results, run.reference, [m.deviation.name for m in found.measures]),
+    )
+    if found.passed:
+        run.end(Outcome.PASSED)
+    else:
+        run.end(Outcome.FAILED, Cause.DEVIATION, found.problem)
+
+
+def _oddities(results: Results, start: float, stop: float) -> Iterator[str]:
+    """What a reader should know about results that are no failure."""
+    if results.rows and results.time[-1] < stop - SAME_TIME * (stop - start):
+        yield f"the FMU has ended the run at t = {results.time[-1]:g} s, before the stop time {stop:g} s"
+    table = results.expand()
+    wrong = [
+        name
+        for name, column in table.columns.items()
+        if column.dtype.kind == "f" and not np.isfinite(column).all()
+    ]
+    if wrong:
+        yield f"values that are no finite numbers: {named(wrong)}"
+
+
+def _meaning(error: FmimasterError, case: Case) -> tuple[Outcome, Cause]:
+    """What an error says about an FMU."""
+    if isinstance(error, SimulationError):
+        return Outcome.FAILED, Cause.ERROR
+    if isinstance(error, _Unusable):
+        return Outcome.REJECTED, Cause.REFERENCE
+    if isinstance(error, ModelError) and _can_be_prepared(case):
+        return Outcome.REJECTED, Cause.LIBRARY
+    return Outcome.REJECTED, Cause.REFUSED
+
+
+def _can_be_prepared(case: Case) -> bool:
+    """Whether an FMU is fit for a run as far as it can be said without its library."""
+    try:
+        Simulation(_system(case), stop_time=1.0, step_size=1.0).prepare()
+    except (FmimasterError, TypeError):
+        return False
+    return True
