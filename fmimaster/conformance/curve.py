@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fmimaster.results.band import band
 from fmimaster.results.panels import numbers
 from fmimaster.results.table import Table
 from fmimaster.results.thinned import Array, thinned
@@ -35,6 +36,8 @@ class Curve:
         In s and in the unit; None for values that are no finite number.
     reference_time, reference_values : tuple
         The same for the reference; empty without one.
+    band_time, lower, upper : tuple
+        The band of the cross-check, if a sample is outside; else empty.
     """
 
     name: str
@@ -44,6 +47,9 @@ class Curve:
     values: Numbers
     reference_time: Numbers = ()
     reference_values: Numbers = ()
+    band_time: Numbers = ()
+    lower: Numbers = ()
+    upper: Numbers = ()
 
     def to_json(self) -> dict[str, Any]:
         """The curve as JSON values."""
@@ -55,6 +61,9 @@ class Curve:
             "values": self.values,
             "referenceTime": self.reference_time,
             "referenceValues": self.reference_values,
+            "bandTime": self.band_time,
+            "lower": self.lower,
+            "upper": self.upper,
         }
 
     @staticmethod
@@ -74,6 +83,9 @@ class Curve:
             values=tuple(facts["values"]),
             reference_time=tuple(facts["referenceTime"]),
             reference_values=tuple(facts["referenceValues"]),
+            band_time=tuple(facts["bandTime"]),
+            lower=tuple(facts["lower"]),
+            upper=tuple(facts["upper"]),
         )
 
 
@@ -101,6 +113,7 @@ def curves(
 def _curve(results: Table, reference: Table | None, name: str) -> Curve:
     time, values = _points(results, name)
     known_time, known = ((), ()) if reference is None else _points(reference, name)
+    band_time, lower, upper = ((), (), ()) if reference is None else _band(results, reference, name)
     return Curve(
         name=name,
         unit=results.units.get(name, ""),
@@ -109,6 +122,9 @@ def _curve(results: Table, reference: Table | None, name: str) -> Curve:
         values=values,
         reference_time=known_time,
         reference_values=known,
+        band_time=band_time,
+        lower=lower,
+        upper=upper,
     )
 
 
@@ -118,6 +134,20 @@ def _points(table: Table, name: str) -> tuple[Numbers, Numbers]:
         return (), ()
     places = thinned(table.time, values, table[name].dtype.kind != "f")
     return _rounded(table.time[places]), _rounded(values[places])
+
+
+def _band(results: Table, reference: Table, name: str) -> tuple[Numbers, Numbers, Numbers]:
+    values, known = numbers(results[name]), numbers(reference[name])
+    start = max(results.time[:1].tolist() + reference.time[:1].tolist(), default=0.0)
+    stop = min(results.time[-1:].tolist() + reference.time[-1:].tolist(), default=0.0)
+    if not (len(values) and len(known) and start < stop):
+        return (), (), ()
+    limits = band(reference.time, known, start, stop)
+    if limits.outside(results.time, values) == 0.0:
+        return (), (), ()
+    places = np.union1d(thinned(limits.time, limits.lower), thinned(limits.time, limits.upper))
+    lower, upper = _rounded(limits.lower[places]), _rounded(limits.upper[places])
+    return _rounded(limits.time[places]), lower, upper
 
 
 def _rounded(values: Array) -> Numbers:
