@@ -49,6 +49,7 @@ from fmimaster.errors import (
     DescriptionError,
     FileError,
     FmimasterError,
+    FmuLostError,
     InputError,
     Interrupted,
     LoopError,
@@ -60,6 +61,7 @@ from fmimaster.errors import (
     ZenoError,
 )
 from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.fmu.faults.policy import Drop, FaultPolicy, Restart, Stop
 from fmimaster.fmu.model_exchange.cvode import Cvode
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
@@ -135,17 +137,20 @@ __all__ = [
     "Cvode",
     "DescriptionError",
     "Deviation",
+    "Drop",
     "EarlyReturn",
     "EmbeddedOrders",
     "Emitter",
     "EnergyDoubling",
     "Event",
     "EventClock",
+    "FaultPolicy",
     "FeedThrough",
     "FileError",
     "Finding",
     "FixedStep",
     "FmimasterError",
+    "FmuLostError",
     "FreeStep",
     "Fuzzy",
     "GaussSeidel",
@@ -183,6 +188,7 @@ __all__ = [
     "PythonComponent",
     "Ramp",
     "Refreshed",
+    "Restart",
     "Results",
     "Richardson",
     "Run",
@@ -195,6 +201,7 @@ __all__ = [
     "StepDoubling",
     "StepRule",
     "Steps",
+    "Stop",
     "SubSteps",
     "Subsequence",
     "SystemBuilder",

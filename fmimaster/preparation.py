@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals
+from fmimaster.program.fault_marks import mark_signals
 from fmimaster.program.given_inputs import extrapolation_degree
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import (
@@ -167,7 +168,10 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
     resolved = resolved.with_bond_tolerance(settings.bond_tolerance)
     if moved := {t: point for t in jumps if (point := schedule.on_grid(t)) != t}:
         loader.move_rows(table, moved)
-    plan, programs = _planned(settings, schedule, resolved, description)
+    marked = [n for n, c in components.items() if loader.is_fmu(c)]
+    plan, programs = _planned(
+        settings, schedule, resolved, description, marked if settings.on_fault_used.marks else ()
+    )
     rule = schedule.rule.with_inputs(
         extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs_used)
     )
@@ -190,8 +194,9 @@ def _planned(
     schedule: Schedule,
     resolved: ResolvedSystem,
     description: SystemDescription,
+    marked: Sequence[str],
 ) -> tuple[Plan, Programs]:
-    """The plan and its programs."""
+    """The plan and its programs; rows without one of the marked instances are marked."""
     clock, algorithm, rule = settings.event_clock_used, settings.algorithm_used, schedule.rule
     refuse_settings(algorithm, clock)
     rates = rule.rates(schedule.stop - schedule.start)
@@ -219,6 +224,7 @@ def _planned(
             *algorithm.signals(),
             *control_signals(rule),
             *_extrapolation_signals(settings, resolved),
+            *mark_signals(marked),
         ),
         order=order,
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),

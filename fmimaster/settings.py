@@ -15,11 +15,13 @@ from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.fmu.faults.policy import FaultPolicy, Stop
 from fmimaster.fmu.model_exchange.choice import check_solver
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.input_signals import Input, InputSignals
 from fmimaster.named.algorithms import algorithm
 from fmimaster.named.event_clocks import event_clock
+from fmimaster.named.fault_policies import fault_policy
 from fmimaster.named.polynomials import polynomial
 from fmimaster.named.sequences import sequence
 from fmimaster.named.solvers import solvers
@@ -152,6 +154,11 @@ class Settings:
     fmi_log_file : path
         The file for the FMI calls and the messages of the FMUs, in order of time. Without a file, the calls are
         messages of level INFO in the log of fmimaster. With a file, ``log_fmi_calls`` is not needed.
+    on_fault : Stop, Restart, Drop, or ``"stop"``, ``"restart:tries=3"``, ``"drop"``
+        What happens when the process of an FMU ends by a crash, or is ended because a call does not return. Stop: the run
+        ends, and the error has the results until then. Restart: the FMU is started again. Drop: the run continues without
+        it, and its outputs keep their values. With Restart and Drop all FMUs run in processes of their own, unless
+        ``isolate`` names some.
     backend : Backend, or ``"fastest"``, ``"native"``, ``"reference"``
         The executor: the kernel in C or the interpreter in Python. They give the same bits.
     threads : int
@@ -191,6 +198,7 @@ class Settings:
     debug_logging: bool = False
     log_fmi_calls: bool = False
     fmi_log_file: str | os.PathLike[str] | None = None
+    on_fault: FaultPolicy | str = Stop()
     backend: Backend | str = Backend.FASTEST
     threads: int = 1
 
@@ -258,6 +266,7 @@ class Settings:
                 "Leave one of them out."
             )
         _expect_positive(self.accuracy, "accuracy", "a positive number, such as 1e-4")
+        _expect(self.on_fault, FaultPolicy, "on_fault", "a way to handle a fault", "Restart()")
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
         if not isinstance(self.threads, Integral) or self.threads < 0:
@@ -327,6 +336,11 @@ class Settings:
         return cast(Integrator | Mapping[str, Integrator] | None, self.solver)
 
     @property
+    def on_fault_used(self) -> FaultPolicy:
+        """What happens when an FMU is lost."""
+        return cast(FaultPolicy, self.on_fault)
+
+    @property
     def backend_used(self) -> Backend:
         """The executor."""
         return cast(Backend, self.backend)
@@ -337,6 +351,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "event_clock": event_clock,
     "sequence": sequence,
     "loops": partial(choice, Loops, "choice of loops"),
+    "on_fault": fault_policy,
     "backend": partial(choice, Backend, "backend"),
 }
 """Setting → the function that reads its value from a text."""

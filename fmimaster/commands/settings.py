@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fmimaster.control.event_clock import EventClock
     from fmimaster.control.loops.solver import LoopSolver
     from fmimaster.control.step_rule import StepRule, Time
+    from fmimaster.fmu.faults.policy import FaultPolicy
     from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.simulation import Simulation
 
@@ -159,6 +160,11 @@ def _add_execution(parser: ArgumentParser) -> None:
         "threads that step instances at the same time (default: 1; 0: chosen by a measurement)"
     )
     add("--threads", type=int, default=1, metavar="N", help=threads)
+    faults = (
+        f"what to do when the process of an FMU ends or is ended: {', '.join(names.FAULT_POLICIES)}; with settings: "
+        "restart:tries=3 (default: stop)"
+    )
+    add("--on-fault", default=names.FAULT_POLICIES[0], metavar="POLICY", help=faults)
     lossy = "let connections convert between types even if a value can be lost"
     add("--allow-lossy-conversions", action="store_true", help=lossy)
     add("--allow-nan", action="store_true", help="let outputs be NaN or infinite")
@@ -210,6 +216,7 @@ def simulation(arguments: Namespace) -> Simulation:
         debug_logging=arguments.debug_logging,
         log_fmi_calls=arguments.log_fmi_calls,
         fmi_log_file=arguments.fmi_log_file,
+        on_fault=_on_fault(arguments.on_fault),
         backend=arguments.backend,
         threads=arguments.threads,
     )
@@ -248,6 +255,12 @@ def _solver(texts: list[str]) -> Integrator | dict[str, Integrator] | None:
     from fmimaster.named.solvers import solver_by_component
 
     return solver_by_component(texts)
+
+
+def _on_fault(text: str) -> FaultPolicy:
+    from fmimaster.named.fault_policies import fault_policy
+
+    return fault_policy(text, "--on-fault")
 
 
 def _loop_solver(tolerance: float) -> LoopSolver:

@@ -160,11 +160,23 @@ class Instance(ABC):
         """Present time of the instance in s, for messages; an executor sets it."""
         self.kept_from: Callable[[], float] = lambda: inf
         """Time in s of the earliest state that may still be restored; inf for none. An executor sets it."""
+        self.mark_dropped: Callable[[], None] = lambda: None
+        """Called in each step in which the instance does not take part any more; a run sets it."""
 
     @property
     def binding(self) -> Binding:
         """How the kernel calls it: through its methods, unless a subclass defines another binding."""
         return IN_PYTHON
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What has happened to it in this run, without an effect on the results."""
+        return ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What has happened to it in this run, with an effect on the results."""
+        return ()
 
     # Values
 

@@ -79,6 +79,11 @@ class Loader:
             return self.table(component).model
         return self.file(component.source, component.interface).model
 
+    def is_fmu(self, component: Component) -> bool:
+        """Whether a component is an FMU, not a table, a constraint or a component in Python."""
+        is_other = component.constraint is not None or component.python is not None
+        return not is_other and not self._is_table(component)
+
     def table(self, component: Component) -> Table:
         """The table of a component whose source is one."""
         key = _table_key(component)

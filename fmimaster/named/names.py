@@ -9,6 +9,8 @@ BACKENDS = ("fastest", "native", "reference")
 """Values of ``run.choice.Backend``; the first is the default."""
 EVENT_CLOCKS = ("look-ahead", "predictive", "early-return", "check")
 """Names of ``named.event_clocks``."""
+FAULT_POLICIES = ("stop", "restart", "drop")
+"""Names of ``named.fault_policies``; the first is the default."""
 KINDS = (
     "hold",
     "midpoint",

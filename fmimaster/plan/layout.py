@@ -62,6 +62,8 @@ class Signal:
     unit: str = ""
     is_recorded: bool = True
     """Whether it can be recorded; otherwise it is the memory of a hook between steps."""
+    is_mark: bool = False
+    """Whether it qualifies the rows: it is recorded whatever a user has chosen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,7 @@ def chosen_variables(
                 f"Output variable '{glob}' fits no variable.{did_you_mean(glob, in_order)}"
             )
         fitting |= found
+    fitting |= {s.name for s in signals if s.is_mark}
     return [entry for entry in every if entry.name in fitting]
 
 

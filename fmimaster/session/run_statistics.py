@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from fmimaster.fmu.instance import Instance
 from fmimaster.preparation import Prepared
 from fmimaster.results.growth import Growth
 from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Statistics
@@ -14,6 +17,7 @@ from fmimaster.session.row_keeper import RowKeeper
 def run_statistics(
     prepared: Prepared,
     state: RunState,
+    instances: Sequence[Instance],
     executor: Executor,
     rows: RowKeeper,
     *,
@@ -57,8 +61,11 @@ def run_statistics(
         writing_seconds=rows.writing_seconds,
         is_estimated=executor.is_estimating,
         is_parallel=is_parallel,
-        warnings=(*prepared.warnings, *warnings_of_run(prepared, state, recorder.growth)),
-        notes=prepared.notes,
+        warnings=(
+            *prepared.warnings,
+            *warnings_of_run(prepared, state, instances, recorder.growth),
+        ),
+        notes=(*prepared.notes, *(text for instance in instances for text in instance.notes)),
         events=state.event_log.count,
         loops=_loops(prepared),
         diverging=tuple(d.name for d in recorder.growth.diverging()),
@@ -66,13 +73,16 @@ def run_statistics(
     )
 
 
-def warnings_of_run(prepared: Prepared, state: RunState, growth: Growth) -> tuple[str, ...]:
+def warnings_of_run(
+    prepared: Prepared, state: RunState, instances: Sequence[Instance], growth: Growth
+) -> tuple[str, ...]:
     """What a run has shown so far: reasons for a loss of accuracy of its results."""
     late = [late.text(name) for name, late in list(state.event_log.late.items())]
     return (
         *late,
         *prepared.schedule.rule.warnings(state.memory),
         *(text for hook in prepared.programs.hooks for text in hook.warnings),
+        *(text for instance in instances for text in instance.warnings),
         *growth.warnings(),
     )
 

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -14,6 +15,7 @@ from fmimaster.causes import Event, Steps
 from fmimaster.control.grid import rounding
 from fmimaster.control.instant import Instant
 from fmimaster.errors import ConvergenceError, SimulationError
+from fmimaster.fmu.faults.policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
@@ -22,6 +24,7 @@ from fmimaster.given_path import given_path
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
+from fmimaster.program.fault_marks import marks
 from fmimaster.provenance import run_metadata
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
@@ -100,6 +103,8 @@ class Session:
                 history=self.programs.history,
                 hooks=self.programs.hooks,
             )
+        for i, mark in marks(plan, self.executor.store).items():
+            instances[i].mark_dropped = mark
         self.rows = RowKeeper(self.executor.rows, recorder_of(plan, settings, schedule, writer))
         rule, base = schedule.rule, schedule.base
         jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}
@@ -126,7 +131,7 @@ class Session:
 
     def _instantiated(self, loader: Loader, executor: ExecutorType) -> list[Instance]:
         """All instances; changes of the process by their loading are undone."""
-        instances = []
+        instances, on_fault = [], self._settings.on_fault_used
         for i, (component, planned) in enumerate(
             zip(self.prepared.components, self.plan.instances, strict=True)
         ):
@@ -137,8 +142,10 @@ class Session:
                 early_return=planned.event_mode and planned.may_return_early,
                 update_callback=executor.update_callback() if follows else None,
             )
+            make = partial(loader.instantiate, component, planned.name, options)
+            around = on_fault.around if loader.is_fmu(component) else Stop().around
             try:
-                instances.append(loader.instantiate(component, planned.name, options))
+                instances.append(around(make))
             finally:
                 self._process.put_back(f"'{planned.name}'")
             self._stop_request.heed()
@@ -328,6 +335,7 @@ class Session:
         statistics = run_statistics(
             self.prepared,
             self.state,
+            self.instances,
             self.executor,
             self.rows,
             seconds=self.seconds,
@@ -356,7 +364,8 @@ class Session:
 
     @property
     def _warnings_of_run(self) -> tuple[str, ...]:
-        return warnings_of_run(self.prepared, self.state, self.rows.recorder.growth)
+        growth = self.rows.recorder.growth
+        return warnings_of_run(self.prepared, self.state, self.instances, growth)
 
     @property
     def new_facts(self) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:

@@ -1,0 +1,1 @@
+"""FMUs that are lost during a run: what the run does then."""
