@@ -23,6 +23,7 @@ from fmimaster.conformance.junit import write_junit
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
 from fmimaster.conformance.measures import Limits
 from fmimaster.conformance.one_run import blank_verdict, run_case
+from fmimaster.conformance.page import write_page
 from fmimaster.conformance.tree import new_folder, write_outcome
 from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
 from fmimaster.conformance.verdicts_csv import write_verdicts_csv
@@ -162,6 +163,7 @@ def write_files(run: ConformanceRun, output: Path) -> None:
     """Write the verdicts in all forms."""
     write_verdicts_csv(run, output / "verdicts.csv")
     write_junit(run, output, output / "junit.xml")
+    write_page(run, output)
 
 
 class _Work:

@@ -1,0 +1,221 @@
+"""What changed between two conformance runs, for example of two versions of fmimaster or of an exporter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from math import isfinite
+from typing import Any
+
+from fmimaster.conformance.measures import Measure
+from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict
+from fmimaster.text import aligned, count, flowing, section
+
+NOTICEABLE = 1e-6
+"""Change of a root mean square, relative to the range of the reference, that is no rounding error."""
+_FEWEST = 20
+"""Lines of a section of the page; the others are counted."""
+
+
+class Effect(Enum):
+    """How the verdict on an FMU changed."""
+
+    WORSE = "worse"
+    """It passed before."""
+    BETTER = "better"
+    """It passes now."""
+    REASON = "other reason"
+    """It still does not pass, for another reason."""
+    RESULTS = "other results"
+    """The verdict is the same, but a deviation from the reference changed by more than a rounding error."""
+    ADDED = "only now"
+    """The earlier run did not have it."""
+    REMOVED = "only before"
+    """The later run does not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureChange:
+    """The deviation of a variable in both runs, relative to the range of the reference."""
+
+    name: str
+    before: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What changed for one FMU.
+
+    Attributes
+    ----------
+    name : str
+        Of the FMU in its run.
+    effect : Effect
+    before, now : Verdict, optional
+        None if that run does not have it.
+    measures : tuple of MeasureChange
+        Variables whose deviation changed, the largest change first.
+    """
+
+    name: str
+    effect: Effect
+    before: Verdict | None
+    now: Verdict | None
+    measures: tuple[MeasureChange, ...] = ()
+
+    @property
+    def is_other_file(self) -> bool:
+        """Whether the FMU itself is not the same file."""
+        return bool(self.before and self.now and self.before.sha256 != self.now.sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed between two runs; as text, a page.
+
+    Attributes
+    ----------
+    before, now : ConformanceRun
+        The two runs.
+    changes : tuple of Change
+        In the order of :class:`Effect`, then by names.
+    unchanged : int
+        FMUs of both runs without a change.
+    """
+
+    before: ConformanceRun
+    now: ConformanceRun
+    changes: tuple[Change, ...]
+    unchanged: int
+
+    def of(self, effect: Effect) -> tuple[Change, ...]:
+        """The changes of one kind."""
+        return tuple(change for change in self.changes if change.effect is effect)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        runs = (("before", self.before), ("now", self.now))
+        rows = [("", "folder", "started", "fmimaster")]
+        rows += [(n, r.folder, r.started.replace("T", " "), r.version) for n, r in runs]
+        yield from flowing(aligned(rows, ""))
+        heads = ("verdict", "before", "now")
+        counts = [(o.value, *(str(run.count(o)) for _, run in runs)) for o in Outcome]
+        yield from ["", *aligned([heads, *counts], "")]
+        for effect in Effect:
+            yield from self._section(effect)
+        yield ""
+        yield from flowing([f"No change: {count(self.unchanged, 'FMU')}"])
+
+    def _section(self, effect: Effect) -> list[str]:
+        found = self.of(effect)
+        rows = [words(change) for change in found[:_FEWEST]]
+        lines = aligned(rows)
+        if len(found) > _FEWEST:
+            lines.append(f"  ... and {len(found) - _FEWEST} more")
+        return section(f"{effect.value.capitalize()}: {count(len(found), 'FMU')}", lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The changes as JSON values; deviations that are not finite are None."""
+        return {
+            "before": _run_facts(self.before),
+            "now": _run_facts(self.now),
+            "unchanged": self.unchanged,
+            "changes": [_change_facts(change) for change in self.changes],
+        }
+
+
+def changes(before: ConformanceRun, now: ConformanceRun) -> Changes:
+    """Compare two runs by the names of their FMUs."""
+    old, new = ({v.name: v for v in run.verdicts} for run in (before, now))
+    found = [
+        change for name in {**old, **new} if (change := _change(name, old.get(name), new.get(name)))
+    ]
+    order = list(Effect)
+    found.sort(key=lambda c: (order.index(c.effect), c.name))
+    both = old.keys() & new.keys()
+    return Changes(before, now, tuple(found), len(both) - sum(c.name in both for c in found))
+
+
+def words(change: Change) -> tuple[str, str, str]:
+    """The change in words: the FMU, its verdicts, and the reason."""
+    old, new = change.before, change.now
+    outcomes = dict.fromkeys(v.outcome.value for v in (old, new) if v)
+    return change.name, " → ".join(outcomes), explained(change)
+
+
+def explained(change: Change) -> str:
+    """Why the verdict is another one, or what else changed; empty if there is nothing to say."""
+    other_file = "The FMU is another file. " if change.is_other_file else ""
+    if change.effect is Effect.RESULTS:
+        first, *others = change.measures
+        more = f" ({count(len(others), 'other variable')} too)" if others else ""
+        text = f"RMS of '{first.name}' {_percent(first.before)} → {_percent(first.now)} of the range{more}"
+        return other_file + text
+    if change.effect is Effect.BETTER and change.before:
+        return f"{other_file}Before: {change.before.reason}"
+    latest = change.now or change.before
+    return other_file + (latest.reason if latest else "")
+
+
+def _change(name: str, old: Verdict | None, new: Verdict | None) -> Change | None:
+    if old is None or new is None:
+        return Change(name, Effect.ADDED if old is None else Effect.REMOVED, old, new)
+    measures = tuple(_measure_changes(old.measures, new.measures))
+    effect = _effect(old, new, bool(measures))
+    return None if effect is None else Change(name, effect, old, new, measures)
+
+
+def _effect(old: Verdict, new: Verdict, has_other_results: bool) -> Effect | None:
+    if old.outcome is not new.outcome:
+        if old.outcome is Outcome.PASSED:
+            return Effect.WORSE
+        return Effect.BETTER if new.outcome is Outcome.PASSED else Effect.REASON
+    if old.cause is not new.cause:
+        return Effect.REASON
+    if has_other_results:
+        return Effect.RESULTS
+    return Effect.REASON if old.reason != new.reason else None
+
+
+def _measure_changes(old: tuple[Measure, ...], new: tuple[Measure, ...]) -> Iterator[MeasureChange]:
+    before = {m.deviation.name: m.deviation.relative for m in old}
+    now = {m.deviation.name: m.deviation.relative for m in new}
+    found = [MeasureChange(name, before[name], now[name]) for name in now if name in before]
+    others = [m for m in found if m.before != m.now and not abs(m.now - m.before) <= NOTICEABLE]
+    yield from sorted(others, key=lambda m: -abs(m.now - m.before))
+
+
+def _run_facts(run: ConformanceRun) -> dict[str, Any]:
+    return {
+        "folder": run.folder,
+        "started": run.started,
+        "version": run.version,
+        **{outcome.value: run.count(outcome) for outcome in Outcome},
+    }
+
+
+def _change_facts(change: Change) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "effect": change.effect.value,
+        "before": change.before.outcome.value if change.before else None,
+        "now": change.now.outcome.value if change.now else None,
+        "otherFile": change.is_other_file,
+        "reason": explained(change),
+        "measures": [
+            {"name": m.name, "before": _finite(m.before), "now": _finite(m.now)}
+            for m in change.measures
+        ],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.3g} %"
