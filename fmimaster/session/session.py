@@ -141,6 +141,7 @@ class Session:
                 event_mode=planned.event_mode,
                 early_return=planned.event_mode and planned.may_return_early,
                 update_callback=executor.update_callback() if follows else None,
+                solver=self.prepared.solvers.get(planned.name),
             )
             make = partial(loader.instantiate, component, planned.name, options)
             around = on_fault.around if loader.is_fmu(component) else Stop().around

@@ -18,6 +18,7 @@ from fmimaster.fmu.model_exchange.integrator import (
     StuckError,
     Vector,
 )
+from fmimaster.fmu.model_exchange.one_step import DormandPrince
 from fmimaster.fmu.model_exchange.sundials import (
     BDF,
     DERIVATIVES,
@@ -76,6 +77,8 @@ class Cvode(Integrator):
     def start(self, equations: Equations, tolerance: float) -> Integration:
         """The integration of an instance."""
         relative = self.relative or tolerance
+        if not equations.n:  # there is nothing to integrate: only events
+            return DormandPrince().start(equations, relative)
         return CvodeIntegration(equations, relative, self.absolute or relative)
 
     @property
