@@ -24,6 +24,8 @@ SOURCES = (
     "fmi2.c",
     "fmi3.c",
     "update.c",
+    "integrator.c",
+    "exchange.c",
     "workers.c",
     "tuner.c",
     "exit.c",
@@ -45,6 +47,7 @@ extern "Python" {
     int fm_python_enter(void *self, int state, const fm_experiment *experiment, const char **function);
     int fm_python_update(void *self, fm_update *answer, const char **function);
     int fm_python_call(void *self, fm_kernel *kernel);
+    int fm_python_events(void *self);
     void fm_python_exit(void);
     void fm_python_update_failed(void *self, int status);
 }

@@ -23,6 +23,8 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_EXIT_INITIALIZATION] = "ExitInitializationMode", [FM_TERMINATE] = "Terminate",
     [FM_SET_INPUT_DERIVATIVES] = "SetRealInputDerivatives", [FM_GET_REAL_STATUS] = "GetRealStatus",
     [FM_GET_BOOLEAN_STATUS] = "GetBooleanStatus", [FM_GET_DIRECTIONAL_DERIVATIVE] = "GetDirectionalDerivative",
+    [FM_SET_TIME] = "SetTime", [FM_SET_CONTINUOUS_STATES] = "SetContinuousStates", [FM_GET_DERIVATIVES] = "GetDerivatives",
+    [FM_GET_EVENT_INDICATORS] = "GetEventIndicators", [FM_COMPLETED_INTEGRATOR_STEP] = "CompletedIntegratorStep",
 };
 
 const char *fm_fmi2_name(int function)

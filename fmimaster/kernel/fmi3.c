@@ -31,6 +31,8 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_ENTER_EVENT] = "EnterEventMode", [FM_ENTER_STEP] = "EnterStepMode",
     [FM_UPDATE_DISCRETE_STATES] = "UpdateDiscreteStates",
     [FM_GET_DIRECTIONAL_DERIVATIVE] = "GetDirectionalDerivative",
+    [FM_SET_TIME] = "SetTime", [FM_SET_CONTINUOUS_STATES] = "SetContinuousStates", [FM_GET_DERIVATIVES] = "GetContinuousStateDerivatives",
+    [FM_GET_EVENT_INDICATORS] = "GetEventIndicators", [FM_COMPLETED_INTEGRATOR_STEP] = "CompletedIntegratorStep",
 };
 
 const char *fm_fmi3_name(int function)

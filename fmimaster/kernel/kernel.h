@@ -14,7 +14,10 @@ enum fm_status {
     FM_ERROR = 3,
     FM_FATAL = 4,
     FM_MISSING = -1000001, /* the library does not have the function */
-    FM_AGAIN = -1000002    /* a hook requests another pass */
+    FM_AGAIN = -1000002,   /* a hook requests another pass */
+    FM_REFUSED = -1000003, /* Discard of a call that must not be discarded */
+    FM_NO_DERIVATIVES = -1000004, FM_TOO_SHORT = -1000005, FM_STATES_DISCARDED = -1000006, /* an integrator cannot go on */
+    FM_BEHIND_EVENT = -1000007 /* copied states cannot undo an event */
 };
 
 /* Types of variables: FM_ and the name in fmimaster.system.model.DataType. */
@@ -608,6 +611,7 @@ enum fm_function {
     FM_ENTER_INITIALIZATION, FM_EXIT_INITIALIZATION, FM_TERMINATE, FM_SET_INPUT_DERIVATIVES, FM_GET_REAL_STATUS,
     FM_GET_BOOLEAN_STATUS, FM_GET_CLOCK, FM_SET_CLOCK, FM_ENTER_EVENT, FM_ENTER_STEP, FM_UPDATE_DISCRETE_STATES,
     FM_GET_DIRECTIONAL_DERIVATIVE,
+    FM_SET_TIME, FM_SET_CONTINUOUS_STATES, FM_GET_DERIVATIVES, FM_GET_EVENT_INDICATORS, FM_COMPLETED_INTEGRATOR_STEP,
     FM_FUNCTIONS
 };
 
@@ -686,3 +690,61 @@ void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
 void fm_fmi2_bind_derivative(const fm_fmu *fmu, fm_derivative *derivative);
 void fm_fmi3_bind_derivative(const fm_fmu *fmu, fm_derivative *derivative);
 int fm_missing_derivative(const fm_derivative *derivative);
+
+/* integrator.c and exchange.c: a Model Exchange FMU that an integrator steps. Its memory is one array: these numbers, then
+ * states, nominal values of the states, event indicators, as in fmimaster/fmu/model_exchange/memory.py. */
+enum { FM_X_TIME, FM_X_NEXT_EVENT, FM_X_SIZE, FM_X_MODE, FM_X_EVENTS, FM_X_ENDS, FM_X_NUMBERS };
+#define FM_MOST_STAGES 7
+
+/* How states advance, see Integration in fmimaster/fmu/model_exchange/integrator.py. Each function returns an fm_status;
+ * after `advance` the FMU stands at the time reached, with `states`. The length of the next step is in the memory. */
+typedef struct {
+    void *self;
+    int (*restart)(void *self, double time, const double *states);
+    int (*advance)(void *self, double end, double *reached);
+    int (*between)(void *self, double time, double *states);
+    const double *states;
+} fm_integrator;
+
+typedef struct {
+    fm_fmu *fmu;
+    int version;              /* of FMI */
+    const fm_instance *python; /* the same instance, for modes and updates */
+    int (*execute_events)(void *self); /* of it: Event Mode, from its start to its end */
+    fm_integrator integrator;
+    int n, m;                 /* states, event indicators */
+    int stops;                /* whether a step ends at the first event */
+    int copies;               /* whether states are copied, because the FMU cannot save its own */
+    int starts;               /* whether the integrator starts here */
+    size_t size;              /* of the memory */
+    double *memory, *states, *nominals, *indicators; /* parts of one array */
+    double *places;           /* copies of it */
+    double *there, *at_low, *at_high, *z, *y; /* room for indicators, and for states */
+    double wanted;            /* time of the copy that could not be restored */
+    int64_t evaluations;
+    const char *function;     /* the last one that was called */
+} fm_exchange;
+
+/* Calls for integrators: set time, states and inputs; derivatives where the FMU stands. FM_DISCARD: not possible there. */
+int fm_exchange_move(fm_exchange *x, double time, double *states);
+int fm_exchange_derive(fm_exchange *x, double *derivatives);
+int fm_exchange_set_inputs(fm_exchange *x, double time);
+
+/* Fill the table of functions of such an instance. */
+void fm_exchange_table(fm_exchange *x, fm_instance *instance);
+
+/* An integrator without memory. */
+typedef struct {
+    fm_exchange *exchange;
+    double relative, absolute; /* Dormand-Prince */
+    double step;               /* Euler: longest one in s */
+    double time, from, length; /* where it is; its last step */
+    int is_known;              /* whether the last slope is the one where it is */
+    double *states, *before, *slopes; /* slopes: n for each of FM_MOST_STAGES */
+} fm_one_step;
+void fm_exchange_one_step(fm_exchange *x, fm_one_step *s, int is_euler);
+int fm_one_step_restart(void *self, double time, const double *states);
+int fm_dormand_prince_advance(void *self, double end, double *reached);
+int fm_dormand_prince_between(void *self, double time, double *states);
+int fm_euler_advance(void *self, double end, double *reached);
+int fm_euler_between(void *self, double time, double *states);

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ctypes import byref, c_double, c_void_p
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -65,8 +65,6 @@ class Cvode(Integrator):
 
     relative: float | None = None
     absolute: float | None = None
-
-    has_memory: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("relative", "absolute"):

@@ -28,6 +28,7 @@ from fmimaster.fmu.model_exchange.integrator import DEFAULT_TOLERANCE, Integrati
 from fmimaster.fmu.model_exchange.location import locate
 from fmimaster.fmu.model_exchange.memory import Memory, Mode, Number
 from fmimaster.fmu.model_exchange.one_step import DormandPrince
+from fmimaster.fmu.status import DISCARD, SUCCESS
 from fmimaster.system.model import Causality, DataType, Model, Variability
 
 _MOST_UPDATES = 1000
@@ -57,9 +58,8 @@ class ModelExchangeInstance(BinaryInstance):
         self._given_callback = options.update_callback
         self._copies = model.capabilities.copies_states
         self._memories: dict[int, NDArray[np.float64]] = {}
-        self._held: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        """Continuous inputs that are held, and their values in the last step."""
-        self._jumped = True
+        self._starts = True
+        """Whether the integrator starts here, or learns that inputs may have changed."""
         self._ready = False
         super().__init__(fmu, model, name, messages, options)  # type: ignore[arg-type]
 
@@ -97,8 +97,6 @@ class ModelExchangeInstance(BinaryInstance):
         chosen = {*references}
         of = [v for v in self.model.variables if v.value_reference in chosen]
         if all(v.causality is Causality.INPUT and v.is_continuous for v in of):
-            if self.integrator.has_memory:
-                self._held.append((values, values.copy()))
             return act
         last: list[NDArray[Any]] = []
 
@@ -142,8 +140,8 @@ class ModelExchangeInstance(BinaryInstance):
         self.memory[Number.TIME] = start
         self.equations = FmuEquations(self, n, m, self.memory.nominals)
         self._there, self._z, self._y = np.zeros(m), np.zeros(m), np.zeros(n)
-        relative = tolerance or DEFAULT_TOLERANCE
-        self.integration = self.integrator.start(self.equations, relative)
+        self.tolerance = tolerance or DEFAULT_TOLERANCE
+        self.integration = self.integrator.start(self.equations, self.tolerance)
         self._ready = True
         self.prepared()
 
@@ -172,8 +170,8 @@ class ModelExchangeInstance(BinaryInstance):
         memory[Number.SIZE] = 0.0
         self.equations.read(memory.states)
         if not self.equations.indicate(memory.indicators):
-            self.fail("GetEventIndicators", 2)
-        self._jumped = True
+            self.fail("GetEventIndicators", DISCARD)
+        self._starts = True
 
     def _settle(self) -> None:
         """Update discrete states until nothing changes."""
@@ -239,14 +237,10 @@ class ModelExchangeInstance(BinaryInstance):
         return self.memory[Number.NEXT_EVENT] <= now + _SAME * abs(now)
 
     def _begin_step(self, time: float) -> None:
-        """Inputs were set: an integrator goes on, or starts again."""
+        """Inputs were set."""
         if self.equations.set_inputs is not None:
             self.equations.set_inputs(time)
-        for values, last in self._held:
-            if not np.array_equal(values, last):
-                last[:] = values
-                self._jumped = True
-        self._jumped |= not self.integrator.has_memory
+        self._starts = True
 
     def _advance(self, stop: float) -> bool:
         """One step of the integrator, not beyond the first event; returns whether there is a state or step event."""
@@ -254,20 +248,19 @@ class ModelExchangeInstance(BinaryInstance):
         time = memory[Number.TIME]
         end = min(stop, memory[Number.NEXT_EVENT])
         try:
-            if self._jumped:
+            if self._starts:
                 integration.size = memory[Number.SIZE]
                 integration.restart(time, memory.states)
-                self._jumped = False
+                self._starts = False
             there = integration.advance(end)
         except StuckError as error:
-            raise self._stuck(error.time, error.reason) from None
+            raise self.stuck(error.time, error.reason) from None
         memory[Number.SIZE] = integration.size
         states = integration.states
         self._look(self._there)
         has_changed = bool(((self._there > 0.0) != (memory.indicators > 0.0)).any())
         if has_changed:
-            there = self._located(time, there)
-            states = self._y if there < end or not len(self._y) else states
+            there, states = self._located(time, there), self._y
             self._look(self._there)
         memory[Number.TIME] = there
         memory.states[:] = states
@@ -295,13 +288,14 @@ class ModelExchangeInstance(BinaryInstance):
         else:
             self._y[:] = states
         if not self.equations.move(time, self._y):
-            self.fail("SetContinuousStates", 2)
+            self.fail("SetContinuousStates", DISCARD)
 
     def _look(self, indicators: NDArray[np.float64]) -> None:
         if not self.equations.indicate(indicators):
-            self.fail("GetEventIndicators", 2)
+            self.fail("GetEventIndicators", DISCARD)
 
-    def _stuck(self, time: float, reason: str) -> CallError:
+    def stuck(self, time: float, reason: str) -> CallError:
+        """The error for an integrator that cannot go on."""
         return CallError(
             f"'{self.name}' cannot be integrated beyond t = {time:.12g} s by {self.integrator.words}: {reason} Use "
             "another solver, for a stiff model CVODE, or a larger tolerance; or check its inputs.",
@@ -323,23 +317,21 @@ class ModelExchangeInstance(BinaryInstance):
     def restore(self, place: int) -> None:
         """Go back to a saved state; without FMU state not behind an event."""
         saved = self._memories[place]
-        if self._copies:
-            self._refuse_behind_event(saved)
-        else:
+        if not self._copies:
             super().restore(place)
+        elif saved[Number.EVENTS] != self.memory[Number.EVENTS]:
+            raise self.behind_event(saved[Number.TIME])
         self._take(saved)
 
     def _take(self, saved: NDArray[np.float64]) -> None:
         self.memory.values[:] = saved
-        self._jumped = True
         if self._copies and self.memory[Number.MODE] == Mode.CONTINUOUS_TIME:
             self.equations.move(self.memory[Number.TIME], self.memory.states)
 
-    def _refuse_behind_event(self, saved: NDArray[np.float64]) -> None:
-        if saved[Number.EVENTS] == self.memory[Number.EVENTS]:
-            return
-        raise CallError(
-            f"'{self.name}' cannot go back to t = {saved[Number.TIME]:.12g} s: it has executed an event since, and "
+    def behind_event(self, time: float) -> CallError:
+        """The error for copied states that an event lies behind."""
+        return CallError(
+            f"'{self.name}' cannot go back to t = {time:.12g} s: it has executed an event since, and "
             "cannot save its state (canGetAndSetFMUState is false), so that only its continuous states can be "
             "restored. Use Event Mode for its events, or an algorithm that does not repeat steps.",
             instance=self.name,
@@ -419,7 +411,7 @@ def completed_by(instance: BinaryInstance, flag: Any) -> Callable[[bool], tuple[
 
     def completed(keeps: bool) -> tuple[bool, bool]:
         status = function(instance.component, flag(keeps), *pointers)
-        if status not in (0, 1):
+        if status not in SUCCESS:
             instance.fail("CompletedIntegratorStep", status)
         return bool(enter.value), bool(end.value)
 

@@ -64,7 +64,11 @@ class Integration(ABC):
 
     @abstractmethod
     def restart(self, time: float, states: Vector) -> None:
-        """Start here: at first, after an event, a jump of an input, or a restored state. The FMU stands there."""
+        """Go on from here. The FMU stands there.
+
+        It is called at the start of each communication step, because inputs may have jumped, and after each event and
+        restored state.
+        """
 
     @abstractmethod
     def advance(self, end: float) -> float:
@@ -106,9 +110,6 @@ class StuckError(Exception):
 class Integrator(ABC):
     """How the differential equations of a Model Exchange FMU are solved: settings, as a frozen dataclass."""
 
-    has_memory: ClassVar[bool] = False
-    """Whether it is restarted only where it must be. An integrator without memory is restarted at each communication
-    point, which costs nothing."""
     twin: ClassVar[str] = ""
     """Name of its functions in the kernel; empty if it has none: then the instance is called in Python."""
 

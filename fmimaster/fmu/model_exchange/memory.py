@@ -57,6 +57,11 @@ class Memory:
         self.nominals[:] = 1.0
         self[Number.NEXT_EVENT] = inf
 
+    @property
+    def time(self) -> float:
+        """Time in s that the instance has reached."""
+        return self[Number.TIME]
+
     def __getitem__(self, number: Number) -> float:
         return float(self.values[number])
 

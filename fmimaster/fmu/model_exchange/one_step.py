@@ -50,6 +50,11 @@ _DENSE = (
 )
 """Stage, and the coefficients of its weight as a polynomial inside the step, of order 4. Shampine (1986)."""
 
+NO_DERIVATIVES = "The FMU cannot compute its derivatives."
+TOO_SHORT = "The step would become too short for its tolerance."
+DISCARDED = "The FMU discards the states at the end of a fixed step."
+"""Reasons why an integrator cannot go on."""
+
 _STAGES = len(_NODES)
 _SAFETY = 0.9
 _LEAST_FACTOR, _MOST_FACTOR = 0.2, 10.0
@@ -164,7 +169,7 @@ class _OneStep(Integration):
         if self._is_known:
             self._slopes[0] = self._slopes[-1]
         elif not self._equations.derive(self._slopes[0]):
-            raise StuckError(self._time, "The FMU cannot compute its derivatives.")
+            raise StuckError(self._time, NO_DERIVATIVES)
 
     def _end(self, there: float, length: float) -> float:
         self._from, self._length, self._time = self._time, length, there
@@ -197,7 +202,7 @@ class _DormandPrinceSteps(_OneStep):
             most = 1.0
             wanted = length * max(_LEAST_FACTOR, factor)
             if wanted < _FEWEST_ULPS * max(abs(time), abs(end)):
-                raise StuckError(time, "The step would become too short for its tolerance.")
+                raise StuckError(time, TOO_SHORT)
         grown = length * min(max(_LEAST_FACTOR, factor), most)
         self.size = max(wanted, grown) if length < wanted else grown
         self._is_known = True
@@ -253,7 +258,7 @@ class _EulerSteps(_OneStep):
         there = end if left == 1 else time + length
         self.states[:] = self._before + length * self._slopes[0]
         if not self._equations.move(there, self.states):
-            raise StuckError(time, "The FMU discards the states at the end of a fixed step.")
+            raise StuckError(time, DISCARDED)
         return self._end(there, length)
 
     def between(self, time: float, states: Vector) -> None:

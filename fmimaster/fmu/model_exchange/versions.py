@@ -52,6 +52,7 @@ class Fmi3ModelExchange(ModelExchangeInstance, Fmi3Instance):
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
         fmu.must_have("fmi3InstantiateModelExchange")
+        self._update_callback = None  # there are no intermediate updates
         self._log_message = fmi3LogMessageCallback(
             lambda _environment, status, category, text: messages.add(status, category, text)
         )

@@ -22,8 +22,9 @@ from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import ControlledSteps, Experiment, make_store
 from fmimaster.run.log import Stretch
 from fmimaster.run.native.encoding import Encoder, call_of
+from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.hooks import lend_data, lend_watches
-from fmimaster.run.native.instances import Context, make_entries
+from fmimaster.run.native.instances import Context
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers

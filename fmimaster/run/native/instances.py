@@ -158,7 +158,7 @@ class PythonEntry(Entry):
         }[state]()
 
 
-def _status(entry: PythonEntry, act: Callable[..., int | None], *arguments: Any) -> int:
+def guarded(entry: PythonEntry, act: Callable[..., int | None], *arguments: Any) -> int:
     """What the kernel gets from a call; an exception is kept."""
     try:
         status = act(*arguments)
@@ -176,19 +176,19 @@ def _called(act: Callable[..., int | None]) -> Callable[..., int]:
 
     def call(self: Any, *arguments: Any) -> int:
         entry: PythonEntry = ffi.from_handle(self)
-        return _status(entry, act, entry, *arguments)
+        return guarded(entry, act, entry, *arguments)
 
     return call
 
 
 def _transfer(segment: Any) -> int:
     entry, transfer = ffi.from_handle(segment.self)
-    return _status(entry, transfer)
+    return guarded(entry, transfer)
 
 
 def _derive(derivative: Any) -> int:
     entry, derive = ffi.from_handle(derivative.self)
-    return _status(entry, derive)
+    return guarded(entry, derive)
 
 
 def _do_step(entry: PythonEntry, time: float, size: float, answer: Any, _: Any) -> int | None:
@@ -208,7 +208,7 @@ def _update(entry: PythonEntry, answer: Any, _: Any) -> None:
 
 
 def _escaped(_kind: Any, error: BaseException, traceback: Any) -> None:
-    """Ctrl-C that arrives before the ``try`` of :func:`_status`."""
+    """Ctrl-C that arrives before the ``try`` of :func:`guarded`."""
     local = traceback.tb_frame.f_locals
     call = local.get("segment", local.get("derivative"))
     if call is not None:
@@ -234,7 +234,7 @@ _extern("fm_python_enter")(_called(lambda entry, state, *_: entry.enter(_STATE_O
 
 
 @dataclass(frozen=True, slots=True)
-class _Version:
+class Version:
     """The functions of the kernel for one FMI version."""
 
     name: Any
@@ -243,11 +243,11 @@ class _Version:
     bind_derivative: Any
 
 
-_VERSIONS = {
-    KernelInterface.FMI2: _Version(
+VERSIONS = {
+    KernelInterface.FMI2: Version(
         lib.fm_fmi2_name, lib.fm_fmi2_table, lib.fm_fmi2_bind, lib.fm_fmi2_bind_derivative
     ),
-    KernelInterface.FMI3: _Version(
+    KernelInterface.FMI3: Version(
         lib.fm_fmi3_name, lib.fm_fmi3_table, lib.fm_fmi3_bind, lib.fm_fmi3_bind_derivative
     ),
 }
@@ -262,7 +262,7 @@ class FmuEntry(Entry):
         self._python = python
         self._kept: list[Any] = [functions, places]
         self._binding = binding
-        self._version = _VERSIONS[binding.interface]
+        self._version = VERSIONS[binding.interface]
         self.entry = ffi.new("fm_instance *")
         self._fmu = fmu = ffi.new("fm_fmu *")
         fmu.component = ffi.cast("void *", binding.component)
@@ -360,29 +360,3 @@ class FmuEntry(Entry):
     def _lent(self, kind: str, size: int) -> Any:
         self._kept.append(ffi.new(kind, size))
         return self._kept[-1]
-
-
-def make_entries(context: Context, instances: Sequence[Instance], n_places: int) -> list[Entry]:
-    """The entries of all instances, each as it says itself how it is called."""
-    functions: dict[int, Any] = {}  # per library
-    # an instance uses few of the places: memory of the others is never touched
-    places = np.zeros((len(instances), max(n_places, 1)), np.uintp)
-    entries: list[Entry] = []
-    for i, instance in enumerate(instances):
-        python, binding = PythonEntry(context, i, instance), instance.binding
-        if binding.interface is KernelInterface.PYTHON:
-            entries.append(python)
-            continue
-        if binding.library not in functions:
-            functions[binding.library] = _functions_of(
-                _VERSIONS[binding.interface], binding.address
-            )
-        entries.append(FmuEntry(python, binding, places[i], functions[binding.library]))
-    return entries
-
-
-def _functions_of(version: _Version, address: Callable[[str], int]) -> Any:
-    """Addresses of the FMI functions of a library."""
-    names = [version.name(function) for function in range(lib.FM_FUNCTIONS)]
-    addresses = [address(ffi.string(name).decode()) if name else 0 for name in names]
-    return ffi.new("void *[]", [ffi.cast("void *", a) for a in addresses])

@@ -1,0 +1,318 @@
+/* A Model Exchange FMU with an integrator: twin of ModelExchangeInstance in fmimaster/fmu/model_exchange/instance.py. What
+ * changes modes, and the events inside a step, stay in Python: they are rare, and have one definition there. */
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernel.h"
+#include "status.h"
+
+typedef int (*set_time_t)(void *, double);
+typedef int (*array_t)(void *, double *, size_t);
+typedef int (*completed2_t)(void *, int, int *, int *);
+typedef int (*completed3_t)(void *, bool, bool *, bool *);
+
+enum { MODE_EVENT = 1, MODE_CONTINUOUS_TIME = 2 }; /* Mode in memory.py */
+
+static const double SAME = 8 * 0x1p-52, TOLERANCE = 4 * 0x1p-52;
+enum { MOST_TRIALS = 400, BISECT_EVERY = 4 };
+
+/* The last call of an FMI function with an array. */
+static int pass(fm_exchange *x, int which, double *values, int n)
+{
+    if (n == 0)
+        return FM_OK;
+    void *address = fm_find(x->fmu, which, &x->function);
+    return address ? ((array_t)address)(x->fmu->component, values, (size_t)n) : FM_MISSING;
+}
+
+int fm_exchange_move(fm_exchange *x, double time, double *states)
+{
+    void *address = fm_find(x->fmu, FM_SET_TIME, &x->function);
+    int status = address ? ((set_time_t)address)(x->fmu->component, time) : FM_MISSING;
+    if (fm_failed(status))
+        return status;
+    status = pass(x, FM_SET_CONTINUOUS_STATES, states, x->n);
+    return fm_failed(status) ? status : fm_exchange_set_inputs(x, time);
+}
+
+int fm_exchange_set_inputs(fm_exchange *x, double time)
+{
+    fm_updates *u = x->fmu->updates;
+    if (!u)
+        return FM_OK;
+    fm_intermediate_update(u, time, 1, 0, 0, 0, 0, 0);
+    if (!u->failed)
+        return FM_OK;
+    x->function = u->inputs.function;
+    return FM_ERROR;
+}
+
+int fm_exchange_derive(fm_exchange *x, double *derivatives)
+{
+    x->evaluations++;
+    return pass(x, FM_GET_DERIVATIVES, derivatives, x->n);
+}
+
+/* Event indicators where the FMU stands; an FMU that discards them has failed. */
+static int look(fm_exchange *x, double *indicators)
+{
+    int status = pass(x, FM_GET_EVENT_INDICATORS, indicators, x->m);
+    return status == FM_DISCARD ? FM_REFUSED : status;
+}
+
+/* Go to a time in the last step of the integrator, or to these states. */
+static int go(fm_exchange *x, double time, const double *states)
+{
+    int status = FM_OK;
+    if (states)
+        memcpy(x->y, states, sizeof(double) * (size_t)x->n);
+    else
+        status = x->integrator.between(x->integrator.self, time, x->y);
+    if (fm_failed(status))
+        return status;
+    status = fm_exchange_move(x, time, x->y);
+    return status == FM_DISCARD ? FM_REFUSED : status;
+}
+
+static int has_changed(const double *before, const double *now, int m)
+{
+    for (int j = 0; j < m; j++)
+        if ((now[j] > 0.0) != (before[j] > 0.0))
+            return 1;
+    return 0;
+}
+
+static double smaller(double a, double b)
+{
+    return b < a ? b : a;
+}
+
+static double larger(double a, double b)
+{
+    return b > a ? b : a;
+}
+
+/* locate of location.py: the first change of an indicator; the FMU stands there, or at the end of the step. */
+static int locate(fm_exchange *x, double low, double high, double *there)
+{
+    size_t bytes = sizeof(double) * (size_t)x->m;
+    double low_weight = 1.0, high_weight = 1.0, last = high;
+    int moved = 0;
+    memcpy(x->at_low, x->indicators, bytes);
+    memcpy(x->at_high, x->there, bytes);
+    for (int trial = 1; trial < MOST_TRIALS; trial++) {
+        double width = high - low, least = TOLERANCE * larger(fabs(low), fabs(high)), middle = high;
+        if (width <= 2.0 * least)
+            break;
+        for (int j = 0; j < x->m; j++) {
+            if ((x->at_high[j] > 0.0) == (x->indicators[j] > 0.0))
+                continue;
+            double a = low_weight * x->at_low[j], b = high_weight * x->at_high[j];
+            middle = smaller(middle, low + width * (a / (a - b)));
+        }
+        if (trial % BISECT_EVERY == 0)
+            middle = low + 0.5 * width;
+        middle = smaller(larger(middle, low + least), high - least);
+        int status = go(x, middle, 0);
+        if (!fm_failed(status))
+            status = look(x, x->z);
+        if (fm_failed(status))
+            return status;
+        if (has_changed(x->indicators, x->z, x->m)) {
+            high = middle;
+            memcpy(x->at_high, x->z, bytes);
+            low_weight = moved > 0 ? 0.5 * low_weight : 1.0;
+            high_weight = 1.0;
+            moved = 1;
+        } else {
+            low = middle;
+            memcpy(x->at_low, x->z, bytes);
+            high_weight = moved < 0 ? 0.5 * high_weight : 1.0;
+            low_weight = 1.0;
+            moved = -1;
+        }
+    }
+    *there = high;
+    return go(x, high, high == last ? x->integrator.states : 0);
+}
+
+static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
+{
+    void *address = fm_find(x->fmu, FM_COMPLETED_INTEGRATOR_STEP, &x->function);
+    int keeps = *x->fmu->kept_from >= there, status;
+    if (!address)
+        return FM_MISSING;
+    if (x->version == 2) {
+        int enter = 0, end = 0;
+        status = ((completed2_t)address)(x->fmu->component, keeps, &enter, &end);
+        *wants_event = enter != 0;
+        *ends = end != 0;
+    } else {
+        bool enter = false, end = false;
+        status = ((completed3_t)address)(x->fmu->component, keeps, &enter, &end);
+        *wants_event = enter;
+        *ends = end;
+    }
+    return status;
+}
+
+/* One step of the integrator, not beyond the first event; whether there is a state or step event. */
+static int advance(fm_exchange *x, double stop, int *happened)
+{
+    fm_integrator *integrator = &x->integrator;
+    double time = x->memory[FM_X_TIME], end = smaller(stop, x->memory[FM_X_NEXT_EVENT]), there;
+    const double *states = integrator->states;
+    int ends, status = FM_OK;
+    if (x->starts) {
+        status = integrator->restart(integrator->self, time, x->states);
+        if (fm_failed(status))
+            return status;
+        x->starts = 0;
+    }
+    status = integrator->advance(integrator->self, end, &there);
+    if (!fm_failed(status))
+        status = look(x, x->there);
+    if (fm_failed(status))
+        return status;
+    int changed = has_changed(x->indicators, x->there, x->m);
+    if (changed) {
+        status = locate(x, time, there, &there);
+        states = x->y;
+        if (!fm_failed(status))
+            status = look(x, x->there);
+        if (fm_failed(status))
+            return status;
+    }
+    x->memory[FM_X_TIME] = there;
+    memcpy(x->states, states, sizeof(double) * (size_t)x->n);
+    memcpy(x->indicators, x->there, sizeof(double) * (size_t)x->m);
+    status = complete(x, there, happened, &ends);
+    if (fm_failed(status))
+        return status == FM_DISCARD ? FM_REFUSED : status;
+    x->memory[FM_X_ENDS] = ends;
+    *happened |= changed;
+    return FM_OK;
+}
+
+static int is_due(const fm_exchange *x, double now)
+{
+    return x->memory[FM_X_NEXT_EVENT] <= now + SAME * fabs(now);
+}
+
+static int execute_events(fm_exchange *x)
+{
+    x->starts = 1;
+    return x->execute_events(x->python->self);
+}
+
+static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
+{
+    fm_exchange *x = self;
+    double *memory = x->memory, stop = time + size;
+    int status = FM_OK;
+    memory[FM_X_TIME] = time;
+    if (memory[FM_X_MODE] == MODE_EVENT) /* discrete inputs were set */
+        status = execute_events(x);
+    if (!fm_failed(status))
+        status = fm_exchange_set_inputs(x, time);
+    x->starts = 1;
+    while (!fm_failed(status)) {
+        double now = memory[FM_X_TIME];
+        int happened = 0;
+        if (memory[FM_X_ENDS] != 0.0) {
+            *answer = (fm_answer){now, 1, 0, 0, 0};
+            return FM_DISCARD;
+        }
+        if (now < stop && !is_due(x, now)) {
+            status = advance(x, stop, &happened);
+            now = memory[FM_X_TIME];
+            if (fm_failed(status) || memory[FM_X_ENDS] != 0.0)
+                continue;
+        }
+        if (happened || is_due(x, now)) {
+            if (x->stops) {
+                *answer = (fm_answer){now, 0, 0, now < stop, 1};
+                return FM_DISCARD;
+            }
+            status = execute_events(x);
+        } else if (now >= stop) {
+            return FM_OK;
+        }
+    }
+    *function = x->function;
+    return status;
+}
+
+static int save(void *self, int place, const char **function)
+{
+    fm_exchange *x = self;
+    int status = x->copies ? FM_OK : fm_save_state(x->fmu, place, function);
+    if (!fm_failed(status))
+        memcpy(x->places + (size_t)place * x->size, x->memory, sizeof(double) * x->size);
+    return status;
+}
+
+static int restore(void *self, int place, const char **function)
+{
+    fm_exchange *x = self;
+    const double *saved = x->places + (size_t)place * x->size;
+    int status = FM_OK;
+    if (!x->copies) {
+        status = fm_restore_state(x->fmu, place, function);
+    } else if (saved[FM_X_EVENTS] != x->memory[FM_X_EVENTS]) {
+        x->wanted = saved[FM_X_TIME];
+        *function = "SetFMUState";
+        return FM_BEHIND_EVENT;
+    }
+    if (fm_failed(status))
+        return status;
+    memcpy(x->memory, saved, sizeof(double) * x->size);
+    if (x->copies && x->memory[FM_X_MODE] == MODE_CONTINUOUS_TIME) {
+        status = fm_exchange_move(x, x->memory[FM_X_TIME], x->states);
+        *function = x->function;
+        if (status == FM_DISCARD)
+            status = FM_OK;
+    }
+    return status;
+}
+
+static int set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+                           double time, const char **function)
+{
+    const fm_exchange *x = self;
+    (void)references;
+    if (x->fmu->n_coefficients)
+        return fm_set_coefficients(x->fmu, n, degree, derivatives, function);
+    if (x->fmu->updates)
+        fm_take_polynomials(x->fmu->updates, derivatives, time);
+    return FM_OK;
+}
+
+static int enter(void *self, int state, const fm_experiment *experiment, const char **function)
+{
+    const fm_exchange *x = self;
+    return x->python->enter(x->python->self, state, experiment, function);
+}
+
+static int update(void *self, fm_update *answer, const char **function)
+{
+    const fm_exchange *x = self;
+    return x->python->update(x->python->self, answer, function);
+}
+
+void fm_exchange_table(fm_exchange *x, fm_instance *instance)
+{
+    *instance = (fm_instance){x, set_polynomials, do_step, save, restore, enter, update, 0};
+}
+
+void fm_exchange_one_step(fm_exchange *x, fm_one_step *s, int is_euler)
+{
+    s->exchange = x;
+    x->integrator = (fm_integrator){s, fm_one_step_restart,
+                                    is_euler ? fm_euler_advance : fm_dormand_prince_advance,
+                                    is_euler ? fm_euler_between : fm_dormand_prince_between, s->states};
+}
