@@ -75,7 +75,12 @@ def read_facts(case: Case) -> FmuFacts:
         frozenset(v.get("name") or "" for v in variables if v.get("causality") == "input"),
         () if outputs else tuple(local[:MOST_LOCALS]),
         read_experiment(root, findings),
-        read_capabilities(used, case.interface, is_fmi2=case.fmi_version.startswith("2."), findings=findings),
+        read_capabilities(
+            used,
+            case.interface,
+            is_fmi2=case.fmi_version.startswith("2."),
+            findings=findings,
+        ),
     )
 
 

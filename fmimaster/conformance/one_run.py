@@ -35,7 +35,6 @@ from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 from fmimaster.system.description import Component, Source, System, SystemDescription
-from fmimaster.system.model import Interface
 from fmimaster.text import named
 
 LOG_FILE = "log.txt"
@@ -237,9 +236,7 @@ def _columns(reference: Results | None, facts: FmuFacts) -> list[str]:
 
 def _system(case: Case) -> SystemDescription:
     """The FMU as a system, used by the interface of the case."""
-    component = Component(
-        case.model, Source(case.path), interface=case.interface or Interface.CO_SIMULATION
-    )
+    component = Component(case.model, Source(case.path), interface=case.interface)
     return SystemDescription(System(case.model, (component,)), source=case.path, is_single_fmu=True)
 
 

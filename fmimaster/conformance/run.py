@@ -139,7 +139,7 @@ def check_conformance(
     workers = _checked(workers, deadline, memory_limit)
     limits = limits or Limits()
     output = given_path(output_folder).absolute()
-    cases = find_cases(folder, [_interface(i) for i in interfaces])
+    cases = find_cases(folder, [Interface.named(i) for i in interfaces])
     chosen = _chosen(cases, only)
     new = ConformanceRun(
         folder=str(given_path(folder).absolute()),
@@ -276,16 +276,6 @@ def _checked(workers: int | None, deadline: float, memory_limit: int | None) -> 
     if memory_limit is not None and memory_limit <= 0:
         raise OptionError(f"The memory limit is {memory_limit} bytes; expected a positive number.")
     return len(os.sched_getaffinity(0)) if workers is None else workers
-
-
-def _interface(given: Interface | str) -> Interface:
-    try:
-        return Interface(given)
-    except ValueError:
-        known = [Interface.CO_SIMULATION.value, Interface.MODEL_EXCHANGE.value]
-        raise OptionError(
-            f"'{given}' is no interface that can be run; expected {' or '.join(known)}."
-        ) from None
 
 
 def _chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
