@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
+from threading import Event
 from time import perf_counter
 from typing import Any
 
@@ -21,6 +22,9 @@ _MOST_OUTPUT = 1 << 20
 
 _GIB = 1 << 30
 
+_STOP_SEEN = 0.1
+"""Time in s after which a request to stop is noticed."""
+
 
 class Cause(Enum):
     """Why a process has ended."""
@@ -30,6 +34,7 @@ class Cause(Enum):
     SIGNAL = "signal"
     EXIT = "exit"
     DEADLINE = "deadline"
+    STOPPED = "stopped"
     MEMORY = "memory"
 
 
@@ -70,6 +75,7 @@ def run_apart(
     deadline: float | None = None,
     memory_limit: int | None = None,
     on_output: Callable[[str], None] | None = None,
+    stop: Event | None = None,
 ) -> Ended:
     """Run a function in a process of its own, with its own working directory, environment and signal handlers.
 
@@ -88,6 +94,8 @@ def run_apart(
         For allocations of the function; beyond it they fail. Default: none.
     on_output : function
         Called with each part of the output as it comes.
+    stop : threading.Event
+        When another thread sets it, the process is ended as at a deadline.
 
     Returns
     -------
@@ -103,7 +111,7 @@ def run_apart(
     begun = perf_counter()
     process = Process(_call, (function, arguments), memory_limit=memory_limit)
     try:
-        return _followed(process, begun, deadline, memory_limit, on_output)
+        return _followed(process, begun, deadline, memory_limit, on_output, stop)
     finally:
         process.kill()
         process.close()
@@ -142,6 +150,7 @@ def _followed(
     deadline: float | None,
     memory_limit: int | None,
     on_output: Callable[[str], None] | None,
+    stop: Event | None,
 ) -> Ended:
     """The end of a process, while its output is read."""
     output, answer = bytearray(), None
@@ -156,13 +165,15 @@ def _followed(
             if on_output is not None:
                 on_output(part.decode("utf-8", "replace"))
 
-    is_late = False
+    is_late = is_stopped = False
     while (end := process.ended()) is None:
         left = inf if deadline is None else begun + deadline - perf_counter()
-        if left <= 0.0:
-            is_late = True
+        is_late, is_stopped = left <= 0.0, stop is not None and stop.is_set()
+        if is_late or is_stopped:
             end = process.kill()
             break
+        if stop is not None:
+            left = min(left, _STOP_SEEN)
         ready = dict(poll.poll(None if left == inf else left * 1000.0 + 1.0))
         read()
         if process.output in ready and not ready[process.output] & select.POLLIN:
@@ -171,13 +182,15 @@ def _followed(
             answer = _received(process.channel)
             poll.unregister(process.channel.fileno())
     read()
-    if answer is None and not is_late:
+    if answer is None and not is_late and not is_stopped:
         answer = _received(process.channel)
     common: dict[str, Any] = {
         "output": output.decode("utf-8", "replace"),
         "seconds": perf_counter() - begun,
         "most_memory": end.most_memory,
     }
+    if is_stopped:
+        return Ended(Cause.STOPPED, how="was stopped", **common)
     if is_late:
         return Ended(Cause.DEADLINE, how=f"did not end within {deadline:g} s", **common)
     if answer is not None:

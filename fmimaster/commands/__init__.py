@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "budget": "Show which connection costs accuracy. The system is simulated once.",
     "plot": "Plot results from files. Several files are drawn in one figure with different line styles.",
     "steps": "Show the causes of the steps of a run, and its events.",
+    "conformance": "Run all FMUs of a folder, and compare them with their references.",
     "demo": "Run a ready-made system. Without a name, all demos are listed.",
     "completion": "Print the script for completion in a shell.",
 }
@@ -32,6 +33,7 @@ EXAMPLES: Mapping[str, str] = {
     "budget": "quarter-car-a.ssp --step-size 1/1000",
     "plot": 'two.csv --variable "*.x" --show-plot',
     "steps": "two.csv",
+    "conformance": "fmus --workers 4",
     "demo": "two-mass --output-directory figures",
     "completion": "bash",
 }

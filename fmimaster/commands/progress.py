@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from fmimaster.session import Progress
 from fmimaster.text import page_width
+from fmimaster.visible import visible
 
 Show = Callable[[Progress], None]
 
@@ -58,18 +59,19 @@ def _line() -> Iterator[Show]:
         parts = [f"t = {reached.time:.4g} s", share, in_words(factor)]
         if reached.remaining is not None:
             parts.append(f"{reached.remaining:.0f} s left")
-        line = "  ".join(part for part in parts if part)
-        _put(f"{_ERASE}{line[: page_width(sys.stderr) - 1]}")
+        over_line("  ".join(part for part in parts if part))
 
     try:
         yield show
     finally:
-        _put(_ERASE)
+        over_line("")
 
 
-def _put(text: str) -> None:
+def over_line(text: str) -> None:
+    """Write over the last line of a terminal, which must fit; an empty text erases it."""
     if sys.stderr is not None:
-        sys.stderr.write(text)
+        line = visible(text)[: page_width(sys.stderr) - 1]
+        sys.stderr.write(f"{_ERASE}{line}")
         sys.stderr.flush()
 
 

@@ -8,6 +8,8 @@ _GLUED = re.compile(r"(?<=[a-z]{2})(?=\d+\.\d+\.\d)")
 """Between the name and the version in ``Hopsan2.23.0``."""
 _DIGITS = re.compile(r"\d+[a-z]*$|\d\.|\d{4}")
 """A word with a version: ``2016``, ``2023x``, ``v1.12.0``; ``20-sim`` is none."""
+_TOOLS = ("OpenModelica", "Overture")
+"""Tools that write their name in several ways."""
 _AROUND = "(),;:[]-"
 _NO_WORDS = ("version", "release")
 
@@ -21,6 +23,8 @@ def exporter_of(tool: str) -> tuple[str, str]:
     ('Reference FMUs', '0.0.23')
     >>> exporter_of("Hopsan2.23.0.20250820.1508")
     ('Hopsan', '2.23.0.20250820.1508')
+    >>> exporter_of("OpenModelica Compiler OMCompiler v1.18.0-dev")
+    ('OpenModelica', '1.18.0-dev')
     >>> exporter_of("20-sim")
     ('20-sim', '')
     """
@@ -30,10 +34,14 @@ def exporter_of(tool: str) -> tuple[str, str]:
         if bare.lower() in _NO_WORDS:
             continue
         if name and _DIGITS.search(bare):
-            return " ".join(name), bare.removeprefix("v")
+            return _tool(name), bare.removeprefix("v")
         if word.startswith("(") and name:
             break
         name += [bare] * bool(bare)
         if word != bare:
             break
-    return " ".join(name), ""
+    return _tool(name), ""
+
+
+def _tool(words: list[str]) -> str:
+    return words[0] if words and words[0] in _TOOLS else " ".join(words)

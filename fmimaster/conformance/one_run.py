@@ -116,8 +116,7 @@ def run_case(case: Case, folder: Path, work: Path, limits: Limits) -> Verdict:
             _judge(run, limits)
         except FmimasterError as error:
             log.error("%s", error)
-            reason = str(error).replace(str(case.path), case.fmu)  # the same on each machine
-            run.end(*_meaning(error, case), reason)
+            run.end(*_meaning(error, case), _about(case, str(error)))
         except Exception as error:
             log.error("%s", traceback.format_exc())
             reason = f"A defect of fmimaster: {type(error).__name__}: {error}"
@@ -284,6 +283,13 @@ def _oddities(results: Results, start: float, stop: float) -> Iterator[str]:
     ]
     if wrong:
         yield f"values that are no finite numbers: {named(wrong)}"
+
+
+def _about(case: Case, text: str) -> str:
+    """A message without the path of the FMU, so that it is the same on each machine."""
+    for path in (case.path, case.fmu):
+        text = text.replace(f"'{path}'", "the FMU")
+    return text[:1].upper() + text[1:]
 
 
 def _meaning(error: FmimasterError, case: Case) -> tuple[Outcome, Cause]:

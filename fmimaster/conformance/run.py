@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
@@ -36,6 +36,9 @@ from fmimaster.version import installed_version
 
 DEADLINE = 60.0
 """In s, for one FMU."""
+
+OUTPUT = "conformance-results"
+"""The output folder."""
 
 _CAUSES = {
     End.SIGNAL: Cause.CRASH,
@@ -75,7 +78,7 @@ Callback = Callable[[ConformanceProgress], object]
 def check_conformance(
     folder: str | os.PathLike[str],
     *,
-    output_folder: str | os.PathLike[str] = "conformance-results",
+    output_folder: str | os.PathLike[str] = OUTPUT,
     workers: int | None = None,
     deadline: float = DEADLINE,
     memory_limit: int | None = None,
@@ -161,6 +164,7 @@ def check_conformance(
 
 def write_files(run: ConformanceRun, output: Path) -> None:
     """Write the verdicts in all forms."""
+    write_page(run, output)
     write_verdicts_csv(run, output / "verdicts.csv")
     write_junit(run, output, output / "junit.xml")
     write_page(run, output)
@@ -229,9 +233,12 @@ class _Work:
                     self._limits,
                     deadline=self._deadline,
                     memory_limit=self._memory_limit,
+                    stop=self._stop,
                 )
             finally:
                 shutil.rmtree(work, ignore_errors=True)
+            if ended.cause is End.STOPPED:
+                raise CancelledError
             verdict = ended.value if ended.cause is End.RETURNED else _lost(case, folder, ended)
             verdict = replace(verdict, overhead=max(0.0, ended.seconds - verdict.seconds))
             write_outcome(self._output, verdict, ended.output)

@@ -49,3 +49,9 @@ NO_TOLERANCE = "none"
 """The word of ``plan.tolerance``."""
 REFERENCE_TOLERANCE = 0.01
 """Of ``results.comparison``."""
+CONFORMANCE_DEADLINE = 60.0
+"""In s, of ``conformance.run``."""
+CONFORMANCE_OUTPUT = "conformance-results"
+"""Folder, of ``conformance.run``."""
+OUTSIDE_BAND = 0.1
+"""Share of samples, of ``conformance.measures``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -35,6 +36,8 @@ from fmimaster import (
 from fmimaster.algorithms import MODES
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
+from fmimaster.conformance.measures import Limits
+from fmimaster.conformance.run import check_conformance
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.named import names
 from fmimaster.named.algorithms import ALGORITHM_NAMES
@@ -257,3 +260,9 @@ def test_help_pages_show_the_names_and_defaults_that_count() -> None:
         NO_TOLERANCE,
         TOLERANCE,
     ) == (names.LOOP_TOLERANCE, names.NO_TOLERANCE, names.REFERENCE_TOLERANCE)
+    given = signature(check_conformance).parameters
+    assert (given["deadline"].default, given["output_folder"].default, Limits().outside) == (
+        names.CONFORMANCE_DEADLINE,
+        names.CONFORMANCE_OUTPUT,
+        names.OUTSIDE_BAND,
+    )

@@ -1,0 +1,154 @@
+"""What ``fmimaster conformance`` does: run the FMUs of a folder, show how far it is, print a summary."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+
+from fmimaster.commands.progress import over_line
+from fmimaster.commands.text import note, write, write_json
+from fmimaster.conformance.measures import Limits
+from fmimaster.conformance.page import PAGE
+from fmimaster.conformance.run import ConformanceProgress, check_conformance
+from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
+from fmimaster.errors import OptionError
+from fmimaster.system.model import Interface
+from fmimaster.text import aligned, clipped, count, named, section
+
+_FAILED = 1
+"""Exit status if an FMU has failed."""
+
+_LIMITS = ("outside", "relative_rms", "largest", "jump_time")
+
+_KINDS = {Interface.CO_SIMULATION.value: "CS", Interface.MODEL_EXCHANGE.value: "ME"}
+
+_MOST_REASON = 160
+"""Letters of a reason in the summary; the whole one is in the report."""
+
+
+def run(arguments: Namespace) -> int:
+    """Run the FMUs, or compare two runs."""
+    if arguments.compare:
+        return _compare(arguments)
+    folder = _one_folder(arguments.folders)
+    limits = {n: v for n in _LIMITS if (v := getattr(arguments, n)) is not None}
+    begun = perf_counter()
+    found = check_conformance(
+        folder,
+        output_folder=arguments.output_folder,
+        workers=arguments.workers,
+        deadline=arguments.deadline,
+        memory_limit=arguments.memory_limit,
+        only=arguments.only,
+        **({} if arguments.interface is None else {"interfaces": [arguments.interface]}),
+        limits=Limits(**limits),
+        again=arguments.again,
+        retry=arguments.retry,
+        progress=_Shown(arguments),
+    )
+    if arguments.json:
+        write_json([_facts(verdict) for verdict in found.verdicts])
+    else:
+        write(_summary(found))
+        note(arguments, [f"wall time: {perf_counter() - begun:.1f} s"])
+        write([f"report: {Path(arguments.output_folder) / PAGE}"])
+    return 0 if found.has_passed else _FAILED
+
+
+def _compare(arguments: Namespace) -> int:
+    from fmimaster.commands.conformance_compare import compare  # only this needs it
+
+    if len(arguments.folders) != 2:
+        raise OptionError(
+            f"--compare needs the output folders of two runs, OLD and NEW; there are {len(arguments.folders)}."
+        )
+    old, new = arguments.folders
+    return compare(old, new, arguments.html, arguments.json)
+
+
+def _one_folder(folders: Sequence[str]) -> str:
+    if len(folders) != 1:
+        raise OptionError(
+            f"Expected one folder with FMUs, not {len(folders)}: {named(folders)}. Two runs are compared with --compare."
+        )
+    return folders[0]
+
+
+def _facts(verdict: Verdict) -> dict[str, object]:
+    """A verdict as JSON, without points of curves."""
+    return {key: value for key, value in verdict.to_json().items() if key != "curves"}
+
+
+class _Shown:
+    """Shows the progress: a line for each FMU that has not passed, and on a terminal which FMUs run."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self._arguments = arguments
+        self._counts: Counter[Outcome] = Counter()
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._is_live = terminal and not (arguments.quiet or arguments.no_progress)
+
+    def __call__(self, progress: ConformanceProgress) -> None:
+        verdict = progress.verdict
+        if self._is_live:
+            over_line("")
+        if verdict is None and progress.kept:
+            kept = f"{count(progress.kept, 'verdict')} of an earlier run still valid: not run again"
+            note(self._arguments, [kept])
+        if verdict is not None:
+            self._counts[verdict.outcome] += 1
+            if verdict.outcome is not Outcome.PASSED:
+                text = f"{verdict.outcome.value}: {verdict.name}: {verdict.reason}"
+                note(self._arguments, [clipped(text, _MOST_REASON)])
+        if self._is_live and progress.done < progress.total:
+            over_line(self._line(progress))
+
+    def _line(self, progress: ConformanceProgress) -> str:
+        counts = [f"{self._counts[o]} {o.value}" for o in Outcome if self._counts[o]]
+        running = [name.rpartition("/")[2] for name in progress.running]
+        parts = [f"{progress.done} of {progress.total}", *counts, f"now: {', '.join(running)}"]
+        return "  ".join(parts)
+
+
+def _summary(run: ConformanceRun) -> Iterator[str]:
+    yield from section("FMUs by exporter", aligned(_by_exporter(run.verdicts)))
+    for outcome in (Outcome.FAILED, Outcome.REJECTED):
+        lines = [
+            f"  {v.name}: {clipped(v.reason, _MOST_REASON)}"
+            for v in run.verdicts
+            if v.outcome is outcome
+        ]
+        yield from section(outcome.value.capitalize(), lines)
+    yield ""
+    yield _in_one_line(run)
+
+
+def _in_one_line(run: ConformanceRun) -> str:
+    compared = sum(bool(v.measures) and v.outcome is Outcome.PASSED for v in run.verdicts)
+    passed = f"{run.count(Outcome.PASSED)} passed ({compared} of them compared with a reference)"
+    others = [f"{run.count(o)} {o.value}" for o in (Outcome.FAILED, Outcome.REJECTED)]
+    causes = Counter(v.cause.value for v in run.verdicts if v.cause is not Cause.NONE)
+    why = ", ".join(f"{number} {cause}" for cause, number in causes.most_common())
+    return f"{count(len(run.verdicts), 'verdict')}: {', '.join([passed, *others])}" + (
+        f"; causes: {why}" if why else ""
+    )
+
+
+def _by_exporter(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
+    counts: dict[tuple[str, str], Counter[Outcome]] = {}
+    for v in verdicts:
+        kind = _KINDS.get(v.interface, "")
+        key = (v.exporter or "not named", f"{v.fmi_version or 'unknown'} {kind}".rstrip())
+        counts.setdefault(key, Counter())[v.outcome] += 1
+    head = ("exporter", "FMI", "FMUs", *(o.value for o in Outcome))
+    return [
+        head,
+        *(
+            (*key, str(sum(c.values())), *(str(c[o] or "") for o in Outcome))
+            for key, c in sorted(counts.items())
+        ),
+    ]
