@@ -164,7 +164,6 @@ def check_conformance(
 
 def write_files(run: ConformanceRun, output: Path) -> None:
     """Write the verdicts in all forms."""
-    write_page(run, output)
     write_verdicts_csv(run, output / "verdicts.csv")
     write_junit(run, output, output / "junit.xml")
     write_page(run, output)
