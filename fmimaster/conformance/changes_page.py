@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.conformance.changes import Change, Changes, Effect, explained
-from fmimaster.conformance.page import plot, series_of
+from fmimaster.conformance.details import plot, series_of
 from fmimaster.conformance.sheet import Cell, Column, Row, Sheet, write_sheet
 from fmimaster.conformance.verdict import Verdict
 from fmimaster.conformance.words import percent, place_of, seconds, words_of_interface, worst_rms

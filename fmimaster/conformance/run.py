@@ -19,6 +19,7 @@ from fmimaster.apart.process import refuse_other_platforms
 from fmimaster.apart.run import Cause as End
 from fmimaster.apart.run import Ended, run_apart
 from fmimaster.conformance.cases import Case, find_cases
+from fmimaster.conformance.curve import Curve, curves
 from fmimaster.conformance.junit import write_junit
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
 from fmimaster.conformance.measures import Limits
@@ -249,10 +250,11 @@ class _Work:
 def _lost(case: Case, folder: Path, ended: Ended) -> Verdict:
     """The verdict about an FMU whose process has not returned one; the rows until then are there."""
     rows, reached = 0, ""
+    shown: tuple[Curve, ...] = ()
     file = folder / f"{case.model}_out.csv"
     try:
         results = Results.read(file)
-        rows = results.rows
+        rows, shown = results.rows, curves(results)
         reached = (
             f" The last row that was written is at t = {results.time[-1]:g} s." if rows else ""
         )
@@ -266,6 +268,7 @@ def _lost(case: Case, folder: Path, ended: Ended) -> Verdict:
         cause=_CAUSES[ended.cause],
         reason=f"The process of the FMU {how}.{reached}{advice}",
         rows=rows,
+        curves=shown,
         seconds=ended.seconds,
     )
 

@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import inf
 from pathlib import Path
@@ -114,6 +114,7 @@ def write_sheet(sheet: Sheet, path: Path) -> None:
     FileError
         If the file cannot be written.
     """
+    sheet = _without_empty_columns(sheet)
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as stream:
@@ -123,6 +124,21 @@ def write_sheet(sheet: Sheet, path: Path) -> None:
         with suppress(OSError):
             part.unlink()
         raise FileError(f"The report '{path}' cannot be written: {error}.") from error
+
+
+def _without_empty_columns(sheet: Sheet) -> Sheet:
+    """The page without columns in which no row has a text or a figure."""
+    has_plots = any(row.details.get("plots") for row in sheet.rows)
+    kept = [
+        k
+        for k, column in enumerate(sheet.columns)
+        if (has_plots if column.kind == "plot" else any(row.cells[k].text for row in sheet.rows))
+    ]
+    return replace(
+        sheet,
+        columns=tuple(sheet.columns[k] for k in kept),
+        rows=tuple(replace(row, cells=tuple(row.cells[k] for k in kept)) for row in sheet.rows),
+    )
 
 
 def _lines(sheet: Sheet) -> Iterator[str]:

@@ -15,7 +15,7 @@ def words_of_interface(verdict: Verdict) -> str:
 
 def place_of(verdict: Verdict) -> str:
     """The folders of the FMU, without those that repeat its name."""
-    parts = verdict.name.split("/")
+    parts = verdict.fmu.removesuffix(".fmu").split("/")
     while parts and parts[-1] == verdict.model:
         parts.pop()
     return "/".join(parts)
