@@ -21,6 +21,8 @@ from fmimaster.algorithms import (
     SubSteps,
     Waveform,
 )
+from fmimaster.cards.card import FmuCard
+from fmimaster.cards.probe import probe
 from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.control.estimators import (
     EmbeddedOrders,
@@ -150,6 +152,7 @@ __all__ = [
     "Finding",
     "FixedStep",
     "FmimasterError",
+    "FmuCard",
     "FmuLostError",
     "FreeStep",
     "Fuzzy",
@@ -210,6 +213,7 @@ __all__ = [
     "Waveform",
     "ZenoError",
     "add_manifest",
+    "probe",
     "read_system",
     "reference_path",
     "simulate",

@@ -26,6 +26,9 @@ from fmimaster.visible import visible
 
 log = logging.getLogger("fmimaster")
 
+MESSAGE = "%s [%s] %s"
+"""Form of a message of an FMU in the log: name of the instance, status, text."""
+
 _KEPT_MESSAGES = 20
 _FAILURES = ("logStatusDiscard", "logStatusError", "logStatusFatal")
 """Categories of log messages, by the standards, with the reason why a call did not succeed."""
@@ -54,7 +57,7 @@ class MessageLog:
         if self.call_log is not None:
             self.call_log.add(self.instance, f"[{word_of(status)}] {text}")
         level = logging.INFO if status == OK else logging.WARNING
-        log.log(level, "%s [%s] %s", self.instance, word_of(status), text)
+        log.log(level, MESSAGE, self.instance, word_of(status), text)
 
 
 class BinaryInstance(Instance):

@@ -239,6 +239,11 @@ class Fmi3Instance(BinaryInstance):
         self.call("EnterStepMode" if self._initialized else "ExitInitializationMode")
         self._initialized = True
 
+    def reset(self) -> None:
+        """``Reset``."""
+        super().reset()
+        self._initialized = False
+
     def update_discrete_states(self) -> UpdateAnswer:
         """``UpdateDiscreteStates``."""
         wants, terminate, nominals, states, defined = (ctypes.c_bool() for _ in range(5))

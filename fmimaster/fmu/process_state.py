@@ -37,7 +37,7 @@ class ProcessState:
 
     def __init__(self) -> None:
         self._c = None if sys.platform == "win32" else ctypes.CDLL(None)
-        self._told: set[str] = set()
+        self._told: dict[str, str] = {}
         self._folder = _folder()
         self._mask = os.umask(0o077)
         os.umask(self._mask)
@@ -48,6 +48,11 @@ class ProcessState:
         self._environment = ctypes.create_string_buffer(_ROOM)
         self._call("fegetenv", self._environment)
         self._arithmetic = self._find_arithmetic()
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The changes that were found and undone: ``"the locale"``."""
+        return tuple(self._told.values())
 
     def put_back(self, who: str) -> None:
         """Restore changed state, with one warning for each kind of change that names the FMU, or all possible FMUs."""
@@ -110,7 +115,7 @@ class ProcessState:
     def _tell(self, who: str, what: str) -> None:
         kind = what.partition(" to ")[0]
         if kind not in self._told:
-            self._told.add(kind)
+            self._told[kind] = what
             log.warning("%s has changed %s, for the whole process. It was restored.", who, what)
 
 

@@ -48,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
         "program",  # polynomials of inputs
         "results",
     },  # results: a table is read as results are
+    "cards": {"errors", "apart", "given_path", "system", "fmu", "text", "version"},
     "kernel": set(),
     "run": {"errors", "causes", "garbage", "system", "plan", "program", "control", "fmu", "kernel"},
     "input_values": {"errors", "system"},

@@ -1,0 +1,1 @@
+"""Measurements of what an FMU really does, beside what it declares: its card."""

@@ -1,0 +1,246 @@
+"""An FMU alone in this process, as the measurements use it: inputs and outputs as one array each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.cards.excitation import (
+    Use,
+    Values,
+    changeable_inputs,
+    observed_variables,
+    start_value,
+    times_of,
+    varied,
+)
+from fmimaster.cards.traces import Trace
+from fmimaster.errors import CallError, FmimasterError, ModelError
+from fmimaster.fmu import once
+from fmimaster.fmu.instance import Instance, InstanceOptions, StepAnswer
+from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.process_state import ProcessState
+from fmimaster.system.model import DataType, Variable
+
+_MOST_UPDATES = 100
+"""Most updates of the discrete states at one instant."""
+_MOST_PARTS = 1000
+"""Most early returns within one step."""
+_MOST_STEPS = 1000
+"""More steps than any measurement does; the stop time is not before them."""
+_TIME_FOR_STEPS = 2.0
+"""Wall time in s after which no further step is made."""
+
+
+class Subject:
+    """An FMU, loaded once in this process. A context manager."""
+
+    def __init__(self, use: Use) -> None:
+        self.use = use
+        self.state = ProcessState()
+        self.file = FmuFile(use.source, interface=use.interface)
+        self.model = self.file.model
+        self.times = times_of(self.model)
+        self.inputs = changeable_inputs(self.model)
+        self.observed = observed_variables(self.model)
+        self.nominal = np.concatenate(
+            [np.full(v.size, abs(v.nominal) or 1.0) for v in self.observed] or [np.zeros(0)]
+        )
+
+    def __enter__(self) -> Subject:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.file.close()
+
+    def instantiated(self, name: str = "", *, events: bool = False) -> Unit:
+        """A new instance.
+
+        Parameters
+        ----------
+        events : bool
+            Whether it may return early, and uses Event Mode if it has that. FMUs with clocks always use Event Mode.
+        """
+        has_clocks = any(v.type is DataType.CLOCK for v in self.model.variables)
+        event_mode = self.model.capabilities.has_event_mode and (events or has_clocks)
+        options = InstanceOptions(event_mode=event_mode, early_return=events)
+        try:
+            instance = self.file.instantiate(f"{self.use.name} {name}".rstrip(), options)
+        finally:
+            # a second instance is tried although the FMU may declare that it allows only one
+            once.release(once.identity(self.file.source, self.model))
+        return Unit(self, instance, event_mode)
+
+    def unit(self, name: str = "", *, events: bool = False) -> Unit:
+        """A new instance that is ready for its first step."""
+        unit = self.instantiated(name, events=events)
+        unit.initialize()
+        return unit
+
+    def names(self) -> list[str]:
+        """The observed variable of each element."""
+        return [v.name for v in self.observed for _ in range(v.size)]
+
+
+class Unit:
+    """One instance, with its time, its inputs and its observed variables."""
+
+    def __init__(self, subject: Subject, instance: Instance, event_mode: bool) -> None:
+        self.subject, self.instance = subject, instance
+        self._event_mode = event_mode
+        self.time = subject.times.start
+        self.steps = self.early = 0
+        # saved states stay valid: each step may be undone
+        instance.kept_from = lambda: -inf
+        instance.clock = lambda: self.time
+        self._observed = Values(subject.observed, instance.getter)
+        self._inputs = {v.name: Values([v], instance.setter) for v in subject.inputs}
+        chosen = [v for v in subject.inputs if v.is_continuous and subject.use.varied]
+        self._varied = Values(chosen, instance.setter)
+        self._rest = [start_value(v) for v in chosen]
+        self._values = np.zeros(self._varied.size)
+
+    def initialize(
+        self, stop: float | None = None, inside: Callable[[], None] | None = None
+    ) -> None:
+        """Through Initialization Mode, in which ``inside`` is called, to Step Mode."""
+        start, usual, size = self.subject.times
+        usual = max(usual, start + _MOST_STEPS * size)  # some FMUs do no step after the stop time
+        model = self.subject.model
+        tolerance = model.default_experiment.tolerance
+        self.instance.enter_initialization_mode(start, usual if stop is None else stop, tolerance)
+        if inside is not None:
+            inside()
+        if self._event_mode:
+            self._update()
+        else:
+            self.instance.enter_step_mode()
+        self.time, self.steps = start, 0
+
+    def _update(self) -> None:
+        self.instance.enter_event_mode()
+        for _ in range(_MOST_UPDATES):
+            if not self.instance.update_discrete_states().wants_update:
+                break
+        self.instance.enter_step_mode()
+
+    def read(self) -> NDArray[np.float64]:
+        """The observed variables."""
+        return self._observed.read()
+
+    def set_input(self, variable: Variable, values: NDArray[np.float64]) -> None:
+        """Set one input."""
+        self._inputs[variable.name].write(values)
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether it has inputs that vary."""
+        return self._varied.size > 0
+
+    def vary(self) -> None:
+        """Set the inputs for the next step."""
+        if self._varied.size:
+            inputs = zip(self._varied.variables, self._rest, strict=True)
+            parts = [varied(v, rest, self.steps, k) for k, (v, rest) in enumerate(inputs)]
+            self._values = np.concatenate(parts)
+            self._varied.write(self._values)
+
+    def set_again(self) -> None:
+        """Set the varied inputs to their present values."""
+        self._varied.write(self._values)
+
+    def step(self, size: float) -> None:
+        """One step: see :meth:`step_to`."""
+        self.step_to(self.time + size)
+
+    def step_to(self, end: float) -> None:
+        """One step to a time in s, in parts if the FMU returns early.
+
+        Raises
+        ------
+        CallError
+            If the step fails, is discarded, or ends the simulation.
+        """
+        for _ in range(_MOST_PARTS):
+            answer = self.instance.do_step(self.time, end - self.time)
+            if answer is None:
+                break
+            if answer.discarded or answer.terminate:
+                raise self._stopped(answer)
+            self.early += answer.early
+            reached = answer.last_successful_time if answer.early else end
+            if answer.event and self._event_mode:
+                self._update()
+            self.time = reached
+            if not answer.early or end - reached <= abs(end) * np.finfo(float).eps:
+                break
+        self.time = end
+        self.steps += 1
+
+    def _stopped(self, answer: StepAnswer) -> CallError:
+        what = "was discarded" if answer.discarded else "ended the simulation"
+        said = "".join(f" Message: {m}" for m in answer.messages[-1:])
+        return CallError(
+            f"A step from t = {self.time:g} s {what}.{said}",
+            instance=self.instance.name,
+            function="DoStep",
+            status="Discard",
+            time=self.time,
+        )
+
+    def trace(
+        self, steps: int, *, size: float | None = None, reads: bool = True, between: bool = False
+    ) -> Trace:
+        """Steps with varied inputs, and the observed variables after each.
+
+        Parameters
+        ----------
+        reads : bool
+            Whether they are read after each step; otherwise only at the end, and the trace has one row.
+        between : bool
+            Whether they are also read after the inputs were set, before the step.
+        """
+        size = self.subject.times.size if size is None else size
+        rows, ended = [self.read()] if reads else [], ""
+        until = time.monotonic() + _TIME_FOR_STEPS
+        begin = self.time
+        for k in range(steps):
+            if reads and time.monotonic() > until:
+                break  # traces are compared as far as both go
+            self.vary()
+            if between:
+                self.read()
+            try:
+                self.step_to(begin + (k + 1) * size)  # a sum would drift off the grid
+            except CallError as error:
+                ended = " ".join(str(error).split())
+                break
+            if reads:
+                rows.append(self.read())
+        return Trace(np.array(rows if reads else [self.read()]), ended)
+
+    def free(self) -> None:
+        """Terminate and free the instance."""
+        with suppress(FmimasterError):  # it is freed in any case
+            self.instance.terminate()
+        self.instance.free()
+
+
+def refusal(act: Callable[[], object]) -> str:
+    """Why an FMU refuses something; empty if it does not."""
+    try:
+        act()
+    except (CallError, ModelError) as error:
+        return " ".join(str(error).split())
+    return ""
