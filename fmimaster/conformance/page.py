@@ -10,6 +10,7 @@ from fmimaster.conformance.details import details
 from fmimaster.conformance.sheet import Cell, Column, Row, Sheet, write_sheet
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict
 from fmimaster.conformance.words import (
+    brief_reason,
     percent,
     place_of,
     relative_largest,
@@ -74,7 +75,7 @@ def write_page(run: ConformanceRun, folder: Path, path: Path | None = None) -> P
             facts=tuple(run_facts(run)),
             tallies=tuple((outcome.value, tone) for outcome, tone in TONES.items()),
             columns=_COLUMNS,
-            rows=tuple(_row(verdict, folder) for verdict in verdicts),
+            rows=tuple(_row(verdict, run.folder, folder) for verdict in verdicts),
         ),
         path,
     )
@@ -96,11 +97,11 @@ def _folder_name(folder: str) -> str:
     return folder.replace("\\", "/").rstrip("/").rpartition("/")[2] or folder
 
 
-def _row(verdict: Verdict, folder: Path) -> Row:
+def _row(verdict: Verdict, fmus: str, folder: Path) -> Row:
     return Row(
         name=verdict.name,
         tone=TONES[verdict.outcome],
-        cells=tuple(_cells(verdict)),
+        cells=tuple(_cells(verdict, fmus)),
         facets=facets(verdict),
         details=details(verdict, folder),
     )
@@ -117,7 +118,7 @@ def facets(verdict: Verdict) -> dict[str, str]:
     }
 
 
-def _cells(v: Verdict) -> Iterator[Cell]:
+def _cells(v: Verdict, folder: str) -> Iterator[Cell]:
     yield Cell(v.outcome.value, key=list(TONES).index(v.outcome))
     yield Cell(v.model or v.name, place_of(v), v.model or v.name)
     yield Cell(v.exporter, v.exporter_version)
@@ -132,7 +133,8 @@ def _cells(v: Verdict) -> Iterator[Cell]:
     jumps = [m.jumps for m in v.measures if m.jumps is not None and m.jumps.known]
     yield _jumps_cell(jumps)
     yield Cell(seconds(v.seconds) if v.seconds else "", key=v.seconds or None)
-    yield Cell(v.reason, key=v.reason or None)
+    reason = brief_reason(v, folder)
+    yield Cell(reason, key=reason or None)
 
 
 def _jumps_cell(jumps: list[JumpTimes]) -> Cell:

@@ -21,6 +21,21 @@ def place_of(verdict: Verdict) -> str:
     return "/".join(parts)
 
 
+def brief_reason(verdict: Verdict, folder: str) -> str:
+    """The reason without the path of the FMU's folder, which would fill the cell of a table.
+
+    Parameters
+    ----------
+    folder
+        The folder of the run.
+    """
+    place = verdict.fmu.rpartition("/")[0]
+    brief = verdict.reason
+    for path in (f"{folder}/{place}/", f"{folder}/", f"{place}/"):
+        brief = brief.replace(path, "") if path != "/" else brief
+    return brief
+
+
 def worst_rms(verdict: Verdict) -> float | None:
     """The largest root mean square of a deviation, relative to the range; None without a reference."""
     return max((m.deviation.relative for m in verdict.measures), default=None)
