@@ -35,6 +35,7 @@ from fmimaster.control.indicator_set import IndicatorSet, indicator_set, sources
 from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.fault_marks import mark_slots
 from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.system.model import DataType
 
@@ -131,6 +132,11 @@ class Indicators:
         """Whether an indicator has no derivative."""
         self.member = self.sets[0].instance if self.sets else 0
         """The instance whose times of reading are those of the points."""
+        marks = mark_slots(plan)
+        self._marks = [
+            [marks[m.instance] for m in event.members if m.instance in marks]
+            for event in plan.events
+        ]
         self._slots = sorted({k for s in self.sets for k in s.z})
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         self._present: list[float] | None = None
@@ -232,11 +238,15 @@ class Indicators:
     def is_on(self, s: IndicatorSet) -> bool:
         """Whether an event is active for a member. If the FMU triggers it, by its own condition, no indicator may be
         above 0."""
-        if s.number in self.outdated:
+        if s.number in self.outdated or self._is_dropped(s.event):
             return False
         if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
             return False
         return self._phase(s, self._at_zero(s)) is Phase.ON
+
+    def _is_dropped(self, event: int) -> bool:
+        """Whether a member of an event does not take part any more: it no longer happens."""
+        return any(self.present()[mark] > 0.0 for mark in self._marks[event])
 
     def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether all indicators of a set and their derivatives are negligible in these outputs: bodies that touch and
@@ -384,6 +394,8 @@ class Indicators:
 
     def check_members_agree(self, event: int, now: float) -> None:
         """Raise if the indicators of an event differ between members whose inputs are all up to date."""
+        if self._is_dropped(event):
+            return
         values = self.present()
         first, *others = [s for s in self.sets if s.event == event]
         for other in others:

@@ -21,13 +21,18 @@ def mark_signals(instances: Iterable[str]) -> tuple[Signal, ...]:
     return tuple(Signal(mark_name(name), is_mark=True) for name in instances)
 
 
+def mark_slots(plan: Plan) -> Mapping[int, int]:
+    """Instance → the slot of its mark."""
+    signals = plan.layout.signals
+    named = {i: mark_name(planned.name) for i, planned in enumerate(plan.instances)}
+    return {i: signals[name][1] for i, name in named.items() if name in signals}
+
+
 def marks(plan: Plan, store: ValueStore) -> Mapping[int, Callable[[], None]]:
     """Instance → a function that sets its mark. All marks are cleared."""
     found = {}
-    for i, planned in enumerate(plan.instances):
-        if (signal := plan.layout.signals.get(mark_name(planned.name))) is not None:
-            _, at = signal
-            values = store.values[DataType.FLOAT64]
-            values[at] = 0.0
-            found[i] = partial(values.__setitem__, at, 1.0)
+    for i, slot in mark_slots(plan).items():
+        values = store.values[DataType.FLOAT64]
+        values[slot] = 0.0
+        found[i] = partial(values.__setitem__, slot, 1.0)
     return found
