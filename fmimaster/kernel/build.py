@@ -26,6 +26,7 @@ SOURCES = (
     "update.c",
     "integrator.c",
     "exchange.c",
+    "cvode.c",
     "workers.c",
     "tuner.c",
     "exit.c",

@@ -16,7 +16,7 @@ enum fm_status {
     FM_MISSING = -1000001, /* the library does not have the function */
     FM_AGAIN = -1000002,   /* a hook requests another pass */
     FM_REFUSED = -1000003, /* Discard of a call that must not be discarded */
-    FM_NO_DERIVATIVES = -1000004, FM_TOO_SHORT = -1000005, FM_STATES_DISCARDED = -1000006, /* an integrator cannot go on */
+    FM_NO_DERIVATIVES = -1000004, FM_TOO_SHORT = -1000005, FM_STATES_DISCARDED = -1000006, FM_STUCK = -1000008, /* an integrator cannot go on */
     FM_BEHIND_EVENT = -1000007 /* copied states cannot undo an event */
 };
 
@@ -748,3 +748,30 @@ int fm_dormand_prince_advance(void *self, double end, double *reached);
 int fm_dormand_prince_between(void *self, double time, double *states);
 int fm_euler_advance(void *self, double end, double *reached);
 int fm_euler_between(void *self, double time, double *states);
+
+/* cvode.c: CVODE of SUNDIALS as an integrator. The functions of SUNDIALS come from the libraries that Python has loaded. */
+typedef struct {
+    int (*step)(void *memory, double end, void *states, double *reached, int task); /* CVode */
+    int (*interpolate)(void *memory, double time, int derivative, void *states);    /* CVodeGetDky */
+    int (*restart)(void *memory, double time, void *states);                        /* CVodeReInit */
+    int (*set_stop_time)(void *memory, double time);                                /* CVodeSetStopTime */
+    int (*set_tolerances)(void *memory, double relative, void *absolute);           /* CVodeSVtolerances */
+    double *(*elements)(void *vector);                                              /* N_VGetArrayPointer */
+    double *(*columns)(void *matrix);                                               /* SUNDenseMatrix_Data */
+} fm_sundials;
+
+typedef struct {
+    fm_exchange *exchange;
+    fm_sundials sundials;
+    void *memory, *states_vector, *work_vector, *tolerances_vector; /* of CVODE */
+    double *states, *work, *tolerances;                             /* elements of these vectors */
+    double *slopes, *slopes_before;
+    double relative, absolute, time;
+    int has_inputs, is_fresh, is_known; /* see CvodeIntegration in fmimaster/fmu/model_exchange/cvode.py */
+    int status;                         /* of a call of the FMU that failed in a callback */
+    fm_derivative jacobian;             /* of the derivatives by the states */
+} fm_cvode;
+void fm_exchange_cvode(fm_exchange *x, fm_cvode *c);
+int fm_cvode_derive(double time, void *states, void *derivatives, void *data);
+int fm_cvode_linearize(double time, void *states, void *derivatives, void *matrix, void *data, void *first, void *second,
+                       void *third);

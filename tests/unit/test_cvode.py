@@ -30,6 +30,7 @@ class Equations:
         self.f, self.jacobian = derivatives, jacobian
         self.evaluations = self.products = 0
         self.time, self.states = 0.0, np.zeros(n)
+        self.has_inputs = False
 
     def move(self, time: float, states: Vector) -> bool:
         """Keep time and states."""
@@ -104,6 +105,7 @@ def test_communication_points_do_not_restart_it() -> None:
 
 def test_a_restart_without_a_jump_goes_on() -> None:
     plain, asked = oscillator(), oscillator()
+    asked.has_inputs = True
     points = np.linspace(0.0, 10.0, 201)[1:]
     first = integrate(plain, *points)
     second = Cvode(relative=1e-6).start(asked, 1.0)
@@ -114,12 +116,14 @@ def test_a_restart_without_a_jump_goes_on() -> None:
             time = second.advance(end)
         second.restart(time, second.states)
     assert first.states.tolist() == second.states.tolist()
-    assert asked.evaluations == plain.evaluations + len(points)  # to see that there is no jump
+    # before and after each point, to see that there is no jump
+    assert asked.evaluations == plain.evaluations + 2 * len(points)
 
 
 def test_a_jump_of_an_input_restarts_it() -> None:
     pushed = [0.0]
     equations = Equations(lambda _, x: [-x[0] + pushed[0]], 1)
+    equations.has_inputs = True
     integration = integrate(equations, 1.0, relative=1e-8)
     pushed[0] = 5.0
     integration.restart(1.0, integration.states)
@@ -172,7 +176,7 @@ def test_exceptions_in_the_fmu_come_through() -> None:
 
 def test_it_says_where_it_is_stuck_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     # x = 1 / (1 - t)
-    with np.errstate(over="ignore"), pytest.raises(StuckError, match=r"t = 0\.9999") as caught:
+    with np.errstate(over="ignore"), pytest.raises(StuckError, match="too short") as caught:
         integrate(Equations(lambda _, x: [x[0] ** 2], 1), 2.0)
     assert caught.value.time == pytest.approx(1.0, abs=1e-3)
     assert capfd.readouterr() == ("", "")
@@ -186,12 +190,12 @@ def test_freed_twice_is_freed_once() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -1e-3, 1.0, float("nan")])
 def test_tolerances_are_between_0_and_1(value: float) -> None:
-    with pytest.raises(OptionError, match=r"relative=.*between 0 and 1"):
+    with pytest.raises(OptionError, match=r"relative of Cvode.*between 0 and 1"):
         Cvode(relative=value)
-    with pytest.raises(OptionError, match=r"absolute=.*between 0 and 1"):
+    with pytest.raises(OptionError, match=r"absolute of Cvode.*between 0 and 1"):
         Cvode(absolute=value)
 
 
 def test_it_names_its_settings() -> None:
     assert Cvode().words == "CVODE"
-    assert Cvode(relative=1e-8).words == "CVODE, relative 1e-08"
+    assert Cvode(relative=1e-8).words == "CVODE, relative tolerance 1e-08"

@@ -1,12 +1,14 @@
-"""CVODE as the integrator of Model Exchange FMUs, for stiff models."""
+"""CVODE as the integrator of Model Exchange FMUs, for stiff models.
+
+``kernel/cvode.c`` makes the same calls in the same order, so that both executors agree in every bit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from ctypes import byref, c_double, c_void_p
+from ctypes import byref, c_double, c_void_p, cast
 from dataclasses import dataclass
-from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from fmimaster.fmu.model_exchange.integrator import (
     StuckError,
     Vector,
 )
-from fmimaster.fmu.model_exchange.one_step import DormandPrince
+from fmimaster.fmu.model_exchange.one_step import TOO_SHORT, DormandPrince
 from fmimaster.fmu.model_exchange.sundials import (
     BDF,
     DERIVATIVES,
@@ -29,8 +31,8 @@ from fmimaster.fmu.model_exchange.sundials import (
 )
 
 LARGEST_JUMP = 1.0
-"""Largest change of the states over a step by jumps of the inputs, in units of the tolerance, for which CVODE goes on
-without a restart. Without restarts at larger ones, an oscillator with held inputs is ten times less accurate or fails."""
+"""Largest change of a state over a step by jumps of the inputs, in units of its tolerance, for which CVODE goes on without
+a restart. Without restarts at larger ones, an oscillator with held inputs is ten times less accurate, or fails."""
 
 _SUCCESS, _RECOVERABLE, _FAILED = 0, 1, -1
 """Answers of a callback: it was computed; try a shorter step; give up."""
@@ -40,7 +42,7 @@ _TOO_CLOSE = -27
 """``CV_TOO_CLOSE``: the end of the step is the present time, apart from rounding."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Cvode(Integrator):
     """CVODE: backward differentiation formulas of variable order, for stiff models.
 
@@ -50,15 +52,15 @@ class Cvode(Integrator):
 
     Parameters
     ----------
-    relative : float
-        Relative tolerance. Default: the tolerance of the run.
-    absolute : float
-        Absolute tolerance, in units of the nominal value of each state. Default: the relative tolerance.
+    relative : float, optional
+        Relative tolerance; default: the tolerance of the run, see ``Settings.tolerance``.
+    absolute : float, optional
+        Tolerance in units of the nominal value of a state; default: the relative one.
 
     Raises
     ------
     OptionError
-        If a tolerance is not above 0, or fmpy has no SUNDIALS libraries for this platform.
+        If a tolerance is not between 0 and 1.
 
     Source: Hindmarsh et al. (2005), SUNDIALS: Suite of nonlinear and differential/algebraic equation solvers.
     """
@@ -66,14 +68,24 @@ class Cvode(Integrator):
     relative: float | None = None
     absolute: float | None = None
 
+    twin: ClassVar[str] = "cvode"
+
     def __post_init__(self) -> None:
         for name in ("relative", "absolute"):
             value = getattr(self, name)
             if value is not None and not 0.0 < value < 1.0:
-                raise OptionError(f"Cvode: {name}={value!r}, expected a number between 0 and 1.")
+                raise OptionError(
+                    f"{name} of Cvode is {value:g}. Expected a number between 0 and 1."
+                )
 
     def start(self, equations: Equations, tolerance: float) -> Integration:
-        """The integration of an instance."""
+        """The integration of an instance.
+
+        Raises
+        ------
+        OptionError
+            If fmpy has no SUNDIALS libraries for this platform.
+        """
         relative = self.relative or tolerance
         if not equations.n:  # there is nothing to integrate: only events
             return DormandPrince().start(equations, relative)
@@ -83,7 +95,7 @@ class Cvode(Integrator):
     def words(self) -> str:
         """Its settings in a few words."""
         given = ((name, getattr(self, name)) for name in ("relative", "absolute"))
-        return ", ".join(["CVODE", *(f"{name} {value:g}" for name, value in given if value)])
+        return ", ".join(["CVODE", *(f"{n} tolerance {v:g}" for n, v in given if v is not None)])
 
 
 class CvodeIntegration(Integration):
@@ -93,50 +105,73 @@ class CvodeIntegration(Integration):
     ----------
     relative, absolute : float
         Tolerances; the absolute one in units of the nominal values.
+
+    Attributes
+    ----------
+    memory, vectors, tolerance : int, list of int, float
+        Addresses of the memory of CVODE, and of its vectors ``states``, ``work`` and ``tolerances``; the relative
+        tolerance. They are for the twin in the kernel.
+    message : str
+        The last message of CVODE.
+    size : float
+        Length in s of the longest step since it began; 0 if it begins.
     """
 
     def __init__(self, equations: Equations, relative: float, absolute: float) -> None:
-        self._equations, self._relative, self._absolute = equations, relative, absolute
+        self._equations, self.relative, self.absolute = equations, relative, absolute
         self._raised: BaseException | None = None
         """The exception of a callback, which CVODE cannot pass on."""
-        self._message = ""
-        self._sundials = s = sundials()
+        self.message = ""
+        self._sundials = sundials()
         n = equations.n
-        self.states, self._work, self._tolerances, self._slopes = (np.zeros(n) for _ in range(4))
+        self.states, self.work, self.tolerances = (np.zeros(n) for _ in range(3))
+        self._slopes, self._slopes_before = np.zeros(n), np.zeros(n)
         self._views: dict[int, Vector] = {}
         """Address of the elements of a vector of CVODE → the vector as an array."""
-        self._time, self._size = c_double(), c_double()
+        self._time = c_double()
         self._is_fresh = True
         """Whether no step was done since it began."""
-        self._context = c_void_p()
+        self._is_known = False
+        """Whether the derivatives where it stands are known for the inputs of the last step."""
+        self._context, self.memory = c_void_p(), c_void_p()
+        self._callbacks: tuple[Any, ...] = ()
+
+    def allocate(self, derivatives: int, jacobian: int, data: int | None = None) -> None:
+        """Allocate the memory of CVODE.
+
+        Parameters
+        ----------
+        derivatives, jacobian
+            Addresses of the functions that CVODE calls, of the types :data:`DERIVATIVES` and :data:`JACOBIAN`.
+        data
+            Address that is passed to both.
+        """
+        s, n = self._sundials, self._equations.n
         s.SUNContext_Create(0, byref(self._context))
-        self._callbacks: tuple[Any, ...] = (
-            MESSAGE(self._keep_message),
-            DERIVATIVES(self._derive),
-            JACOBIAN(self._linearize),
-        )
-        on_message, derivatives, jacobian = self._callbacks
+        on_message = MESSAGE(self._keep_message)
+        self._callbacks += (on_message,)
         s.SUNContext_ClearErrHandlers(self._context)  # the default one prints
         s.SUNContext_PushErrHandler(self._context, on_message, None)
-        self._vectors = [
+        self.vectors = [
             s.N_VMake_Serial(n, array.ctypes.data, self._context)
-            for array in (self.states, self._work, self._tolerances)
+            for array in (self.states, self.work, self.tolerances)
         ]
         self._matrix = s.SUNDenseMatrix(n, n, self._context)
-        self._solver = s.SUNLinSol_Dense(self._vectors[0], self._matrix, self._context)
-        self._memory = c_void_p(s.CVodeCreate(BDF, self._context))
-        s.CVodeInit(self._memory, derivatives, 0.0, self._vectors[0])
-        self._set_tolerances()
-        s.CVodeSetLinearSolver(self._memory, self._solver, self._matrix)
-        s.CVodeSetMaxHnilWarns(self._memory, _NONE)
-        if equations.has_jacobian:
-            s.CVodeSetJacFn(self._memory, jacobian)
+        self._solver = s.SUNLinSol_Dense(self.vectors[0], self._matrix, self._context)
+        self.memory.value = s.CVodeCreate(BDF, self._context)
+        s.CVodeInit(self.memory, derivatives, 0.0, self.vectors[0])
+        s.CVodeSetUserData(self.memory, data)
+        s.CVodeSetMaxHnilWarns(self.memory, _NONE)
+        s.CVodeSVtolerances(self.memory, self.relative, self.vectors[2])
+        s.CVodeSetLinearSolver(self.memory, self._solver, self._matrix)
+        if self._equations.has_jacobian:
+            s.CVodeSetJacFn(self.memory, jacobian)
 
     # What CVODE calls
 
     def _keep_message(self, *arguments: Any) -> None:
         """Receive a message; the fourth argument is its text."""
-        self._message = arguments[3].decode("utf-8", "replace")
+        self.message = arguments[3].decode("utf-8", "replace")
 
     def _guarded(self, compute: Callable[[], bool]) -> int:
         """What a callback returns; an exception is kept."""
@@ -181,33 +216,31 @@ class CvodeIntegration(Integration):
     # The integration
 
     def restart(self, time: float, states: Vector) -> None:
-        """Start here; go on instead if the states are those that it has reached, and their derivatives nearly so."""
-        stays = time == self._time.value and np.array_equal(states, self.states)
-        if stays and not self._is_fresh and self._jump(time) <= LARGEST_JUMP:
-            return
-        self._time.value = time
-        self.states[:] = states
-        self._begin()
+        """Start here; or go on, if nothing but the inputs can have changed, and the derivatives have hardly changed."""
+        if not self.memory:
+            self._callbacks = DERIVATIVES(self._derive), JACOBIAN(self._linearize)
+            self.allocate(*(cast(callback, c_void_p).value or 0 for callback in self._callbacks))
+        is_new = self.size == 0.0  # after an event
+        if is_new or time != self._time.value or not np.array_equal(states, self.states):
+            self._is_fresh = True
+        if self._is_fresh or (self._equations.has_inputs and self._has_jumped()):
+            self._time.value = time
+            self.states[:] = states
+            self._begin()
 
     def _begin(self) -> None:
-        self._set_tolerances()
-        self._sundials.CVodeReInit(self._memory, self._time, self._vectors[0])
-        self._is_fresh = True
+        self.tolerances[:] = self.absolute * self._equations.nominals
+        self._sundials.CVodeSVtolerances(self.memory, self.relative, self.vectors[2])
+        self._sundials.CVodeReInit(self.memory, self._time, self.vectors[0])
+        self._is_fresh, self.size = True, 0.0
 
-    def _set_tolerances(self) -> None:
-        self._tolerances[:] = self._absolute * self._equations.nominals
-        self._sundials.CVodeSVtolerances(self._memory, self._relative, self._vectors[2])
-
-    def _jump(self, time: float) -> float:
-        """Change of the states over a step because derivatives have jumped, in units of the tolerance."""
-        s = self._sundials
-        if not self._equations.derive(self._slopes):
-            return np.inf
-        s.CVodeGetDky(self._memory, time, 1, self._vectors[1])  # the derivatives until here
-        s.CVodeGetLastStep(self._memory, byref(self._size))
-        tolerances = self._relative * np.abs(self.states) + self._tolerances
-        change = self._size.value * (self._slopes - self._work) / tolerances
-        return sqrt(float(np.mean(change**2)))
+    def _has_jumped(self) -> bool:
+        """Whether the derivatives have jumped, so that a state differs by more than its tolerance after a step."""
+        if not self._is_known or not self._equations.derive(self._slopes):
+            return True
+        changes = self.size * (self._slopes - self._slopes_before)
+        tolerances = self.relative * np.abs(self.states) + self.tolerances
+        return not bool((np.abs(changes / tolerances) <= LARGEST_JUMP).all())
 
     def advance(self, end: float) -> float:
         """One step, not beyond ``end``; returns the time reached."""
@@ -221,19 +254,21 @@ class CvodeIntegration(Integration):
         if flag == _TOO_CLOSE:
             self._time.value = end
         elif flag < 0:
-            raise StuckError(self._time.value, self._message)
+            raise StuckError(before, self.message)
         elif self._time.value <= before:
-            raise StuckError(before, f"Steps have become too short at t = {before:.12g} s.")
-        else:
-            self._is_fresh = False
-        self._equations.move(self._time.value, self.states)
-        return self._time.value
+            raise StuckError(before, TOO_SHORT)
+        self._is_fresh = flag == _TOO_CLOSE
+        self.size = max(self.size, self._time.value - before)
+        there, equations = self._time.value, self._equations
+        equations.move(there, self.states)
+        if there == end and equations.has_inputs:
+            self._is_known = equations.derive(self._slopes_before)
+        return there
 
     def _step(self, end: float) -> int:
         s = self._sundials
-        s.CVodeSetStopTime(self._memory, end)
-        vector, reached = self._vectors[0], byref(self._time)
-        flag: int = s.CVode(self._memory, end, vector, reached, ONE_STEP)
+        s.CVodeSetStopTime(self.memory, end)
+        flag: int = s.CVode(self.memory, end, self.vectors[0], byref(self._time), ONE_STEP)
         if self._raised is not None:
             error, self._raised = self._raised, None
             raise error
@@ -241,18 +276,18 @@ class CvodeIntegration(Integration):
 
     def between(self, time: float, states: Vector) -> None:
         """States at a time inside the last step."""
-        self._sundials.CVodeGetDky(self._memory, time, 0, self._vectors[1])
-        states[:] = self._work
+        self._sundials.CVodeGetDky(self.memory, time, 0, self.vectors[1])
+        states[:] = self.work
 
     def free(self) -> None:
         """Release the memory of CVODE."""
-        if not self._memory:
+        if not self.memory:
             return
         s = self._sundials
-        s.CVodeFree(byref(self._memory))  # sets it to null
+        s.CVodeFree(byref(self.memory))  # sets it to null
         s.SUNLinSolFree(self._solver)
         s.SUNMatDestroy(self._matrix)
-        for vector in self._vectors:
+        for vector in self.vectors:
             s.N_VDestroy(vector)
         s.SUNContext_Free(byref(self._context))
         self._callbacks = ()  # they refer to this object

@@ -12,6 +12,7 @@ from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.instance import Transfer
 from fmimaster.fmu.model_exchange.integrator import Vector
 from fmimaster.fmu.status import DISCARD, SUCCESS
+from fmimaster.system.model import Causality
 
 Attempt = Callable[[], bool]
 """A call that the FMU may discard: then it returns False."""
@@ -120,10 +121,16 @@ class FmuEquations:
     def has_jacobian(self) -> bool:
         """Whether the FMU provides directional derivatives of the derivatives by the states."""
         can = self._instance.model.capabilities.provides_directional_derivatives
-        return can and self._references is not None
+        return can and self.jacobian_references is not None
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether the FMU has continuous inputs."""
+        variables = self._instance.model.variables
+        return any(v.causality is Causality.INPUT and v.is_continuous for v in variables)
 
     @cached_property
-    def _references(self) -> tuple[list[int], list[int]] | None:
+    def jacobian_references(self) -> tuple[list[int], list[int]] | None:
         """Value references of the derivatives and of the states; None if one is not declared."""
         model = self._instance.model
         derivatives = [model.variable(name) for name in model.state_derivatives]
@@ -134,9 +141,9 @@ class FmuEquations:
 
     @cached_property
     def _multiply(self) -> Transfer:
-        assert self._references is not None
+        assert self.jacobian_references is not None
         return self._instance.directional_derivative(
-            *self._references, seed=self._seed, sensitivity=self._product
+            *self.jacobian_references, seed=self._seed, sensitivity=self._product
         )
 
     def multiply_jacobian(self, seed: Vector, product: Vector) -> bool:

@@ -46,6 +46,11 @@ class Equations(Protocol):
     def has_jacobian(self) -> bool:
         """Whether the FMU provides directional derivatives of the derivatives by the states."""
 
+    @property
+    @abstractmethod
+    def has_inputs(self) -> bool:
+        """Whether there are continuous inputs, which may jump at communication points."""
+
 
 class Integration(ABC):
     """The integration of one instance.

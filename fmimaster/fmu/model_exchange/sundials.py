@@ -46,16 +46,16 @@ _FUNCTIONS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "sunlinsoldense": {"SUNLinSol_Dense": (c_void_p, c_void_p, c_void_p, c_void_p)},
     "cvode": {
         "CVodeCreate": (c_void_p, c_int, c_void_p),
-        "CVodeInit": (c_int, c_void_p, DERIVATIVES, c_double, c_void_p),
+        "CVodeInit": (c_int, c_void_p, c_void_p, c_double, c_void_p),
         "CVodeReInit": (c_int, c_void_p, c_double, c_void_p),
         "CVodeSVtolerances": (c_int, c_void_p, c_double, c_void_p),
         "CVodeSetLinearSolver": (c_int, c_void_p, c_void_p, c_void_p),
-        "CVodeSetJacFn": (c_int, c_void_p, JACOBIAN),
+        "CVodeSetUserData": (c_int, c_void_p, c_void_p),
+        "CVodeSetJacFn": (c_int, c_void_p, c_void_p),
         "CVodeSetMaxHnilWarns": (c_int, c_void_p, c_int),
         "CVodeSetStopTime": (c_int, c_void_p, c_double),
         "CVode": (c_int, c_void_p, c_double, c_void_p, POINTER(c_double), c_int),
         "CVodeGetDky": (c_int, c_void_p, c_double, c_int, c_void_p),
-        "CVodeGetLastStep": (c_int, c_void_p, POINTER(c_double)),
         "CVodeFree": (None, _HANDLE),
     },
 }
@@ -76,6 +76,11 @@ class Sundials:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return self._functions[name]
+
+    def address(self, name: str) -> int:
+        """Address of a function."""
+        function: Any = self._functions[name]
+        return ctypes.cast(function, c_void_p).value or 0
 
 
 @lru_cache(maxsize=1)

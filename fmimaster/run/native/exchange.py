@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Binding, KernelInterface
+from fmimaster.fmu.model_exchange.cvode import CvodeIntegration
 from fmimaster.fmu.model_exchange.instance import ModelExchangeInstance
 from fmimaster.fmu.model_exchange.one_step import (
     DISCARDED,
@@ -19,6 +20,7 @@ from fmimaster.fmu.model_exchange.one_step import (
 from fmimaster.fmu.status import DISCARD
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
+from fmimaster.run.native.cvode import LentCvode
 from fmimaster.run.native.instances import FmuEntry, PythonEntry, guarded
 from fmimaster.system.model import DataType
 
@@ -65,10 +67,17 @@ class ExchangeEntry(FmuEntry):
         x = self._exchange
         for name, size in {"there": x.m, "at_low": x.m, "at_high": x.m, "z": x.m, "y": x.n}.items():
             setattr(x, name, self._room(size))
+        instance = self._instance
+        if isinstance(instance.integration, CvodeIntegration):
+            self._steps = lent = LentCvode(instance.integration, instance.equations)
+            jacobian = ffi.addressof(lent.cvode, "jacobian")
+            self._version.bind_derivative(self._fmu, jacobian)
+            lib.fm_exchange_cvode(x, lent.cvode)
+            return
         self._steps = s = ffi.new("fm_one_step *")
-        integrator = self._instance.integrator
+        integrator = instance.integrator
         if isinstance(integrator, DormandPrince):
-            s.relative, s.absolute = integrator.tolerances(self._instance.tolerance)
+            s.relative, s.absolute = integrator.tolerances(instance.tolerance)
         elif isinstance(integrator, Euler):
             s.step = integrator.step
         s.states, s.before = self._room(x.n), self._room(x.n)
@@ -91,6 +100,10 @@ class ExchangeEntry(FmuEntry):
         """Raise the error in the words of the instance."""
         if status in _STUCK:
             raise self._instance.stuck(self._instance.memory.time, _STUCK[status])
+        if status == lib.FM_STUCK:
+            integration = self._instance.integration
+            assert isinstance(integration, CvodeIntegration)
+            raise self._instance.stuck(self._instance.memory.time, integration.message)
         if status == lib.FM_BEHIND_EVENT:
             raise self._instance.behind_event(self._exchange.wanted)
         if status == lib.FM_REFUSED:
