@@ -14,6 +14,8 @@ from description import (
     child,
     events,
     fmi2_variables,
+    has_model_exchange,
+    state_derivatives,
     variables,
 )
 
@@ -73,6 +75,9 @@ def c_header(
             f"#define FM_CAN_GET_AND_SET_FMU_STATE {flag('canGetAndSetFMUState')}",
             f"#define FM_PROVIDES_DIRECTIONAL_DERIVATIVES {flag('providesDirectionalDerivatives')}",
             f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
+            f"#define FM_HAS_MODEL_EXCHANGE {int(has_model_exchange(description))}",
+            f"enum {{ FM_STATE_COUNT = {len(state_offsets(description))} }};",
+            f"enum {{ FM_INDICATOR_COUNT = {len(indicator_offsets(description))} }};",
             f"#define FM_HAS_RESOURCES {int(has_resources)}",
             f"#define FM_HEARS_CALLS {int(hears_calls)}",
             f"#define FM_INPUT_DERIVATIVES {INPUT_DERIVATIVES}",
@@ -126,6 +131,16 @@ def c_source(
             "",
             "const size_t fm_variable_count = sizeof fm_variables / sizeof *fm_variables;",
             "",
+            "const fm_StateVariable fm_states[] = {",
+            *(f"    {{{_offset(x)}, {_offset(dx)}}}," for x, dx in state_offsets(description)),
+            "    {0}",
+            "};",
+            "",
+            "const size_t fm_indicators[] = {",
+            *(f"    {_offset(z)}," for z in indicator_offsets(description)),
+            "    0",
+            "};",
+            "",
             "const fm_Event fm_events[] = {",
             *(f"    {_c_event(event)}," for event in events(manifest)),
             "    {0}",
@@ -133,6 +148,22 @@ def c_source(
             "",
         ]
     )
+
+
+def state_offsets(description: ET.Element) -> list[tuple[str, str]]:
+    """Members of each state and of its derivative, for Model Exchange."""
+    if not has_model_exchange(description):
+        return []
+    of = {v.reference: v.member for v in variables(description)}
+    derivatives = state_derivatives(description)
+    return [(of[int(v.element.attrib["derivative"])], v.member) for v in derivatives]
+
+
+def indicator_offsets(description: ET.Element) -> list[str]:
+    """Members of the event indicators."""
+    of = {v.reference: v.member for v in variables(description)}
+    unknowns = description.iterfind("ModelStructure/EventIndicator")
+    return [of[int(unknown.attrib["valueReference"])] for unknown in unknowns]
 
 
 def _declaration(variable: Variable) -> str:

@@ -218,7 +218,12 @@ def fmi2_description(
     ):
         root.set(name, description.attrib[name])
     root.set("guid", description.attrib["instantiationToken"])
-    root.append(_co_simulation(child(description, "CoSimulation"), source_files))
+    if has_model_exchange(description):
+        count = len(description.findall("ModelStructure/EventIndicator"))
+        root.set("numberOfEventIndicators", str(count))
+    for element in description.iterfind("ModelExchange"):
+        root.append(_interface(element, source_files))
+    root.append(_interface(child(description, "CoSimulation"), source_files))
     root.append(child(description, "UnitDefinitions"))
     types = description.find("TypeDefinitions")
     if types is not None:
@@ -284,8 +289,13 @@ def child(parent: ET.Element, name: str) -> ET.Element:
     return child
 
 
-def _co_simulation(fmi3: ET.Element, source_files: Iterable[str]) -> ET.Element:
-    fmi2 = ET.Element("CoSimulation", modelIdentifier=fmi3.attrib["modelIdentifier"])
+def has_model_exchange(description: ET.Element) -> bool:
+    """Whether the FMU has this interface too."""
+    return description.find("ModelExchange") is not None
+
+
+def _interface(fmi3: ET.Element, source_files: Iterable[str]) -> ET.Element:
+    fmi2 = ET.Element(fmi3.tag, modelIdentifier=fmi3.attrib["modelIdentifier"])
     for name3, name2 in CAPABILITIES.items():
         if name3 in fmi3.attrib:
             fmi2.set(name2, fmi3.attrib[name3])
@@ -332,9 +342,9 @@ def _model_structure(
         ("Derivatives", "ContinuousStateDerivative", index.keys() - parameters),
         ("InitialUnknowns", "InitialUnknown", index.keys()),
     ]
-    if not _provides_directional_derivatives(description):
+    if not (_provides_directional_derivatives(description) or has_model_exchange(description)):
         # states are knowns of directional derivatives only, and nothing else needs derivatives
-        derivatives = _state_derivatives(description)
+        derivatives = state_derivatives(description)
         states = {int(v.element.attrib["derivative"]) for v in derivatives}
         lists[:2] = [("Outputs", "Output", index.keys() - parameters - states)]
         shown = {v.reference for v in kept if v.causality == "output"}
@@ -365,7 +375,8 @@ def _provides_directional_derivatives(description: ET.Element) -> bool:
     return child(description, "CoSimulation").get("providesDirectionalDerivatives") == "true"
 
 
-def _state_derivatives(description: ET.Element) -> list[Variable]:
+def state_derivatives(description: ET.Element) -> list[Variable]:
+    """The time derivatives of the continuous states, in the order of ModelStructure."""
     of = {v.reference: v for v in variables(description)}
     unknowns = description.iterfind("ModelStructure/ContinuousStateDerivative")
     return [of[int(unknown.attrib["valueReference"])] for unknown in unknowns]

@@ -48,6 +48,7 @@ static void calculate_outputs(Variables *v, double s)
     v->a = rests(m) ? 0.0 : v->g;
     v->bounce_z_1 = z.x;
     v->bounce_z_2 = z.v;
+    v->bounce_indicator = fmax(z.x, z.v);
     v->bounce_dz_1 = m.v;
     v->bounce_dz_2 = v->a;
 }

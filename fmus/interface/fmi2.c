@@ -102,7 +102,10 @@ fmi2Component fmi2Instantiate(fmi2String instanceName, fmi2Type fmuType, fmi2Str
     self->name = malloc(strlen(instanceName) + 1);
     if (!self->name) return REFUSE(self, "%s: there is no memory for another instance.", __func__);
     strcpy(self->name, instanceName);
-    if (fmuType != fmi2CoSimulation) return REFUSE(self, "%s: this FMU has no Model Exchange.", __func__);
+    if (fmuType != fmi2CoSimulation && !FM_HAS_MODEL_EXCHANGE)
+        return REFUSE(self, "%s: this FMU has no Model Exchange.", __func__);
+    self->base.exchange = self->base.event_mode = fmuType != fmi2CoSimulation;
+    if (self->base.exchange) self->base.stopping = FM_NEVER;
     if (!fmuGUID || strcmp(fmuGUID, FM_INSTANTIATION_TOKEN) != 0)
         return REFUSE(self, "%s: the GUID is \"%s\". This binary belongs to \"%s\".", __func__, fmuGUID ? fmuGUID : "",
                       FM_INSTANTIATION_TOKEN);
@@ -214,8 +217,8 @@ fmi2Status fmi2GetStringStatus(fmi2Component c, const fmi2StatusKind s, fmi2Stri
 /* Getting and setting variable values ------------------------------------------------------------------------------ */
 
 static const unsigned READABLE_MODES =
-    FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_STEP_FAILED | FM_TERMINATED | FM_FAILED;
-static const unsigned SETTABLE_MODES = FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE;
+    FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_EVENT_MODE | FM_STEP_FAILED | FM_TERMINATED | FM_FAILED;
+static const unsigned SETTABLE_MODES = FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_EVENT_MODE;
 
 /* Variables that FMI 2.0 cannot express are in the FMU, because the model is the same, but nobody is told of them. */
 static const fm_Variable *scalar(fm_Instance *self, const char *function, const fm_Variable *variable)
@@ -348,23 +351,66 @@ fmi2Status fmi2GetDirectionalDerivative(fmi2Component c, const fmi2ValueReferenc
                                              nKnown, dvUnknown));
 }
 
-/* What these FMUs do not have: Model Exchange ---------------------------------------------------------------------- */
+/* Model Exchange --------------------------------------------------------------------------------------------------- */
 
-#define UNSUPPORTED(name, parameters)                                                                                  \
-    fmi2Status name parameters                                                                                         \
-    {                                                                                                                  \
-        return status2(fm_unsupported(c, __func__));                                                                   \
-    }
+fmi2Status fmi2EnterEventMode(fmi2Component c)
+{
+    return status2(fm_enter_event_mode(c, __func__));
+}
 
-UNSUPPORTED(fmi2EnterEventMode, (fmi2Component c))
-UNSUPPORTED(fmi2NewDiscreteStates, (fmi2Component c, fmi2EventInfo *eventInfo))
-UNSUPPORTED(fmi2EnterContinuousTimeMode, (fmi2Component c))
-UNSUPPORTED(fmi2CompletedIntegratorStep,
-            (fmi2Component c, fmi2Boolean noSetFMUStatePriorToCurrentPoint, fmi2Boolean *enterEventMode,
-             fmi2Boolean *terminateSimulation))
-UNSUPPORTED(fmi2SetTime, (fmi2Component c, fmi2Real time))
-UNSUPPORTED(fmi2SetContinuousStates, (fmi2Component c, const fmi2Real x[], size_t nx))
-UNSUPPORTED(fmi2GetDerivatives, (fmi2Component c, fmi2Real derivatives[], size_t nx))
-UNSUPPORTED(fmi2GetEventIndicators, (fmi2Component c, fmi2Real eventIndicators[], size_t ni))
-UNSUPPORTED(fmi2GetContinuousStates, (fmi2Component c, fmi2Real x[], size_t nx))
-UNSUPPORTED(fmi2GetNominalsOfContinuousStates, (fmi2Component c, fmi2Real x_nominal[], size_t nx))
+fmi2Status fmi2NewDiscreteStates(fmi2Component c, fmi2EventInfo *eventInfo)
+{
+    fm_Update update = {.next_time = INFINITY};
+    fm_Status status = fm_update(c, __func__, &update);
+    *eventInfo = (fmi2EventInfo){
+        .newDiscreteStatesNeeded = update.again,
+        .terminateSimulation = update.terminate,
+        .nominalsOfContinuousStatesChanged = fmi2False,
+        .valuesOfContinuousStatesChanged = update.states_changed,
+        .nextEventTimeDefined = update.next_time < INFINITY,
+        .nextEventTime = update.next_time < INFINITY ? update.next_time : 0.0,
+    };
+    return status2(status);
+}
+
+fmi2Status fmi2EnterContinuousTimeMode(fmi2Component c)
+{
+    return status2(fm_enter_step_mode(c, __func__));
+}
+
+fmi2Status fmi2CompletedIntegratorStep(fmi2Component c, fmi2Boolean noSetFMUStatePriorToCurrentPoint,
+                                       fmi2Boolean *enterEventMode, fmi2Boolean *terminateSimulation)
+{
+    *enterEventMode = *terminateSimulation = fmi2False;
+    return status2(fm_complete_step(c, __func__));
+}
+
+fmi2Status fmi2SetTime(fmi2Component c, fmi2Real time)
+{
+    return status2(fm_set_time(c, __func__, time));
+}
+
+fmi2Status fmi2SetContinuousStates(fmi2Component c, const fmi2Real x[], size_t nx)
+{
+    return status2(fm_set_states(c, __func__, x, nx));
+}
+
+fmi2Status fmi2GetContinuousStates(fmi2Component c, fmi2Real x[], size_t nx)
+{
+    return status2(fm_get_states(c, __func__, x, nx));
+}
+
+fmi2Status fmi2GetDerivatives(fmi2Component c, fmi2Real derivatives[], size_t nx)
+{
+    return status2(fm_get_state_derivatives(c, __func__, derivatives, nx));
+}
+
+fmi2Status fmi2GetEventIndicators(fmi2Component c, fmi2Real eventIndicators[], size_t ni)
+{
+    return status2(fm_get_indicators(c, __func__, eventIndicators, ni));
+}
+
+fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component c, fmi2Real x_nominal[], size_t nx)
+{
+    return status2(fm_get_nominals(c, __func__, x_nominal, nx));
+}

@@ -90,8 +90,14 @@ fmi3Instance fmi3InstantiateModelExchange(
     fmi3String instanceName, fmi3String instantiationToken, fmi3String resourcePath, fmi3Boolean visible,
     fmi3Boolean loggingOn, fmi3InstanceEnvironment instanceEnvironment, fmi3LogMessageCallback logMessage)
 {
-    if (logMessage) logMessage(instanceEnvironment, fmi3Error, "logStatusError", "This FMU has no Model Exchange.");
-    return NULL;
+    if (!FM_HAS_MODEL_EXCHANGE) {
+        if (logMessage) logMessage(instanceEnvironment, fmi3Error, "logStatusError", "This FMU has no Model Exchange.");
+        return NULL;
+    }
+    Instance *self = fmi3InstantiateCoSimulation(instanceName, instantiationToken, resourcePath, visible, loggingOn,
+                                                 fmi3False, fmi3False, NULL, 0, instanceEnvironment, logMessage, NULL);
+    if (self) self->base.exchange = self->base.event_mode = true;
+    return self;
 }
 
 fmi3Instance fmi3InstantiateScheduledExecution(
@@ -372,6 +378,63 @@ fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueRe
                                              nSeed, sensitivity));
 }
 
+/* Model Exchange --------------------------------------------------------------------------------------------------- */
+
+fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance)
+{
+    return status3(fm_enter_step_mode(instance, __func__));
+}
+
+fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolean noSetFMUStatePriorToCurrentPoint,
+                                       fmi3Boolean *enterEventMode, fmi3Boolean *terminateSimulation)
+{
+    *enterEventMode = *terminateSimulation = fmi3False;
+    return status3(fm_complete_step(instance, __func__));
+}
+
+fmi3Status fmi3SetTime(fmi3Instance instance, fmi3Float64 time)
+{
+    return status3(fm_set_time(instance, __func__, time));
+}
+
+fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const fmi3Float64 continuousStates[],
+                                   size_t nContinuousStates)
+{
+    return status3(fm_set_states(instance, __func__, continuousStates, nContinuousStates));
+}
+
+fmi3Status fmi3GetContinuousStates(fmi3Instance instance, fmi3Float64 continuousStates[], size_t nContinuousStates)
+{
+    return status3(fm_get_states(instance, __func__, continuousStates, nContinuousStates));
+}
+
+fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance instance, fmi3Float64 derivatives[], size_t nContinuousStates)
+{
+    return status3(fm_get_state_derivatives(instance, __func__, derivatives, nContinuousStates));
+}
+
+fmi3Status fmi3GetEventIndicators(fmi3Instance instance, fmi3Float64 eventIndicators[], size_t nEventIndicators)
+{
+    return status3(fm_get_indicators(instance, __func__, eventIndicators, nEventIndicators));
+}
+
+fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, fmi3Float64 nominals[], size_t nContinuousStates)
+{
+    return status3(fm_get_nominals(instance, __func__, nominals, nContinuousStates));
+}
+
+fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *nEventIndicators)
+{
+    *nEventIndicators = FM_INDICATOR_COUNT;
+    return instance ? fmi3OK : fmi3Error;
+}
+
+fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *nContinuousStates)
+{
+    *nContinuousStates = FM_STATE_COUNT;
+    return instance ? fmi3OK : fmi3Error;
+}
+
 /* What these FMUs do not have -------------------------------------------------------------------------------------- */
 
 #define UNSUPPORTED(name, parameters)                                                                                 \
@@ -419,20 +482,5 @@ UNSUPPORTED(fmi3SetShiftDecimal,
 UNSUPPORTED(fmi3SetShiftFraction,
             (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
              const fmi3UInt64 counters[], const fmi3UInt64 resolutions[]))
-UNSUPPORTED(fmi3EnterContinuousTimeMode, (fmi3Instance instance))
-UNSUPPORTED(fmi3CompletedIntegratorStep,
-            (fmi3Instance instance, fmi3Boolean noSetFMUStatePriorToCurrentPoint, fmi3Boolean *enterEventMode,
-             fmi3Boolean *terminateSimulation))
-UNSUPPORTED(fmi3SetTime, (fmi3Instance instance, fmi3Float64 time))
-UNSUPPORTED(fmi3SetContinuousStates,
-            (fmi3Instance instance, const fmi3Float64 continuousStates[], size_t nContinuousStates))
-UNSUPPORTED(fmi3GetContinuousStateDerivatives,
-            (fmi3Instance instance, fmi3Float64 derivatives[], size_t nContinuousStates))
-UNSUPPORTED(fmi3GetEventIndicators, (fmi3Instance instance, fmi3Float64 eventIndicators[], size_t nEventIndicators))
-UNSUPPORTED(fmi3GetContinuousStates, (fmi3Instance instance, fmi3Float64 continuousStates[], size_t nContinuousStates))
-UNSUPPORTED(fmi3GetNominalsOfContinuousStates,
-            (fmi3Instance instance, fmi3Float64 nominals[], size_t nContinuousStates))
-UNSUPPORTED(fmi3GetNumberOfEventIndicators, (fmi3Instance instance, size_t *nEventIndicators))
-UNSUPPORTED(fmi3GetNumberOfContinuousStates, (fmi3Instance instance, size_t *nContinuousStates))
 UNSUPPORTED(fmi3ActivateModelPartition,
             (fmi3Instance instance, fmi3ValueReference clockReference, fmi3Float64 activationTime))

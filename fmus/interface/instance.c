@@ -139,7 +139,7 @@ static bool trigger_waits(const Variables *v)
     return v->memory.shown;
 }
 
-static void refresh(fm_Instance *self)
+void fm_refresh(fm_Instance *self)
 {
     if (self->state.mode == FM_INITIALIZATION_MODE) accept_start_counts(&self->state.variables);
     if (self->state.stale) model_outputs(&self->state.variables);
@@ -159,7 +159,7 @@ fm_Status fm_enter_initialization(fm_Instance *self, const char *function, doubl
 fm_Status fm_exit_initialization(fm_Instance *self, const char *function)
 {
     if (!fm_allowed(self, function, FM_INITIALIZATION_MODE)) return FM_ERROR;
-    refresh(self);
+    fm_refresh(self);
     self->state.mode = self->event_mode ? FM_EVENT_MODE : FM_STEP_MODE;
     return finish(self, model_check(self, &self->state.variables));
 }
@@ -173,6 +173,7 @@ static void clear_slopes(fm_Instance *self)
 fm_Status fm_step(fm_Instance *self, const char *function, double t, double h)
 {
     if (!fm_allowed(self, function, FM_STEP_MODE)) return FM_ERROR;
+    if (self->exchange) return fm_unsupported(self, function);
     double *time = &self->state.variables.time;
     if (!(h > 0.0))
         return fm_report(self, FM_ERROR, "%s: the step size is %g s. It must be positive.", function, h);
@@ -255,7 +256,7 @@ fm_Status fm_update(fm_Instance *self, const char *function, fm_Update *update)
 fm_Status fm_enter_step_mode(fm_Instance *self, const char *function)
 {
     if (!fm_allowed(self, function, FM_EVENT_MODE)) return FM_ERROR;
-    refresh(self);
+    fm_refresh(self);
     self->state.mode = FM_STEP_MODE;
     return FM_OK;
 }
@@ -333,8 +334,8 @@ const fm_Variable *fm_readable(fm_Instance *self, const char *function, uint32_t
 {
     const fm_Variable *variable = find(self, function, reference, types);
     bool follows = self->state.mode & (FM_INITIALIZATION_MODE | FM_EVENT_MODE) ||
-                   (self->state.mode == FM_STEP_MODE && trigger_waits(&self->state.variables));
-    if (variable && follows) refresh(self);
+                   (self->state.mode == FM_STEP_MODE && (self->exchange || trigger_waits(&self->state.variables)));
+    if (variable && follows) fm_refresh(self);
     return variable;
 }
 

@@ -75,6 +75,7 @@ struct fm_Instance {
     fm_State state;
     Variables start;         /* values after instantiation and reset */
     bool event_mode;         /* the importer uses Event Mode */
+    bool exchange;           /* it is an instance for Model Exchange */
     fm_Stopping stopping;
     unsigned logged;         /* 1 << status of those messages that are wanted */
     void (*log)(fm_Instance *self, fm_Status status, const char *category, const char *message);
@@ -110,6 +111,24 @@ fm_Status fm_directional_derivative(fm_Instance *self, const char *function,
                                     const uint32_t unknowns[], size_t unknown_count,
                                     const uint32_t knowns[], size_t known_count,
                                     const double seed[], size_t seed_count, double sensitivity[]);
+
+/* Calculates what was not calculated since something was set. */
+void fm_refresh(fm_Instance *self);
+
+/* Model Exchange. */
+typedef struct {
+    size_t state, derivative;    /* offsets in Variables */
+} fm_StateVariable;
+extern const fm_StateVariable fm_states[];   /* FM_STATE_COUNT; made by build.py: variables.c */
+extern const size_t fm_indicators[];         /* FM_INDICATOR_COUNT */
+
+fm_Status fm_set_time(fm_Instance *self, const char *function, double time);
+fm_Status fm_set_states(fm_Instance *self, const char *function, const double states[], size_t count);
+fm_Status fm_get_states(fm_Instance *self, const char *function, double states[], size_t count);
+fm_Status fm_get_state_derivatives(fm_Instance *self, const char *function, double derivatives[], size_t count);
+fm_Status fm_get_nominals(fm_Instance *self, const char *function, double nominals[], size_t count);
+fm_Status fm_get_indicators(fm_Instance *self, const char *function, double values[], size_t count);
+fm_Status fm_complete_step(fm_Instance *self, const char *function);
 
 /* FMU states: a copy in memory, and as bytes that another instance of the same build understands. */
 fm_Status fm_get_state(fm_Instance *self, const char *function, void **state);
