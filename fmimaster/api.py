@@ -95,6 +95,7 @@ from fmimaster.program.polynomial import (
 from fmimaster.reference_files import reference_path
 from fmimaster.results.comparison import Comparison, Deviation
 from fmimaster.results.results import Results
+from fmimaster.resumption import resume
 from fmimaster.run.choice import Backend
 from fmimaster.session import Progress, Run
 from fmimaster.simulation import Simulation, simulate
@@ -216,6 +217,7 @@ __all__ = [
     "probe",
     "read_system",
     "reference_path",
+    "resume",
     "simulate",
     "validate",
 ]

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, cast
 
 from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.checkpoint.interval import interval_of
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
@@ -154,6 +155,11 @@ class Settings:
     fmi_log_file : path
         The file for the FMI calls and the messages of the FMUs, in order of time. Without a file, the calls are
         messages of level INFO in the log of fmimaster. With a file, ``log_fmi_calls`` is not needed.
+    checkpoint : path
+        A file to which the state of the run is written during the run: a run that was ended, for example by a crash of the
+        computer, continues from it by :func:`fmimaster.resume`. The rows so far are in a file beside it.
+    checkpoint_interval : float in s, or text such as ``"wall=60"``, ``"time=0.5,wall=60"``
+        Time between checkpoints. A number is time of the run; ``wall`` is wall time. Default: ``"wall=60"``.
     on_fault : Stop, Restart, Drop, or ``"stop"``, ``"restart:tries=3"``, ``"drop"``
         What happens when the process of an FMU ends by a crash, or is ended because a call does not return. Stop: the run
         ends, and the error has the results until then. Restart: the FMU is started again. Drop: the run continues without
@@ -198,6 +204,8 @@ class Settings:
     debug_logging: bool = False
     log_fmi_calls: bool = False
     fmi_log_file: str | os.PathLike[str] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_interval: float | str | None = None
     on_fault: FaultPolicy | str = Stop()
     backend: Backend | str = Backend.FASTEST
     threads: int = 1
@@ -265,6 +273,12 @@ class Settings:
                 "final_fmu_state (--final-fmu-state-file) is the end of one run, but accuracy (--accuracy) does several. "
                 "Leave one of them out."
             )
+        if self.accuracy is not None and self.checkpoint is not None:
+            raise OptionError(
+                "checkpoint (--checkpoint) is for one run, but accuracy (--accuracy) does several. Leave one of them out."
+            )
+        if self.checkpoint_interval is not None:
+            interval_of(self.checkpoint_interval)
         _expect_positive(self.accuracy, "accuracy", "a positive number, such as 1e-4")
         _expect(self.on_fault, FaultPolicy, "on_fault", "a way to handle a fault", "Restart()")
         if not isinstance(self.backend, Backend):

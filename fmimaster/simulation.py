@@ -133,6 +133,7 @@ class Simulation(Settings):
         progress: ProgressCallback | None = None,
         *,
         output_file: str | os.PathLike[str] | TextIO | None = None,
+        resume_from: str | os.PathLike[str] | None = None,
     ) -> Results:
         """Simulate the system from the start time to the stop time.
 
@@ -150,6 +151,10 @@ class Simulation(Settings):
             any length needs little memory. The file has all events and causes of steps (for ``NAME.csv`` they are in
             ``NAME.csv.json``); the results have the last 1000 events and 10 000 entries of steps. For a text stream the
             results keep all of them.
+        resume_from : path
+            A checkpoint of an earlier run of the same simulation, from which this run continues; see ``checkpoint`` of
+            :class:`fmimaster.settings.Settings`. The results have all rows from the start time on. Further checkpoints
+            are written to the same file.
 
         Returns
         -------
@@ -177,21 +182,31 @@ class Simulation(Settings):
             check_results_file(output_file)
         refuse_one_file_for_two(self, output_file)
         if self.accuracy is not None:
+            if resume_from is not None:
+                raise OptionError(
+                    "resume_from continues one run, but accuracy does several. Leave one of them out."
+                )
             return self._accurate(progress, output_file)
-        return self._simulated(progress, output_file, self._judged)
+        return self._simulated(progress, output_file, self._judged, resume_from)
 
-    def start(self, *, output_file: str | os.PathLike[str] | TextIO | None = None) -> Run:
+    def start(
+        self,
+        *,
+        output_file: str | os.PathLike[str] | TextIO | None = None,
+        resume_from: str | os.PathLike[str] | None = None,
+    ) -> Run:
         """Start a stepwise run: the caller advances it, and reads and sets values at each pause.
 
         Parameters
         ----------
         output_file : path or text stream
+        resume_from : path
             As in :meth:`run`.
 
         Returns
         -------
         Run
-            The initialized run at the start time; a context manager that ends the run.
+            The initialized run at the start time, or at the time of the checkpoint; a context manager that ends the run.
 
         Raises
         ------
@@ -218,7 +233,7 @@ class Simulation(Settings):
             )
         refuse_one_file_for_two(self, output_file)
         with ExitStack() as files, Signals() as signals:
-            attendance = attended_run(self, signals, silent, output_file, files)
+            attendance = attended_run(self, signals, silent, output_file, files, resume_from)
             run = Run(attendance, files, self._judged)
             run.begin()
             files.pop_all()
@@ -229,12 +244,15 @@ class Simulation(Settings):
         progress: ProgressCallback | None,
         output_file: OutputFile,
         judge: _Judge,
+        resume_from: str | os.PathLike[str] | None = None,
     ) -> Results:
         """One run; at its end ``judge`` gets the reasons why the results are less accurate than they should be."""
         results = None
         try:
             with Signals() as signals:
-                results, found = self._attended(signals, progress or silent, output_file)
+                results, found = self._attended(
+                    signals, progress or silent, output_file, resume_from
+                )
                 judge(found, results)
         except KeyboardInterrupt as error:
             if isinstance(error, Interrupted):
@@ -308,10 +326,11 @@ class Simulation(Settings):
         signals: Signals,
         progress: ProgressCallback,
         output_file: OutputFile,
+        resume_from: str | os.PathLike[str] | None,
     ) -> tuple[Results, tuple[str, ...]]:
         """Run, and complete the files; also returns the reasons for a lower accuracy of the results."""
         with ExitStack() as files:
-            run = attended_run(self, signals, progress, output_file, files)
+            run = attended_run(self, signals, progress, output_file, files, resume_from)
             try:
                 with files.pop_all():
                     results = run.run()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm, log10, ulp
+from math import ceil, floor, gcd, inf, lcm, log10, ulp
 from typing import Any
 
 from fmimaster.control.grid import nearest
@@ -52,6 +52,12 @@ class Schedule:
     def instant(self, time: Fraction) -> Instant:
         """One of these times as an instant."""
         return self.base.instant(self.base.ticks(time))
+
+    def time_of(self, instant: Instant) -> Fraction:
+        """The exact time of an instant."""
+        if instant.ticks == -inf:
+            return exact(instant.seconds)
+        return Fraction(int(instant.ticks), self.base.resolution)
 
     def met(self, seconds: float) -> Fraction:
         """The communication point of a jump: its own time, or the next grid point if steps cannot vary."""

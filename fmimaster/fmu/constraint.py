@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,3 +104,11 @@ class ConstraintInstance(Instance):
     def restore(self, place: int) -> None:
         """Restore the compared values."""
         self._values.update(self._places[place])
+
+    def serialized(self) -> bytes:
+        """The compared values."""
+        return json.dumps(self._values).encode()
+
+    def deserialize(self, state: bytes) -> None:
+        """Restore the compared values."""
+        self._values.update(json.loads(state))

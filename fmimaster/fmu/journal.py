@@ -6,7 +6,7 @@ ended.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import isnan, nan
@@ -35,6 +35,10 @@ class Entry(IntEnum):
     UPDATE = 9
     STEP = 10
     DESERIALIZE = 11
+
+
+_WITH_VARIABLES = frozenset({Entry.SET, Entry.GET, Entry.DERIVE, Entry.POLYNOMIALS})
+"""Kinds of entries that have a number of variables."""
 
 
 class Transferred(NamedTuple):
@@ -91,6 +95,7 @@ class Journal:
     """
 
     def __init__(self) -> None:
+        self._is_open = True
         self.transfers: list[Transferred] = []
         self._numbers: dict[Transferred, int] = {}
         self._opening = b""
@@ -119,7 +124,8 @@ class Journal:
 
     def add(self, entry: Entry, content: bytes = b"", number: int = 0) -> None:
         """Add a call that has succeeded."""
-        self._trunk.entries += _HEAD.pack(entry, number, len(content)) + content
+        if self._is_open:
+            self._trunk.entries += _HEAD.pack(entry, number, len(content)) + content
 
     def save(self, place: int) -> None:
         """The present state was saved in a place."""
@@ -150,6 +156,12 @@ class Journal:
             self._opening = bytes(self._trunk.entries)
         self._trunk = _Trunk(state)
         self.unchanged = 0
+
+    def close(self) -> None:
+        """Forget all entries and take no more."""
+        self._is_open = False
+        self._trunk = _Trunk()
+        self._places = dict.fromkeys(self._places, _Place(self._trunk, 0))
 
     def extend(self, entries: bytes) -> None:
         """Add entries of another journal with the same transfers."""
@@ -263,3 +275,14 @@ def entries_of(content: bytes) -> Iterator[tuple[Entry, int, bytes]]:
         at += _HEAD.size
         yield Entry(kind), number, content[at : at + length]
         at += length
+
+
+def renumbered(content: bytes, numbers: Sequence[int]) -> bytes:
+    """Entries with other numbers of variables: the k-th number in place of k."""
+    if list(numbers) == list(range(len(numbers))):
+        return content
+    found = bytearray()
+    for entry, number, part in entries_of(content):
+        of = numbers[number] if entry in _WITH_VARIABLES else 0
+        found += _HEAD.pack(entry, of, len(part)) + part
+    return bytes(found)

@@ -19,6 +19,7 @@ from fmimaster.fmu.journal import (
     packed_experiment,
     packed_polynomials,
     packed_step,
+    renumbered,
 )
 from fmimaster.fmu.replay import Noise, replay
 from fmimaster.program.polynomial import Polynomials
@@ -79,19 +80,25 @@ class Journaled(Instance):
             bind()
         return noise
 
-    def repeat(self, journal: Journal, skip: int) -> Noise:
-        """Continue with the calls of another journal, whose first entries are those of this one.
+    def repeat(self, transfers: Sequence[Transferred], entries: bytes) -> Noise:
+        """Make further calls, which another instance of the same FMU has noted.
 
         Parameters
         ----------
-        skip
-            Length in bytes of the entries that the instance has executed already.
+        transfers, entries
+            Those of its journal, which has not begun anew.
         """
+        journal = self.journal
+        numbers = [journal.number(transferred) for transferred in transfers]
+        done = len(journal.entries)
+        journal.extend(renumbered(entries, numbers))
+        noise = replay(journal, self.instance, skip=done)
         self._take(self.instance)
-        noise = replay(journal, self.instance, skip=skip)
-        self._take(self.instance)
-        self.journal = journal
         return noise
+
+    def stop_noting(self) -> None:
+        """Note no more calls: the state is saved in another way."""
+        self.journal.close()
 
     # Values
 

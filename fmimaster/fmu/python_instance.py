@@ -206,6 +206,43 @@ class PythonInstance(Instance):
         self._values.update(self._kept(values))
         self._call("restore", self._object.restore, own)
 
+    def serialized(self) -> bytes:
+        """The result of :meth:`save` as bytes.
+
+        Raises
+        ------
+        CallError
+            If it is more than numbers, texts, arrays, containers of them, and objects of the component's own module.
+        """
+        from fmimaster.checkpoint.codec import Encoder, NotPlainError, joined  # few runs
+
+        own = self._call("save", self._object.save)
+        encoder = Encoder(self._modules, is_strict=True)
+        try:
+            text = encoder.text([self._kept(self._values), own, self._time, self._is_stale])
+        except NotPlainError as error:
+            raise self._error(
+                f"The state of '{self.name}' cannot be written to a file: {error}.",
+                "save",
+                "not plain",
+            ) from None
+        return joined([text.encode(), *encoder.parts])
+
+    def deserialize(self, state: bytes) -> None:
+        """Restore a serialized state."""
+        from fmimaster.checkpoint.codec import Decoder, separated
+
+        text, *parts = separated(state)
+        found = Decoder(parts, self._modules).value(text.decode())
+        values, own, self._time, self._is_stale = found
+        self._values.update(values)
+        self._call("restore", self._object.restore, own)
+
+    @property
+    def _modules(self) -> frozenset[str]:
+        """The module of the component, whose objects a state may contain."""
+        return frozenset({type(self._object).__module__})
+
     def _kept(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The declared variables among some attributes, arrays as copies; none if ``save`` keeps them."""
         if not self._saves_itself:

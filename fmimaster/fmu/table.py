@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isfinite
+from struct import Struct
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -172,6 +173,10 @@ def _value_of(function: Function, variable: Variable, time: float) -> Any:
     return parsed
 
 
+_TIME = Struct("<d")
+"""The serialized state of a table."""
+
+
 class TableInstance(Instance):
     """A table as an instance: its state is the time."""
 
@@ -210,6 +215,14 @@ class TableInstance(Instance):
     def restore(self, place: int) -> None:
         """Restore the time."""
         self._time = self._places[place]
+
+    def serialized(self) -> bytes:
+        """The time."""
+        return _TIME.pack(self._time)
+
+    def deserialize(self, state: bytes) -> None:
+        """Restore the time."""
+        (self._time,) = _TIME.unpack(state)
 
 
 def _output(

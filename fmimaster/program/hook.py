@@ -116,6 +116,13 @@ class Hook(ABC):
         """Of a loop, if the hook solves one."""
         return None
 
+    def remembered(self) -> tuple[float, ...]:
+        """Numbers for statistics and warnings that it keeps in a run."""
+        return ()
+
+    def remember(self, numbers: tuple[float, ...]) -> None:  # noqa: B027 (may have none)
+        """Continue with the result of :meth:`remembered`."""
+
     def partials(self, instance: int) -> Partials | None:
         """Arrays into which DERIVE writes partial derivatives of an instance; None if the hook needs none."""
         del instance

@@ -145,6 +145,10 @@ class _Windows:
                 self.filled = 2 * self.rows
             self.rows *= 2
 
+    def remembered(self) -> dict[str, Any]:
+        """What it has found so far; arrays that are not changed any more."""
+        return {name: getattr(self, name) for name in _REMEMBERED}
+
     def diverging(self) -> list[tuple[float, Diverging]]:
         """Each column that diverges, with its growth: over the run, or over its last half."""
         n = len(self.high) - (self.filled < self.rows)  # the last one may hold few rows
@@ -203,6 +207,10 @@ class _Windows:
         return found
 
 
+_REMEMBERED = "rows", "filled", "times", "high", "low", "first", "last"
+"""Fields of windows that change with the rows."""
+
+
 class Growth:
     """Examines each block of rows, and finds the outputs that have grown without bound.
 
@@ -230,6 +238,16 @@ class Growth:
         for kind, windows in self._windows.items():
             if len(times):
                 windows.look(times, block[kind])
+
+    def remembered(self) -> list[dict[str, Any]]:
+        """What it has found in the rows so far."""
+        return [windows.remembered() for windows in self._windows.values()]
+
+    def remember(self, found: Sequence[Mapping[str, Any]]) -> None:
+        """Continue with the result of :meth:`remembered`, of the same columns."""
+        for windows, values in zip(self._windows.values(), found, strict=True):
+            for name in _REMEMBERED:
+                setattr(windows, name, values[name])
 
     def diverging(self) -> tuple[Diverging, ...]:
         """Outputs that have grown without bound, the one with the largest growth first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -94,6 +94,8 @@ class Recorder:
         """Number of rows so far, kept or written."""
         self.writing_seconds = 0.0
         """Wall time in s in which rows were written."""
+        self.also: Callable[[NDArray[np.float64], Block], None] | None = None
+        """Called with all rows that are kept."""
 
     def take(self, times: NDArray[np.float64], block: Block) -> None:
         """Append a block of rows; what is kept is copied.
@@ -148,6 +150,23 @@ class Recorder:
             self._last_row = None if chosen[-1] else self._last_row
         self._add(times, block)
 
+    def remembered(self) -> dict[str, Any]:
+        """What it needs besides its rows to take up further ones."""
+        return {
+            "last index": self._last_index,
+            "last row": self._last_row,
+            "growth": self.growth.remembered(),
+        }
+
+    def remember(self, known: Mapping[str, Any]) -> None:
+        """Continue with the result of :meth:`remembered`."""
+        self._last_index, self._last_row = known["last index"], known["last row"]
+        self.growth.remember(known["growth"])
+
+    def add_again(self, times: NDArray[np.float64], block: Block) -> None:
+        """Add rows that another recorder of this run has kept."""
+        self._add(times, block)
+
     def finish(self) -> None:
         """Always keep the last row: it is the state at the end of the run."""
         if self._last_row is not None:
@@ -172,6 +191,8 @@ class Recorder:
             self._kept = KeptRows(len(times), _row_bytes(self._columns))
         self._kept.append(times, block)
         self.rows += len(times)
+        if self.also is not None:
+            self.also(times, block)
 
     def _first_not_finite(self, block: Block) -> tuple[int, str, str, str] | None:
         """First row with a value that is not finite, the name of the first column that has it there, what it is, and the

@@ -106,3 +106,26 @@ def refuse_to_overwrite(
         raise FileError(
             f"'{path}' would be overwritten, but it is an FMU, another archive or an XML file. Choose another name."
         )
+
+
+def check_file_to_write(
+    path: Path, what: str, read: Iterable[Path], is_ours: Callable[[Path], bool]
+) -> None:
+    """Refuse a file that cannot be written, or that holds something else.
+
+    Parameters
+    ----------
+    what
+        Its content in words, for messages.
+    read, is_ours
+        As for :func:`refuse_to_overwrite`.
+
+    Raises
+    ------
+    FileError
+    """
+    if path.is_dir():
+        raise FileError(f"'{path}' is a folder. Give the name of a file for {what}.")
+    if not path.parent.is_dir():
+        raise FileError(f"'{path}' cannot be written: the folder '{path.parent}' does not exist.")
+    refuse_to_overwrite(path, read, is_ours=is_ours)

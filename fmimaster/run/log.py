@@ -122,6 +122,8 @@ class StepLog:
     """[s] Of its steps."""
     cause: Cause = GRID
     count: int = 0
+    handed_on: int = 0
+    """Entries before ``ended``."""
     any_size: bool = False
     """Whether steps of different sizes are one entry on the grid: then it is a grid of several rates."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,13 @@ class RowBlock:
         ):
             return
         self.count = k + 1
+
+    def begin_behind(self, time: float, values: Mapping[DataType, NDArray[Any]]) -> None:
+        """Begin with a row that was passed on already: an equal one is not taken again."""
+        self.times[0] = time
+        for kind, row in values.items():
+            self.values[kind][0] = row
+        self.count = self._taken = 1
 
     def take(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
         """All rows: times, and per type the values, shape (rows, columns); they are valid until the next one is taken."""

@@ -63,6 +63,8 @@ class RunState:
     """Values of discrete variables when they were compared last; see :mod:`fmimaster.run.changes`."""
     step_log: StepLog = field(default_factory=StepLog)
     event_log: EventLog = field(default_factory=EventLog)
+    warnings: tuple[str, ...] = ()
+    """Reasons for a loss of accuracy because the run has continued from a checkpoint."""
     accumulating: EventHistory = field(default_factory=EventHistory)
     """Times of the last events of each kind."""
 

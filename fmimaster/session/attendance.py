@@ -17,6 +17,7 @@ from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import told_of_exit
+from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.progress import Progress, ProgressCallback, silent
 from fmimaster.session.run_log import log_end
 from fmimaster.session.session import Session, words_for_fmus
@@ -51,6 +52,7 @@ class Attendance:
         writer: RowWriter | None = None,
         facts: FactsWriter | None = None,
         progress: ProgressCallback = silent,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.session: Session | None = None
         """The session; None until all instances are made."""
@@ -61,6 +63,7 @@ class Attendance:
         self._writer = writer
         self._facts = facts
         self._progress = progress
+        self._checkpoints = checkpoints
         self._hanging = ""
         """The call that has not returned."""
         self._stop_request = StopRequest()
@@ -83,9 +86,12 @@ class Attendance:
                 facts=self._facts,
                 stop_request=self._stop_request,
                 process=self._process,
+                checkpoints=self._checkpoints,
             )
             return self.session.run(self._lead)
         finally:
+            if self._checkpoints is not None:
+                self._checkpoints.close()
             self._loader.close()
             self._process.put_back(self._fmus)
 

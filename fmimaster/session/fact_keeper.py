@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from fmimaster.causes import Event, Steps
 from fmimaster.results.facts_writer import FactsWriter
@@ -32,6 +33,8 @@ class FactKeeper:
         self._lock = threading.Lock()
         self._is_closed = False
         self._table = table
+        self.before_removal: Callable[[], None] = lambda: None
+        """Called before entries are removed from the state of the run."""
 
     def hand_on(self) -> None:
         """Pass surplus entries on; only for the thread that steps.
@@ -55,8 +58,10 @@ class FactKeeper:
                 return
             old_events = events[: max(len(events) - MOST_EVENTS, 0)]
             n = max(len(steps) - MOST_STEPS, 0)
+            self.before_removal()
             writer.take(old_events, steps.first(n))
             steps.remove(n)
+            self._state.step_log.handed_on += n
             del events[: len(old_events)]
             self._state.event_log.handed_on += len(old_events)
 

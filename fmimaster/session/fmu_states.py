@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fmimaster.errors import FileError, OptionError
 from fmimaster.fmu.instance import Instance
 from fmimaster.preparation import Prepared
-from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.system.files import check_is_file
 
 _INDEX = "states.json"
@@ -76,26 +75,8 @@ def read_states(path: Path, prepared: Prepared) -> list[bytes]:
     return _in_order(prepared, found)
 
 
-def check_writable(path: Path, read: Iterable[Path]) -> None:
-    """Refuse a file that states cannot be written to, or that holds something else.
-
-    Parameters
-    ----------
-    read
-        The files that the run reads.
-
-    Raises
-    ------
-    FileError
-    """
-    if path.is_dir():
-        raise FileError(f"'{path}' is a folder. Give the name of a file for the final FMU states.")
-    if not path.parent.is_dir():
-        raise FileError(f"'{path}' cannot be written: the folder '{path.parent}' does not exist.")
-    refuse_to_overwrite(path, read, is_ours=_has_states)
-
-
-def _has_states(path: Path) -> bool:
+def has_states(path: Path) -> bool:
+    """Whether a file has FMU states of a system, so that others may replace them."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _INDEX in archive.namelist()

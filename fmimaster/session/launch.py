@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from fmimaster.errors import AccuracyError, FileError, OptionError
 from fmimaster.fmu.load import Loader
@@ -17,11 +17,14 @@ from fmimaster.results.facts import finish_facts
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.files import facts_writer, row_writer
 from fmimaster.results.row_writer import RowWriter
-from fmimaster.results.text_file import refuse_to_overwrite
+from fmimaster.results.text_file import check_file_to_write, refuse_to_overwrite
 from fmimaster.session.attendance import Attendance
 from fmimaster.session.progress import ProgressCallback
 from fmimaster.session.signals import Signals
 from fmimaster.settings import Settings
+
+if TYPE_CHECKING:
+    from fmimaster.session.checkpoints import Checkpoints
 
 log = logging.getLogger("fmimaster")
 
@@ -35,8 +38,14 @@ def attended_run(
     progress: ProgressCallback,
     output_file: OutputFile,
     files: ExitStack,
+    resume_from: str | os.PathLike[str] | None = None,
 ) -> Attendance:
     """A run that can be started; its files are complete when ``files`` is closed.
+
+    Parameters
+    ----------
+    resume_from : path, optional
+        A checkpoint from which it continues.
 
     Raises
     ------
@@ -62,6 +71,7 @@ def attended_run(
             # FMUs may change the working directory
             output_file = given_path(output_file).absolute()
             refuse_to_overwrite(output_file, read)
+        checkpoints = _checkpoints(settings, prepared, output_file, resume_from)
         writer = facts = None
         if output_file is not None:
             writer = row_writer(output_file)
@@ -72,12 +82,52 @@ def attended_run(
     for text in prepared.warnings:  # at once: the run may take long
         log.warning("%s", text)
     run = Attendance(
-        prepared, loader, settings, signals, writer=writer, facts=facts, progress=progress
+        prepared,
+        loader,
+        settings,
+        signals,
+        writer=writer,
+        facts=facts,
+        progress=progress,
+        checkpoints=checkpoints,
     )
     if writer is not None:
         files.enter_context(writer)
     files.enter_context(_facts_written(run, writer, facts))
     return run
+
+
+def _checkpoints(
+    settings: Settings,
+    prepared: Prepared,
+    output_file: OutputFile,
+    resume_from: str | os.PathLike[str] | None,
+) -> Checkpoints | None:
+    """The checkpoints of a run, if it writes any or continues from one; they are checked before an FMU is instantiated.
+
+    Raises
+    ------
+    FileError, OptionError
+        If the file cannot be written or read, or belongs to another run.
+    """
+    given = settings.checkpoint if resume_from is None else resume_from
+    if given is None:
+        return None
+    from fmimaster.checkpoint.file import CheckpointFile, check_fingerprint  # few runs
+    from fmimaster.checkpoint.file import is_checkpoint as is_ours
+    from fmimaster.checkpoint.interval import interval_of
+    from fmimaster.session.checkpoints import Checkpoints
+    from fmimaster.session.origin import origin_of
+
+    path = given_path(given).absolute()
+    rows = Path(output_file) if isinstance(output_file, str | os.PathLike) else None
+    origin, resumed = origin_of(settings, prepared, rows), None
+    if resume_from is not None:
+        resumed = CheckpointFile.read(path)
+        check_fingerprint(path, resumed.fingerprint, origin.fingerprint)
+    else:
+        check_file_to_write(path, "checkpoints", files_read(settings, prepared), is_ours)
+    return Checkpoints(path, interval_of(settings.checkpoint_interval), origin, resumed)
 
 
 def files_read(settings: Settings, prepared: Prepared) -> list[Path]:
@@ -94,6 +144,7 @@ def refuse_one_file_for_two(settings: Settings, output_file: object) -> None:
         ("the results", output_file),
         ("the final FMU states", settings.final_fmu_state),
         ("the log of FMI calls", settings.fmi_log_file),
+        ("the checkpoints", settings.checkpoint),
     ):
         if isinstance(file, str | os.PathLike):
             path = given_path(file).resolve()
@@ -110,7 +161,7 @@ def _check_states(settings: Settings, prepared: Prepared) -> None:
     if settings.initial_fmu_state is None and settings.final_fmu_state is None:
         return
     from fmimaster.session.fmu_states import (  # few runs
-        check_writable,
+        has_states,
         read_states,
         refuse_unserializable,
     )
@@ -119,8 +170,9 @@ def _check_states(settings: Settings, prepared: Prepared) -> None:
     if settings.initial_fmu_state is not None:
         read_states(given_path(settings.initial_fmu_state), prepared)
     if settings.final_fmu_state is not None:
-        check_writable(
-            given_path(settings.final_fmu_state).absolute(), files_read(settings, prepared)
+        path = given_path(settings.final_fmu_state).absolute()
+        check_file_to_write(
+            path, "the final FMU states", files_read(settings, prepared), has_states
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -35,6 +35,8 @@ class RowKeeper:
         """Wall time in s of the thread that calls FMUs: rows checked and kept, and rows written."""
         self._rows = rows
         self._lock = threading.RLock()
+        self.is_held = False
+        """Whether no rows are passed on early: rows of an earlier part of the run are missing."""
         self._is_closed = False
         self._when = perf_counter()
         """Time at which rows were passed on last."""
@@ -64,7 +66,7 @@ class RowKeeper:
     def hand_on_early(self) -> None:
         """Pass on the present rows; for another thread. Errors are raised in the thread that fills the block."""
         with self._lock:
-            if self.error is not None or self._is_closed:
+            if self.error is not None or self._is_closed or self.is_held:
                 return
             self._when = perf_counter()
             try:
@@ -77,6 +79,19 @@ class RowKeeper:
         """Pass on rows that have waited for some time."""
         if perf_counter() - self._when > OLDEST:
             self.hand_on_early()
+
+    def settled(self, act: Callable[[], None]) -> None:
+        """Pass on the present rows, which stay in the block, and call a function while no others are passed on.
+
+        Raises
+        ------
+        FmimasterError
+            If rows cannot be passed on.
+        """
+        with self._lock:
+            if self.error is None and not self._is_closed:
+                self.recorder.take(*self._rows.take_early())
+                act()
 
     def finish(self) -> None:
         """After the last row: it is kept for every output interval, and all rows are written."""

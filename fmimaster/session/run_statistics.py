@@ -79,6 +79,7 @@ def warnings_of_run(
     """What a run has shown so far: reasons for a loss of accuracy of its results."""
     late = [late.text(name) for name, late in list(state.event_log.late.items())]
     return (
+        *state.warnings,
         *late,
         *prepared.schedule.rule.warnings(state.memory),
         *(text for hook in prepared.programs.hooks for text in hook.warnings),

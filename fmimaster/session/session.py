@@ -17,6 +17,7 @@ from fmimaster.control.instant import Instant
 from fmimaster.errors import ConvergenceError, SimulationError
 from fmimaster.fmu.faults.policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.garbage import left_for_later
@@ -35,11 +36,13 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
+from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.fmu_states import read_states, write_states
 from fmimaster.session.row_keeper import RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import run_statistics, warnings_of_run
+from fmimaster.session.snapshot import Parts
 from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.settings import Settings
 
@@ -61,6 +64,8 @@ class Session:
         Request by which another thread can end the run.
     process : ProcessState
         State of the process that is restored if an FMU changes it.
+    checkpoints : Checkpoints or None
+        Writes checkpoints, or continues from one.
     """
 
     def __init__(
@@ -73,6 +78,7 @@ class Session:
         facts: FactsWriter | None = None,
         stop_request: StopRequest | None = None,
         process: ProcessState | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._made = perf_counter()
         self._start_seconds = 0.0
@@ -84,6 +90,7 @@ class Session:
         self.plan = plan = prepared.plan
         self.programs = prepared.programs
         self._settings = settings
+        self._checkpoints = checkpoints
         final = settings.final_fmu_state
         # FMUs may change the working directory
         self._final_states = None if final is None else given_path(final).absolute()
@@ -128,6 +135,10 @@ class Session:
         self._seconds = 0.0
         """Wall time in s of the loop, without the time since ``_begun``."""
         self._begun: float | None = None
+        if checkpoints is not None:
+            parts = (plan, self.programs, instances, self.executor, self.state, self.stepper)
+            kept = self.rows, self.facts
+            checkpoints.attach(Parts(*parts, *kept, lambda: self.seconds, lambda: self.has_ended))
 
     def _instantiated(self, loader: Loader, executor: ExecutorType) -> list[Instance]:
         """All instances; changes of the process by their loading are undone."""
@@ -136,17 +147,20 @@ class Session:
             zip(self.prepared.components, self.plan.instances, strict=True)
         ):
             follows = i in self.programs.polynomial_inputs
+            checkpoints = self._checkpoints
+            noted = checkpoints is not None and checkpoints.notes_calls(planned.model)
             options = InstanceOptions(
                 polynomial_inputs=follows,
                 event_mode=planned.event_mode,
                 early_return=planned.event_mode and planned.may_return_early,
-                update_callback=executor.update_callback() if follows else None,
+                update_callback=executor.update_callback() if follows and not noted else None,
                 solver=self.prepared.solvers.get(planned.name),
             )
             make = partial(loader.instantiate, component, planned.name, options)
             around = on_fault.around if loader.is_fmu(component) else Stop().around
             try:
-                instances.append(around(make))
+                instance = around(make)
+                instances.append(Journaled(instance, serializes=False) if noted else instance)
             finally:
                 self._process.put_back(f"'{planned.name}'")
             self._stop_request.heed()
@@ -163,12 +177,17 @@ class Session:
         try:
             with self._recorded():
                 goes_on = self.initialize()
+                if self._checkpoints is not None:
+                    goes_on = self._checkpoints.begin(goes_on)
+                    self._seconds = self._checkpoints.earlier_seconds
                 self._put_back()
                 self._stop_request.heed()
                 if lead is not None:
                     lead(self)
                 elif goes_on:
                     self.advance(self.stop)
+                if self._checkpoints is not None:
+                    self._checkpoints.take()
             if self._final_states is not None:
                 write_states(self._final_states, self.prepared, self.instances, self.time)
             self._terminate()
@@ -245,6 +264,8 @@ class Session:
                 if self.executor.rows.room <= OFTEN or self.rows.error is not None:
                     self.rows.hand_on()
                 self.facts.hand_on()
+                if self._checkpoints is not None:
+                    self._checkpoints.look(is_last=self._stop_request.is_made)
                 if self.state.asked:
                     self.state.asked = False
                     self._stop_request.heed()
@@ -272,7 +293,8 @@ class Session:
     @property
     def has_other_states(self) -> bool:
         """Whether the FMUs have begun with states of a file, not with their start values."""
-        return self._settings.initial_fmu_state is not None
+        resumed = self._checkpoints is not None and self._checkpoints.is_resumed
+        return resumed or self._settings.initial_fmu_state is not None
 
     @property
     def has_ended(self) -> bool:

@@ -94,7 +94,8 @@ class Run:
         self._access = Access(self._session)
         if self._session.has_other_states and not self.is_finished:
             self._do(lambda: self._attendance.order(self._access.read_settable))
-        self._at = self._session.prepared.schedule.start
+        reached = self._session.state.time
+        self._at = self._session.prepared.schedule.time_of(reached)
 
     if not TYPE_CHECKING:  # for type checkers, an unknown attribute stays an error
 

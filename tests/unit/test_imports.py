@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "optional": {"errors"},
     "attributes": {"errors"},
     "causes": set(),
+    "checkpoint": {"errors"},
     "apart": {"errors"},
     "reference_files": {"errors"},
     "results": {
@@ -44,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "errors",
         "garbage",
         "visible",
+        "checkpoint",  # states of components in Python as bytes
         "system",
         "program",  # polynomials of inputs
         "results",
@@ -74,8 +76,9 @@ ALLOWED["session"] = set(ALLOWED) - {"pages"}
 BELOW_SIMULATION = set(ALLOWED)
 ALLOWED["simulation"] = BELOW_SIMULATION
 ALLOWED["validation"] = BELOW_SIMULATION
+ALLOWED["resumption"] = BELOW_SIMULATION | {"simulation"}
 # what stands above the front door uses what it takes and returns; it executes nothing and knows no FMI version
-PUBLIC = BELOW_SIMULATION - {"kernel"} | {"simulation", "validation"}
+PUBLIC = BELOW_SIMULATION - {"kernel"} | {"simulation", "validation", "resumption"}
 ALLOWED["optimization"] = PUBLIC
 ALLOWED["stability"] = PUBLIC
 PUBLIC = PUBLIC | {"optimization", "stability"}

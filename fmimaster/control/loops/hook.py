@@ -68,6 +68,10 @@ class _At(IntEnum):
     """Whether a residual of the present solution has diverged."""
 
 
+_OF_RUN = _At.SOLUTIONS, _At.TOTAL, _At.MOST
+"""What is counted over a run."""
+
+
 class LoopHooks:
     """The hooks that solve one loop, and their state from sweep to sweep.
 
@@ -392,9 +396,18 @@ class _Sweep(_InPython):
     def solutions(self) -> Solutions:
         """Numbers of solutions and sweeps of the loop."""
         h = self.hooks
-        return Solutions(
-            tuple(h.variables), *(int(h.counts[k]) for k in (_At.SOLUTIONS, _At.TOTAL, _At.MOST))
-        )
+        return Solutions(tuple(h.variables), *(int(h.counts[k]) for k in _OF_RUN))
+
+    def remembered(self) -> tuple[float, ...]:
+        """Numbers of solutions and sweeps, and the smallest singular value."""
+        h = self.hooks
+        return (*(int(h.counts[k]) for k in _OF_RUN), h.smallest)
+
+    def remember(self, numbers: tuple[float, ...]) -> None:
+        """Continue with these."""
+        h = self.hooks
+        h.counts[list(_OF_RUN)] = numbers[:-1]
+        h.smallest = numbers[-1]
 
     def partials(self, instance: int) -> Partials | None:
         """Where DERIVE stores the directional derivatives of an instance."""

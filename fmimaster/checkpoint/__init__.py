@@ -1,0 +1,1 @@
+"""Files from which a run that was ended goes on."""

@@ -1,0 +1,131 @@
+"""What a checkpoint says about its run: its settings, and what must not have changed when the run continues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError
+from fmimaster.checkpoint.file import CheckpointFile, damaged
+from fmimaster.errors import FileError, OptionError
+from fmimaster.fmu.fingerprint import source_hash
+from fmimaster.given_path import given_path
+from fmimaster.input_signals import InputSignals
+from fmimaster.preparation import Prepared
+from fmimaster.settings import Settings
+from fmimaster.version import installed_version
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a checkpoint says about its run, besides the state.
+
+    Parameters
+    ----------
+    fingerprint : what → hash or version
+    settings, parts : str, list of bytes
+        The settings as written by an Encoder; empty if they cannot be written.
+    not_written : str
+        Why they cannot.
+    output_file : str
+    modules : frozenset of str
+        Modules of the user whose objects may be in the state.
+    """
+
+    fingerprint: dict[str, str]
+    settings: str
+    parts: list[bytes]
+    not_written: str
+    output_file: str
+    modules: frozenset[str]
+
+
+def origin_of(settings: Settings, prepared: Prepared, output_file: Path | None) -> Origin:
+    """What the checkpoints of a run say about it."""
+    encoder, not_written = Encoder(), ""
+    try:
+        text = encoder.text(
+            {f.name: _portable(f.type, getattr(settings, f.name)) for f in fields(settings)}
+        )
+    except NotPlainError as error:
+        text, not_written = "", str(error)
+    modules = {type(getattr(settings, f.name)).__module__ for f in fields(settings)}
+    return Origin(
+        fingerprint(settings, prepared),
+        text,
+        encoder.parts if text else [],
+        not_written,
+        "" if output_file is None else str(output_file),
+        frozenset(modules),
+    )
+
+
+def settings_in(path: Path, file: CheckpointFile, kind: type[AnySettings]) -> AnySettings:
+    """The settings in a checkpoint.
+
+    Parameters
+    ----------
+    kind : class
+        Of the settings: Simulation.
+
+    Raises
+    ------
+    OptionError
+        If it does not contain them, because they contain objects that cannot be written.
+    FileError
+        If it is damaged.
+    """
+    if not file.settings:
+        raise OptionError(
+            f"The checkpoint '{path}' does not contain the settings of its run: {file.not_written} cannot be written to "
+            "a file. Continue in Python with the same simulation: fmimaster.resume(path, simulation)."
+        )
+    try:
+        given = Decoder(file.parts).value(file.settings)
+        return kind(**given)
+    except (FileError, TypeError) as error:
+        raise damaged(path, error) from None
+
+
+def _portable(kind: Any, value: Any) -> Any:
+    """A setting that means the same in another working directory."""
+    if "os.PathLike" in str(kind) and isinstance(value, str | os.PathLike):
+        return Path(given_path(value)).absolute()
+    return value
+
+
+def fingerprint(settings: Settings, prepared: Prepared) -> dict[str, str]:
+    """What two runs must have in common so that one can continue the other: what → its version or hash."""
+    found = {"version of fmimaster": installed_version()}
+    for planned, component in zip(prepared.plan.instances, prepared.components, strict=True):
+        is_made = component.python is not None or component.constraint is not None
+        if not is_made and component.source.is_file:
+            found[f"file of '{planned.name}'"] = source_hash(component.source)
+    if isinstance(settings.input, InputSignals):
+        found["input"] = settings.input.digest
+    text = sha256()
+    for part in _facts(settings, prepared):
+        text.update(repr(part).encode())
+    found["system, or other settings"] = text.hexdigest()
+    return found
+
+
+def _facts(settings: Settings, prepared: Prepared) -> Iterator[object]:
+    """Facts about a run that determine its results, besides the files."""
+    plan, programs, schedule = prepared.plan, prepared.programs, prepared.schedule
+    for i in plan.instances:
+        yield i.name, i.start_values, i.tolerance.value, i.event_mode, i.may_return_early
+    yield from ((key, str(slot)) for key, slot in plan.layout.slots.items())
+    yield from sorted(map(str, plan.routes.items()))
+    yield [(c.name, c.column) for c in plan.recorded], settings.output_interval
+    yield schedule.start, schedule.stop, schedule.rule, [*schedule.points]
+    yield settings.event_clock, settings.solver
+    for variant in (*programs.variants, *filter(None, [programs.restart])):
+        yield [str(instruction) for instruction in variant.attempt.instructions]
+    yield [str(instruction) for instruction in programs.initialize.instructions]
