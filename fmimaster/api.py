@@ -65,6 +65,7 @@ from fmimaster.errors import (
 from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.faults.policy import Drop, FaultPolicy, Restart, Stop
 from fmimaster.fmu.model_exchange.cvode import Cvode
+from fmimaster.fmu.model_exchange.one_step import DormandPrince, Euler
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
 from fmimaster.optimization.sequence_search import SequenceSearch
@@ -140,11 +141,13 @@ __all__ = [
     "Cvode",
     "DescriptionError",
     "Deviation",
+    "DormandPrince",
     "Drop",
     "EarlyReturn",
     "EmbeddedOrders",
     "Emitter",
     "EnergyDoubling",
+    "Euler",
     "Event",
     "EventClock",
     "FaultPolicy",
