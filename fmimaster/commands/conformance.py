@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from fmimaster.commands.parser import group
-from fmimaster.named.names import CONFORMANCE_DEADLINE, CONFORMANCE_OUTPUT, OUTSIDE_BAND
+from fmimaster.named.names import CONFORMANCE_DEADLINE, CONFORMANCE_OUTPUT, OUTSIDE_BAND, SOLVERS
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,6 +22,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--only", action="append", default=[], metavar="GLOB", help=only)
     interface = "run FMUs by this interface only: co-simulation, model-exchange"
     add("--interface", metavar="NAME", help=interface)
+    solver = f"solver of Model Exchange FMUs: {', '.join(SOLVERS)} (default: {SOLVERS[0]})"
+    add("--solver", metavar="NAME[:KEY=VALUE,...]", help=solver)
     again = parser.add_mutually_exclusive_group().add_argument
     again("--again", action="store_true", help="run all FMUs, also those that have a verdict")
     again("--retry", action="store_true", help="run the FMUs that have not passed")

@@ -46,6 +46,7 @@ def run(arguments: Namespace) -> int:
         only=arguments.only,
         **({} if arguments.interface is None else {"interfaces": [arguments.interface]}),
         limits=Limits(**limits),
+        solver=arguments.solver,
         again=arguments.again,
         retry=arguments.retry,
         progress=_Shown(arguments),
@@ -97,7 +98,8 @@ class _Shown:
         if self._is_live:
             over_line("")
         if verdict is None and progress.kept:
-            kept = f"{count(progress.kept, 'verdict')} of an earlier run still valid: not run again"
+            number = count(progress.kept, "verdict")
+            kept = f"kept from an earlier run: {number} (--again runs all FMUs)"
             note(self._arguments, [kept])
         if verdict is not None:
             self._counts[verdict.outcome] += 1

@@ -32,9 +32,11 @@ from fmimaster.errors import (
     SimulationError,
 )
 from fmimaster.fmu.fingerprint import file_hash
+from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 from fmimaster.system.description import Component, Source, System, SystemDescription
+from fmimaster.system.model import Interface
 from fmimaster.text import named
 
 LOG_FILE = "log.txt"
@@ -73,10 +75,6 @@ class _Run:
         self.put(outcome=outcome, cause=cause, reason=reason)
 
 
-class _Unusable(InputError):
-    """The input signals of an FMU cannot be used, so that a run has no meaning."""
-
-
 def blank_verdict(case: Case) -> Verdict:
     """What is known about an FMU before its run."""
     return Verdict(
@@ -94,7 +92,9 @@ def blank_verdict(case: Case) -> Verdict:
     )
 
 
-def run_case(case: Case, folder: Path, work: Path, limits: Limits) -> Verdict:
+def run_case(
+    case: Case, folder: Path, work: Path, limits: Limits, solver: str | Integrator | None
+) -> Verdict:
     """Run an FMU and compare its results with its reference, in a process of its own.
 
     Results are written while it runs, into ``MODEL_out.csv``, and the log into ``log.txt``.
@@ -105,6 +105,8 @@ def run_case(case: Case, folder: Path, work: Path, limits: Limits) -> Verdict:
         An existing folder for these files.
     work
         An empty folder: the working directory, and for temporary files. Its owner deletes it.
+    solver
+        For a Model Exchange FMU.
     """
     os.chdir(work)
     os.environ["TMPDIR"] = tempfile.tempdir = str(work)
@@ -112,7 +114,7 @@ def run_case(case: Case, folder: Path, work: Path, limits: Limits) -> Verdict:
     with _logged(folder / LOG_FILE):
         try:
             run.put(sha256=file_hash(case.path))
-            _simulate(run, folder)
+            _simulate(run, folder, solver)
             _judge(run, limits)
         except FmimasterError as error:
             log.error("%s", error)
@@ -151,7 +153,7 @@ def _logged(file: Path) -> Iterator[None]:
         handler.close()
 
 
-def _simulate(run: _Run, folder: Path) -> None:
+def _simulate(run: _Run, folder: Path, solver: str | Integrator | None) -> None:
     case = run.case
     if not case.follows_rules:
         return
@@ -176,6 +178,7 @@ def _simulate(run: _Run, folder: Path) -> None:
         ignore_further_columns=True,
         output_variables=_columns(run.reference, facts),
         allow_nan=True,
+        solver=solver if case.interface is Interface.MODEL_EXCHANGE else None,
     )
     file = folder / f"{case.model}_out.csv"
     begun = time.perf_counter()
@@ -217,11 +220,7 @@ def _inputs(run: _Run, facts: FmuFacts) -> Path | None:
     file = run.case.inputs
     if file is None:
         return None
-    try:
-        signals = Results.read(file)
-    except InputError as error:
-        raise _Unusable(str(error)) from error
-    others = [name for name in signals.names if name not in facts.inputs]
+    others = [name for name in Results.read(file).names if name not in facts.inputs]
     if others:
         run.note(f"'{file.name}': no inputs of these names: {named(others)}")
     return file
@@ -286,17 +285,19 @@ def _oddities(results: Results, start: float, stop: float) -> Iterator[str]:
 
 
 def _about(case: Case, text: str) -> str:
-    """A message without the path of the FMU, so that it is the same on each machine."""
+    """A message without paths of this machine."""
     for path in (case.path, case.fmu):
         text = text.replace(f"'{path}'", "the FMU")
-    return text[:1].upper() + text[1:]
+    for file in filter(None, (case.inputs, case.reference, case.options)):
+        text = text.replace(str(file), file.name)
+    return f"T{text[1:]}" if text.startswith("the FMU") else text
 
 
 def _meaning(error: FmimasterError, case: Case) -> tuple[Outcome, Cause]:
     """What an error says about an FMU."""
     if isinstance(error, SimulationError):
         return Outcome.FAILED, Cause.ERROR
-    if isinstance(error, _Unusable):
+    if isinstance(error, FileError) and case.inputs is not None and str(case.inputs) in str(error):
         return Outcome.REJECTED, Cause.REFERENCE
     if isinstance(error, ModelError) and _can_be_prepared(case):
         return Outcome.REJECTED, Cause.LIBRARY

@@ -29,8 +29,11 @@ from fmimaster.conformance.tree import new_folder, write_outcome
 from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
 from fmimaster.conformance.verdicts_csv import write_verdicts_csv
 from fmimaster.errors import FmimasterError, Interrupted, OptionError, did_you_mean
+from fmimaster.fmu.fingerprint import file_hash
+from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.given_path import given_path
+from fmimaster.named.solvers import solvers
 from fmimaster.results.results import Results
 from fmimaster.system.model import Interface
 from fmimaster.version import installed_version
@@ -86,6 +89,7 @@ def check_conformance(
     only: Sequence[str] = (),
     interfaces: Sequence[Interface | str] = (Interface.CO_SIMULATION, Interface.MODEL_EXCHANGE),
     limits: Limits | None = None,
+    solver: Integrator | str | None = None,
     again: bool = False,
     retry: bool = False,
     progress: Callback | None = None,
@@ -113,6 +117,8 @@ def check_conformance(
         ``"CoSimulation"`` and ``"ModelExchange"``. An FMU that has both is run by both.
     limits : Limits
         Limits of the deviations. Default: the band of the cross-check.
+    solver : Integrator, or text such as ``"cvode"``
+        For Model Exchange FMUs. Default: DormandPrince.
     again : bool
         Whether verdicts of an earlier run are discarded.
     retry : bool
@@ -142,20 +148,21 @@ def check_conformance(
     refuse_other_platforms()
     workers = _checked(workers, deadline, memory_limit)
     limits = limits or Limits()
+    solvers(solver)  # refused now, and not by each FMU
     output = given_path(output_folder).absolute()
     cases = find_cases(folder, [Interface.named(i) for i in interfaces])
     chosen = _chosen(cases, only)
     new = ConformanceRun(
         folder=str(given_path(folder).absolute()),
-        started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        started=datetime.now(timezone.utc).isoformat(),
         version=installed_version(),
         platform=FMI3,
-        settings=_json(limits),
+        settings={**_json(limits), "solver": None if solver is None else str(solver)},
     )
     run = new if again else gone_on(output, new, cases, retry)
     done = names_of(run.verdicts)
     with KeptVerdicts(output, run) as kept:
-        work = _Work(output, kept, deadline, memory_limit, limits, progress)
+        work = _Work(output, kept, deadline, memory_limit, (limits, solver), progress)
         try:
             work.do([case for case in chosen if case.name not in done], workers)
         finally:
@@ -179,10 +186,10 @@ class _Work:
         kept: KeptVerdicts,
         deadline: float,
         memory_limit: int | None,
-        limits: Limits,
+        how: tuple[Limits, Integrator | str | None],
         progress: Callback | None,
     ) -> None:
-        self._output, self._kept, self._limits = output, kept, limits
+        self._output, self._kept, self._how = output, kept, how
         self._deadline, self._memory_limit = deadline, memory_limit
         self._progress = progress
         self._number_kept = len(kept.run.verdicts)
@@ -230,7 +237,7 @@ class _Work:
                     case,
                     folder,
                     work,
-                    self._limits,
+                    *self._how,
                     deadline=self._deadline,
                     memory_limit=self._memory_limit,
                     stop=self._stop,
@@ -267,10 +274,19 @@ def _lost(case: Case, folder: Path, ended: Ended) -> Verdict:
         outcome=Outcome.FAILED,
         cause=_CAUSES[ended.cause],
         reason=f"The process of the FMU {how}.{reached}{advice}",
+        sha256=_hash(case),
         rows=rows,
         curves=shown,
         seconds=ended.seconds,
     )
+
+
+def _hash(case: Case) -> str:
+    """The hash of an FMU; empty if it is not there any more."""
+    try:
+        return file_hash(case.path)
+    except OSError:
+        return ""
 
 
 def _nothing() -> None:

@@ -218,9 +218,9 @@ class ConformanceRun:
         try:
             text = file.read_text(encoding="utf-8")
         except FileNotFoundError as error:
+            what = f"has no '{VERDICTS_FILE}'" if path.is_dir() else "does not exist"
             raise FileError(
-                f"'{path}' has no conformance run: there is no '{file.name}'. Expected the output folder of "
-                "'fmimaster conformance'."
+                f"'{path}' {what}. Expected the output folder of 'fmimaster conformance'."
             ) from error
         except (OSError, UnicodeDecodeError) as error:
             raise FileError(f"'{file}' cannot be read: {error}.") from error

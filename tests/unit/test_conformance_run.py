@@ -1,0 +1,325 @@
+"""A conformance run over a folder of good and bad FMUs: a verdict for each, resumed, and in all forms."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from misbehaving_fmu import Act, misbehaving
+
+from fmimaster import reference_path
+from fmimaster.conformance.cases import NOT_COMPLIANT
+from fmimaster.conformance.measures import Limits
+from fmimaster.conformance.run import ConformanceProgress, check_conformance
+from fmimaster.conformance.verdict import (
+    VERDICTS_FILE,
+    Cause,
+    ConformanceRun,
+    Outcome,
+    Verdict,
+)
+from fmimaster.errors import FileError, Interrupted, OptionError
+from fmimaster.results.results import Results
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+
+DEADLINE = 3.0
+"""In s; the FMU that hangs takes as long."""
+
+TIMES = np.linspace(0.0, 2.0, 21)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run, what it was told, and where."""
+
+    run: ConformanceRun
+    folder: Path
+    output: Path
+    told: tuple[ConformanceProgress, ...]
+
+    def __getitem__(self, name: str) -> Verdict:
+        [found] = [v for v in self.run.verdicts if v.name.rpartition("/")[2] == name]
+        return found
+
+
+def decay(folder: Path, name: str, factor: float, column: str = "x", times: bool = True) -> Path:
+    """Dahlquist (x' = -x) in the layout of the cross-check, with its exact solution times a factor."""
+    place = folder / "fmus/2.0/cs/linux64/Tool/1.0" / name
+    place.mkdir(parents=True)
+    shutil.copy(reference_path("fmi2/Dahlquist.fmu"), place / f"{name}.fmu")
+    reference = Results(time=TIMES, columns={column: factor * np.exp(-TIMES)})
+    reference.write(place / f"{name}_ref.csv")
+    if times:
+        text = "StartTime,0\nStopTime,2\nStepSize,0.001\nRelTol,1e-6\n"
+        (place / f"{name}_ref.opt").write_text(text)
+    return place
+
+
+def good_and_bad(folder: Path) -> Path:
+    decay(folder, "Exact", 1.0)
+    decay(folder, "Deviating", 1.5)
+    decay(folder, "Other", 1.0, column="velocity")
+    (decay(folder, "Options", 1.0) / "Options_ref.opt").write_text("StopTime,soon\n")
+    (decay(folder, "Rules", 1.0) / NOT_COMPLIANT).touch()
+    (decay(folder, "Signals", 1.0) / "Signals_in.csv").write_text('"time","u"\nzero,1\n')
+    plain = folder / "plain"
+    plain.mkdir()
+    shutil.copy(reference_path("fmi3/Feedthrough.fmu"), plain)
+    shutil.copy(reference_path("fmi3/Faulty.fmu"), plain / "Crash.fmu")
+    misbehaving(plain, "fmi3", Act("DoStep", "hang", since=0.5), name="Hang")
+    misbehaving(plain, "fmi2", Act("DoStep", "return", 3, since=0.5), name="Error")
+    misbehaving(plain, "fmi3", Act("DoStep", "print", "hello"), name="Talkative")
+    misbehaving(plain, "fmi3", Act("Instantiate", "return", 3), name="Null")
+    misbehaving(plain, "fmi3", Act("DoStep", "nan", since=0.5), name="NotANumber")
+    (plain / "Torn.fmu").write_bytes(b"PK torn")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = good_and_bad(tmp_path_factory.mktemp("fmus"))
+    output = tmp_path_factory.mktemp("output")
+    told: list[ConformanceProgress] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAULTY_FAULT", "9")  # writes to the address 0
+        patch.setenv("FAULTY_CALL", "DoStep")
+        run = check_conformance(
+            folder,
+            output_folder=output,
+            workers=2,
+            deadline=DEADLINE,
+            interfaces=["CoSimulation"],
+            progress=told.append,
+        )
+    return Finished(run, folder, output, tuple(told))
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "cause", "reason"),
+    [
+        ("Exact", Outcome.PASSED, Cause.NONE, ""),
+        ("Feedthrough", Outcome.PASSED, Cause.NONE, ""),
+        ("Talkative", Outcome.PASSED, Cause.NONE, ""),
+        ("NotANumber", Outcome.PASSED, Cause.NONE, ""),
+        ("Deviating", Outcome.FAILED, Cause.DEVIATION, "'x'"),
+        ("Crash", Outcome.FAILED, Cause.CRASH, "was ended by SIGSEGV"),
+        ("Hang", Outcome.FAILED, Cause.DEADLINE, "did not end within 3 s"),
+        (
+            "Error",
+            Outcome.FAILED,
+            Cause.ERROR,
+            "fmi2DoStep of 'Error' returned fmi2Error at t = 0.5",
+        ),
+        ("Null", Outcome.REJECTED, Cause.LIBRARY, "The FMU cannot be instantiated"),
+        ("Torn", Outcome.REJECTED, Cause.REFUSED, "damaged or incomplete"),
+        ("Other", Outcome.REJECTED, Cause.REFERENCE, "velocity"),
+        ("Options", Outcome.REJECTED, Cause.REFERENCE, "'Options_ref.opt', line 1"),
+        ("Signals", Outcome.REJECTED, Cause.REFERENCE, "'Signals_in.csv'"),
+        ("Rules", Outcome.REJECTED, Cause.RULES, NOT_COMPLIANT),
+    ],
+)
+def test_each_fmu_has_its_verdict(
+    finished: Finished, name: str, outcome: Outcome, cause: Cause, reason: str
+) -> None:
+    verdict = finished[name]
+    assert (verdict.outcome, verdict.cause) == (outcome, cause), verdict.reason
+    assert reason in verdict.reason
+    assert bool(verdict.reason) is (outcome is not Outcome.PASSED)
+    assert str(finished.folder) not in verdict.reason
+
+
+def test_no_fmu_is_left_out(finished: Finished) -> None:
+    assert len(finished.run.verdicts) == 14
+    assert not finished.run.has_passed
+
+
+def test_the_run_has_the_times_of_the_options(finished: Finished) -> None:
+    exact = finished["Exact"]
+    assert (exact.start_time, exact.stop_time, exact.step_size) == (0.0, 2.0, 0.001)
+    assert exact.rows == 2001
+    [measure] = exact.measures
+    # the reference has a row each 0.1 s: a chord deviates by at most h^2 / 8 times the second derivative
+    assert measure.deviation.largest < 0.1**2 / 8.0
+    assert [curve.name for curve in exact.curves] == ["x"]
+
+
+def test_results_and_log_of_a_crash_are_kept(finished: Finished) -> None:
+    folder = finished.output / finished["Crash"].results
+    assert (folder / "failed").is_file()
+    assert "SIGSEGV" in (folder / "README.md").read_text()
+    assert (folder / "log.txt").is_file()
+
+
+def test_what_an_fmu_prints_is_in_its_log(finished: Finished) -> None:
+    log = finished.output / finished["Talkative"].results / "log.txt"
+    assert "hello" in log.read_text()
+
+
+def test_a_value_that_is_no_number_is_a_note(finished: Finished) -> None:
+    assert "no finite numbers: x" in " ".join(finished["NotANumber"].notes)
+
+
+def test_results_of_an_fmu_with_a_wrong_reference_are_kept(finished: Finished) -> None:
+    verdict = finished["Other"]
+    assert verdict.rows == 2001
+    assert Results.read(finished.output / verdict.results / "Other_out.csv").rows == 2001
+
+
+def test_the_tree_is_that_of_the_cross_check_rules(finished: Finished) -> None:
+    exact = finished["Exact"]
+    before, after = exact.results.split("/fmimaster/")
+    assert before.startswith("results/2.0/cs/")
+    assert after.endswith("/Tool/1.0/Exact")
+    names = {path.name for path in (finished.output / exact.results).iterdir()}
+    assert {"passed", "Exact_out.csv", "log.txt"} <= names
+    assert not names & {"failed", "rejected", "README.md"}
+
+
+def test_the_verdicts_are_in_a_csv_file(finished: Finished) -> None:
+    with (finished.output / "verdicts.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [v.name for v in finished.run.verdicts]
+    of = {row["name"].rpartition("/")[2]: row for row in rows}
+    assert of["Hang"]["cause"] == "deadline"
+    assert of["Deviating"]["variable"] == "x"
+    assert float(of["Deviating"]["outside band"]) > 0.5
+
+
+def test_the_verdicts_are_in_a_junit_file(finished: Finished) -> None:
+    [suite] = ElementTree.parse(finished.output / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("14", "4", "6")
+    assert suite.get("errors") == "0"
+    [crash] = [case for case in suite if (case.get("name") or "").endswith("/Crash")]
+    assert [child.tag for child in crash] == ["failure", "system-out"]
+    assert crash[0].get("type") == "crash"
+
+
+def test_the_verdicts_can_be_read_again(finished: Finished) -> None:
+    assert ConformanceRun.read(finished.output) == finished.run
+
+
+def test_the_progress_counts_up_to_all_fmus(finished: Finished) -> None:
+    assert [p.done for p in finished.told] == list(range(15))
+    assert {p.total for p in finished.told} == {14}
+    assert finished.told[0].verdict is None
+    assert all(len(p.running) <= 2 for p in finished.told)
+
+
+def test_an_interrupted_file_is_gone_on_with(finished: Finished, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    shutil.copytree(finished.output, output)
+    file = output / VERDICTS_FILE
+    lines = file.read_text().splitlines(keepends=True)
+    [cut] = [line for line in lines if '/Exact"' in line]
+    file.write_text("".join(line for line in lines if line != cut) + cut[:100])
+    told: list[ConformanceProgress] = []
+    run = check_conformance(
+        finished.folder, output_folder=output, interfaces=["CoSimulation"], progress=told.append
+    )
+    assert [p.verdict.model for p in told if p.verdict is not None] == ["Exact"]
+    assert told[0].kept == 13
+    assert len(run.verdicts) == 14
+    assert run.started == finished.run.started
+
+
+def test_only_what_has_changed_runs_again(tmp_path: Path, runs: Callable[..., list[str]]) -> None:
+    folder = tmp_path / "fmus"
+    one, two = decay(folder, "One", 1.0), decay(folder, "Two", 1.5)
+    assert runs(folder) == ["One", "Two"]
+    assert runs(folder) == []
+    assert runs(folder, retry=True) == ["Two"]
+    later = os.stat(one / "One_ref.csv").st_mtime + 10.0
+    os.utime(one / "One_ref.csv", (later, later))
+    assert runs(folder) == ["One"]
+    shutil.copy(reference_path("fmi2/Faulty.fmu"), two / "Two.fmu")
+    assert "Two" in runs(folder)
+    assert runs(folder, again=True, only=["*/One"]) == ["One"]
+    with pytest.raises(OptionError, match=r"verdicts of another run .*relativeRms.*--again"):
+        runs(folder, limits=Limits(relative_rms=0.5))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Callable[..., list[str]]:
+    """runs(folder, ...): the names of the FMUs that ran."""
+
+    def run(folder: Path, **settings: object) -> list[str]:
+        told: list[ConformanceProgress] = []
+        check_conformance(
+            folder,
+            output_folder=tmp_path / "output",
+            workers=1,
+            progress=told.append,
+            **settings,  # type: ignore[arg-type]
+        )
+        return [p.verdict.model for p in told if p.verdict is not None]
+
+    return run
+
+
+def test_ctrl_c_keeps_the_verdicts_and_ends_the_processes(tmp_path: Path) -> None:
+    folder = tmp_path / "fmus"
+    decay(folder, "A", 1.0)
+    misbehaving(folder, "fmi3", Act("DoStep", "hang"), name="hang")
+    output = tmp_path / "output"
+
+    def interrupt(progress: ConformanceProgress) -> None:
+        if progress.done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="1 of 2 FMUs have a verdict; the same command goes on"):
+        check_conformance(
+            folder, output_folder=output, workers=2, deadline=1000.0, progress=interrupt
+        )
+    assert [v.model for v in ConformanceRun.read(output).verdicts] == ["A"]
+    assert (output / "junit.xml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"workers": 0}, "The number of workers is 0; expected 1 or more"),
+        ({"deadline": 0}, "The deadline is 0 s; expected a positive number"),
+        ({"deadline": float("nan")}, "The deadline is nan s"),
+        ({"memory_limit": 0}, "The memory limit is 0 bytes"),
+        ({"interfaces": ["Cosim"]}, "The interface is 'Cosim'"),
+        ({"only": ["*Dalquist*"]}, "No FMU has a name that fits"),
+        ({"solver": "cvod"}, "cvod"),
+    ],
+)
+def test_an_argument_without_meaning_is_an_error(
+    tmp_path: Path, settings: dict[str, object], message: str
+) -> None:
+    decay(tmp_path / "fmus", "A", 1.0)
+    with pytest.raises(OptionError, match=message):
+        check_conformance(tmp_path / "fmus", output_folder=tmp_path / "output", **settings)  # type: ignore[arg-type]
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: it is no JSON"),
+        ("[]\n", "line 1: expected a JSON object"),
+        ('{"fmimasterConformance": 99}\n', "no file of verdicts that this version can read"),
+        ('{"fmimasterConformance": 1}\n', "line 1: 'folder' is missing"),
+        ('{"fmimasterConformance": 1}\n{"name": "a"}\n', "line 2: it is no verdict"),
+    ],
+)
+def test_a_foreign_file_of_verdicts_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / VERDICTS_FILE).write_text(text)
+    with pytest.raises(FileError, match=message):
+        ConformanceRun.read(tmp_path)
+
+
+def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="has no 'verdicts.jsonl'. Expected the output folder"):
+        ConformanceRun.read(tmp_path)
