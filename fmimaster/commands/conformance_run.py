@@ -17,7 +17,7 @@ from fmimaster.conformance.run import ConformanceProgress, check_conformance
 from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
 from fmimaster.errors import OptionError
 from fmimaster.system.model import Interface
-from fmimaster.text import aligned, clipped, count, named, section
+from fmimaster.text import aligned, clipped, count, fitted, named, section
 
 _FAILED = 1
 """Exit status if an FMU has failed."""
@@ -126,7 +126,7 @@ def _summary(run: ConformanceRun) -> Iterator[str]:
         ]
         yield from section(outcome.value.capitalize(), lines)
     yield ""
-    yield _in_one_line(run)
+    yield from fitted(_in_one_line(run))
 
 
 def _in_one_line(run: ConformanceRun) -> str:

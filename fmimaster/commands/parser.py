@@ -29,8 +29,6 @@ GROUPS: Mapping[str, str] = {
     "Results": '--output-variable "motor.*" --output-file results.csv',
     "Accuracy": "--accuracy 1e-4",
     "Execution": "--threads 0",
-    "Processes": "--workers 4 --deadline 30",
-    "Comparison with references": "--outside 0.05 --relative-rms 1e-3",
     "Messages and logs": "--verbose --log-file run.log",
 }
 """Title of a group of options → an example with some of them."""
