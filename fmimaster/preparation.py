@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmimaster.algorithms import Initialization, assemble
 from fmimaster.algorithms.settling import Settling
+from fmimaster.cards.use import CardUse, use_cards
 from fmimaster.control.measures import (
     control_measures,
     control_signals,
@@ -73,6 +74,8 @@ class Prepared:
     """Open inputs."""
     solvers: Mapping[str, Integrator] = field(default_factory=dict)
     """Name of a component → its solver, for Model Exchange FMUs for which the user has chosen one."""
+    cards: CardUse = CardUse()
+    """What the cards of the FMUs have changed."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)
@@ -86,12 +89,24 @@ class Prepared:
         """Choices for settings that the user did not give."""
         chosen = () if self.choice is None else (str(self.choice),)
         left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
-        return (*self.plan.notes, *self.programs.notes, *self.schedule.notes, *left_out, *chosen)
+        return (
+            *self.plan.notes,
+            *self.cards.notes,
+            *self.programs.notes,
+            *self.schedule.notes,
+            *left_out,
+            *chosen,
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Violations of the standard in the files of the system, and parts of the system that are not computed."""
-        return (*self.description.warnings, *self.plan.warnings, *self.accuracy_warnings)
+        return (
+            *self.description.warnings,
+            *self.cards.warnings,
+            *self.plan.warnings,
+            *self.accuracy_warnings,
+        )
 
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
@@ -125,6 +140,8 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
     )
     components = dict(description.components())
     models = {name: loader.model(component) for name, component in components.items()}
+    cards = use_cards(settings.cards, components, models)
+    models |= cards.models
     resolved = resolve(
         description,
         models,
@@ -186,6 +203,7 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
         choice,
         resolved.open_inputs,
         chosen_solvers(settings.solver_used, models),
+        cards,
     )
 
 

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, cast
 
 from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.cards.use import Cards, check_cards
 from fmimaster.checkpoint.interval import interval_of
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loops.solver import LoopSolver
@@ -160,6 +161,10 @@ class Settings:
         computer, continues from it by :func:`fmimaster.resume`. The rows so far are in a file beside it.
     checkpoint_interval : float in s, or text such as ``"wall=60"``, ``"time=0.5,wall=60"``
         Time between checkpoints. A number is time of the run; ``wall`` is wall time. Default: ``"wall=60"``.
+    cards : FmuCard, path, ``"cached"``, or several of them
+        Cards of the FMUs, as :func:`fmimaster.probe` measures them; ``"cached"`` stands for those that it has kept. What a
+        card refutes is not relied on, with a warning. The accuracy of loops, the dependencies of outputs that declare none,
+        and the FMUs that have processes of their own follow from the cards.
     on_fault : Stop, Restart, Drop, or ``"stop"``, ``"restart:tries=3"``, ``"drop"``
         What happens when the process of an FMU ends by a crash, or is ended because a call does not return. Stop: the run
         ends, and the error has the results until then. Restart: the FMU is started again. Drop: the run continues without
@@ -206,6 +211,7 @@ class Settings:
     fmi_log_file: str | os.PathLike[str] | None = None
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_interval: float | str | None = None
+    cards: Cards | None = None
     on_fault: FaultPolicy | str = Stop()
     backend: Backend | str = Backend.FASTEST
     threads: int = 1
@@ -263,6 +269,7 @@ class Settings:
         if self.input is not None and not isinstance(self.input, str | os.PathLike):
             object.__setattr__(self, "input", InputSignals.of(self.input))
         check_given_inputs(self.inputs)
+        check_cards(self.cards)
         check_sequence(self.sequence)
         check_solver(self.solver)
         for bond in self.power_bonds:

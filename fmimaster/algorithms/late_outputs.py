@@ -87,6 +87,7 @@ class LateOutputs:
                     variables=self.variables,
                     residuals=self._residuals(),
                     slope=self._slope(),
+                    replayed=True,
                 )
                 around.enter_context(_swept(p, hooks))
             if continuous and discrete:

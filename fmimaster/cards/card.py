@@ -50,6 +50,8 @@ class Stepping:
     """Whether the inputs were varied. They are held at their start values if the FMU fails otherwise."""
     ended: str = ""
     """Why there are fewer steps than planned."""
+    terminated: bool = False
+    """Whether the FMU has ended the simulation, which it may do."""
     changes: tuple[str, ...] = ()
     """Settings of the process that the FMU has changed."""
     logged: int = 0
@@ -227,6 +229,11 @@ class FmuCard:
         """Measurements that did not end as they should → how they have ended."""
         return {k: text for k, text in self.not_measured.items() if text not in NOT_NEEDED}
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Names of the measurements whose process has ended before them, or was ended at its deadline."""
+        return tuple(name for name, text in self.not_measured.items() if text.startswith(LOST))
+
     def to_json(self) -> dict[str, Any]:
         """The card as JSON values; docs/json.md lists the keys."""
         content: dict[str, Any] = {"form": FORM, **to_json(self)}
@@ -289,6 +296,8 @@ class FmuCard:
         return cls.from_json(content, str(path))
 
 
+LOST = "the process "
+"""The reason begins so if the process of a measurement has ended before it."""
 NOT_DECLARED = "not declared"
 """The FMU does not declare the capability that is needed."""
 NOTHING_THERE = "nothing to measure"

@@ -90,7 +90,7 @@ def _states(card: FmuCard) -> Iterator[Difference]:
 
 
 def _runs(card: FmuCard) -> Iterator[Difference]:
-    if card.stepping is not None and card.stepping.ended:
+    if card.stepping is not None and card.stepping.ended and not card.stepping.terminated:
         yield Difference(
             "run",
             "possible",

@@ -12,7 +12,7 @@ from typing import Any
 
 from fmimaster.apart.run import Cause, Ended, run_apart
 from fmimaster.cards.cache import cached_card, keep
-from fmimaster.cards.card import DEADLINE, NO_RUN, NOT_DECLARED, NOTHING_THERE, FmuCard
+from fmimaster.cards.card import DEADLINE, LOST, NO_RUN, NOT_DECLARED, NOTHING_THERE, FmuCard
 from fmimaster.cards.excitation import Use, changeable_inputs, observed_variables
 from fmimaster.cards.findings import TITLES
 from fmimaster.cards.measurements import answers, costs, repeated
@@ -193,7 +193,7 @@ class _Measurements:
     def _run(self) -> Any:
         """The run; if it ends early with varied inputs, with held ones."""
         found = self._one("stepping", costs.stepping)
-        if found is not None and not found[0].ended:
+        if found is not None and (not found[0].ended or found[0].terminated):
             return found
         varied, self._use = self._use, replace(self._use, varied=False)
         held = self._one("stepping", costs.stepping)
@@ -231,7 +231,7 @@ def _quietly(function: Callable[..., Any], *arguments: Any) -> Any:
 def _reason(ended: Ended) -> str:
     """Why there is no result: how the process has ended, or the error."""
     if ended.error is None:
-        return f"the process {ended.how}"
+        return f"{LOST}{ended.how}"
     if isinstance(ended.error, FmimasterError):
         return str(ended.error)
     return f"{type(ended.error).__name__}: {ended.error}"

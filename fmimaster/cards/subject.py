@@ -28,6 +28,8 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.system.model import DataType, Variable
 
+TERMINATED = "Terminate"
+"""Status of a step in which the FMU has ended the simulation."""
 _MOST_UPDATES = 100
 """Most updates of the discrete states at one instant."""
 _MOST_PARTS = 1000
@@ -189,13 +191,13 @@ class Unit:
         self.steps += 1
 
     def _stopped(self, answer: StepAnswer) -> CallError:
-        what = "was discarded" if answer.discarded else "ended the simulation"
+        what = "ended the simulation" if answer.terminate else "was discarded"
         said = "".join(f" Message: {m}" for m in answer.messages[-1:])
         return CallError(
             f"A step from t = {self.time:g} s {what}.{said}",
             instance=self.instance.name,
             function="DoStep",
-            status="Discard",
+            status=TERMINATED if answer.terminate else "Discard",
             time=self.time,
         )
 
@@ -212,7 +214,8 @@ class Unit:
             Whether they are also read after the inputs were set, before the step.
         """
         size = self.subject.times.size if size is None else size
-        rows, ended = [self.read()] if reads else [], ""
+        rows = [self.read()] if reads else []
+        ended, terminated = "", False
         until = time.monotonic() + _TIME_FOR_STEPS
         begin = self.time
         for k in range(steps):
@@ -224,11 +227,11 @@ class Unit:
             try:
                 self.step_to(begin + (k + 1) * size)  # a sum would drift off the grid
             except CallError as error:
-                ended = " ".join(str(error).split())
+                ended, terminated = " ".join(str(error).split()), error.status == TERMINATED
                 break
             if reads:
                 rows.append(self.read())
-        return Trace(np.array(rows if reads else [self.read()]), ended)
+        return Trace(np.array(rows if reads else [self.read()]), ended, terminated)
 
     def free(self) -> None:
         """Terminate and free the instance."""

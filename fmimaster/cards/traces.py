@@ -20,10 +20,13 @@ class Trace:
     values : shape (1 + steps, elements)
     ended : str
         Why there are fewer steps than planned; empty if there are not.
+    terminated : bool
+        Whether the FMU has ended the simulation, which it may do.
     """
 
     values: NDArray[np.float64]
     ended: str = ""
+    terminated: bool = False
 
     @classmethod
     def of(cls, rows: Sequence[NDArray[np.float64]]) -> Trace:

@@ -165,6 +165,8 @@ def _add_execution(parser: ArgumentParser) -> None:
         "restart:tries=3 (default: stop)"
     )
     add("--on-fault", default=names.FAULT_POLICIES[0], metavar="POLICY", help=faults)
+    card = "FMU card that 'fmimaster probe' has written, or cached for those that it keeps; can be repeated"
+    add("--card", action="append", metavar="FILE", help=card)
     lossy = "let connections convert between types even if a value can be lost"
     add("--allow-lossy-conversions", action="store_true", help=lossy)
     add("--allow-nan", action="store_true", help="let outputs be NaN or infinite")
@@ -216,6 +218,7 @@ def simulation(arguments: Namespace) -> Simulation:
         debug_logging=arguments.debug_logging,
         log_fmi_calls=arguments.log_fmi_calls,
         fmi_log_file=arguments.fmi_log_file,
+        cards=arguments.card,
         on_fault=_on_fault(arguments.on_fault),
         backend=arguments.backend,
         threads=arguments.threads,

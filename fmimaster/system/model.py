@@ -414,6 +414,9 @@ class Model:
         default_factory=dict
     )
     """The same in Initialization Mode, where only the factors of CONSTANT dependencies are known."""
+    replay_noise: Mapping[str, float] = field(default_factory=dict)
+    """Output → relative difference between a step and its repetition from the same saved state, as far as it was
+    measured (by an FMU card); outputs without difference are missing."""
     residuals: Mapping[str, Residual] = field(default_factory=dict)
     """Outputs whose values a solver has to find; only constraints have them."""
     event_indicators: tuple[str, ...] = ()

@@ -76,6 +76,7 @@ def stepping(use: Use) -> tuple[Stepping, Trace]:
         set_seconds=put,
         varied=use.varied,
         ended=trace.ended,
+        terminated=trace.terminated,
         changes=subject.state.changes,
         logged=len(said),
         first_logged=tuple(said[:5]),

@@ -99,6 +99,8 @@ class LoopHooks:
         Of the unknowns: INITIAL for start values that are unknown.
     what : str
         What is solved, for messages; the algebraic loop of its variables, if left out.
+    replayed : bool
+        Whether a sweep repeats steps, which some FMUs do not repeat exactly.
 
     Attributes
     ----------
@@ -123,6 +125,7 @@ class LoopHooks:
         derivatives: SweepDerivatives | None = None,
         group: Group = Group.OUTPUTS,
         what: str = "",
+        replayed: bool = False,
     ) -> None:
         self.solver = solver
         self.unknowns = u = unknowns_of(plan, outputs, variables=variables, group=group)
@@ -142,7 +145,7 @@ class LoopHooks:
         self.x, self.u0 = np.zeros(n), np.zeros(n)
         self.best_u, self.best_residual = np.zeros(n), np.zeros(n)
         self.plain = u.size + 1 if assumed else 0
-        self._precision = precision(plan, [*(variables or ()), *outputs])
+        self._precision = precision(plan, [*(variables or ()), *outputs], replayed=replayed)
         self.relative = np.full(n, max(solver.relative, ROUNDINGS * self._precision))
         self.sizes = np.full(2, inf)
         self.work = np.zeros((4 + 3 * depth) * n)

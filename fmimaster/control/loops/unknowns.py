@@ -105,11 +105,20 @@ def unknowns_of(
     )
 
 
-def precision(plan: Plan, variables: Iterable[Node]) -> float:
-    """Relative rounding error of the least precise type among these variables."""
-    found = (plan.instances[i].model.variable(name) for i, name in variables)
+def precision(plan: Plan, variables: Iterable[Node], *, replayed: bool = False) -> float:
+    """Relative error of the least precise of these variables: by the rounding of its type, or as it was measured.
+
+    Parameters
+    ----------
+    replayed : bool
+        Whether the values come from repeated steps, which some FMUs do not repeat exactly.
+    """
+    nodes = [(plan.instances[i].model, name) for i, name in variables]
+    found = (model.variable(name) for model, name in nodes)
     is_single = any(v is not None and v.type is DataType.FLOAT32 for v in found)
-    return float(np.finfo(np.float32).eps) if is_single else DOUBLE
+    least = float(np.finfo(np.float32).eps) if is_single else DOUBLE
+    noise = (model.replay_noise.get(name, 0.0) for model, name in nodes if replayed)
+    return max(least, *noise, 0.0)
 
 
 def _fed(plan: Plan, node: Node, inside: set[Node] | None) -> list[tuple[str, float, float, Node]]:

@@ -1,0 +1,118 @@
+"""Runs that use FMU cards: what a card refutes is not relied on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from edited_fmu import edited_fmu
+
+import fmimaster
+from fmimaster import FmuCard, OptionError, Simulation, SystemBuilder, reference_path
+from fmimaster.cards.cache import keep
+from fmimaster.cards.card import Attempt, Repetition, Replay
+from fmimaster.control.loops.unknowns import precision
+from fmimaster.preparation import Prepared
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")
+
+FUNCTION = reference_path("fmi3/LoopFunction.fmu")
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An FMU that declares no dependencies of its output at all."""
+    folder = tmp_path_factory.mktemp("silent")
+    nothing = {"dependencies": None, "dependenciesKind": None}
+    return edited_fmu(FUNCTION, folder / "silent.fmu", unknowns={"y": nothing})
+
+
+@pytest.fixture(scope="module")
+def card(silent: Path) -> FmuCard:
+    """Its card."""
+    return fmimaster.probe(silent, use_cache=False)
+
+
+def prepared(fmu: Path, cards: FmuCard | str | Sequence[FmuCard | str] | None) -> Prepared:
+    """Two of these FMUs, each fed by the other one."""
+    system = SystemBuilder("loop")
+    for name in ("one", "two"):
+        system.add(name, fmu)
+    system.connect("one.y", "two.u")
+    system.connect("two.y", "one.u")
+    return Simulation(system, stop_time=1, step_size=0.1, cards=cards).prepare()
+
+
+def test_dependencies_that_are_not_declared_are_those_that_were_seen(
+    silent: Path, card: FmuCard
+) -> None:
+    without, used = prepared(silent, None), prepared(silent, card)
+    [before, _], [model, _] = ([i.model for i in p.plan.instances] for p in (without, used))
+    assert before.assumed_dependencies == {"y"}
+    assert model.assumed_dependencies == frozenset()
+    assert before.dependencies["y"] == {"u", "q", "set", "reset"}
+    assert model.dependencies["y"] == {"u"}
+    assert not without.plan.step_groups
+    assert len(used.plan.step_groups) == 1
+    assert any("One measured point cannot prove" in w for w in used.warnings)
+
+
+def test_a_loop_that_only_exists_by_assumption_is_not_there(silent: Path, card: FmuCard) -> None:
+    assert card.feedthrough is not None
+    nothing = replace(card.feedthrough, at_start={}, in_step_mode={})
+    used = prepared(silent, replace(card, feedthrough=nothing))
+    assert used.plan.instances[0].model.dependencies["y"] == frozenset()
+
+
+def with_noise(card: FmuCard, noise: float) -> FmuCard:
+    """The card of an FMU that does not repeat a step exactly."""
+    again = Repetition(steps=20, moved=1, differences={"y": noise})
+    return replace(card, replay=Replay(again=again, save_seconds=1e-6, restore_seconds=1e-6))
+
+
+def test_the_noise_of_repeated_steps_is_the_precision_of_loops(silent: Path, card: FmuCard) -> None:
+    used = prepared(silent, with_noise(card, 1e-6))
+    nodes = [(0, "y"), (1, "y")]
+    assert precision(used.plan, nodes, replayed=True) == 1e-6
+    assert precision(used.plan, nodes) == sys.float_info.epsilon
+    assert any("repeated steps differ by 1e-06" in note for note in used.notes)
+
+
+def test_steps_that_cannot_be_repeated_are_not_repeated(silent: Path, card: FmuCard) -> None:
+    used = prepared(silent, with_noise(card, 0.1))
+    assert not used.plan.instances[0].model.capabilities.can_get_and_set_fmu_state
+    assert any("canGetAndSetFMUState, but steps after a restore differ" in w for w in used.warnings)
+
+
+def test_a_capability_that_failed_is_not_used(silent: Path, card: FmuCard) -> None:
+    failed = replace(card, varying_steps=Attempt(refused="the step was refused"))
+    used = prepared(silent, failed)
+    can = used.plan.instances[0].model.capabilities
+    assert not can.can_handle_variable_communication_step_size
+    assert any("but the step was refused" in w for w in used.warnings)
+
+
+def test_a_card_of_another_fmu_is_refused(card: FmuCard, tmp_path: Path) -> None:
+    card.write(tmp_path / "card.json")
+    for given in (card, str(tmp_path / "card.json")):
+        with pytest.raises(OptionError, match=r"belongs to 'silent.fmu'.* no FMU of this system"):
+            prepared(FUNCTION, given)
+
+
+def test_kept_cards_are_used_by_the_hashes_of_the_fmus(
+    silent: Path, card: FmuCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert prepared(silent, "cached").cards.warnings == ()
+    keep(card, None)
+    assert len(prepared(silent, "cached").cards.warnings) == 2
+    assert prepared(FUNCTION, "cached").cards.warnings == ()
+
+
+@pytest.mark.parametrize("given", [3, [3], {"a": 1}])
+def test_what_is_no_card_is_refused(silent: Path, given: object) -> None:
+    with pytest.raises(OptionError, match=r"cards: .* expected cards, their files"):
+        prepared(silent, given)  # type: ignore[arg-type]
