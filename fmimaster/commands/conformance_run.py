@@ -13,8 +13,9 @@ from fmimaster.commands.progress import over_line
 from fmimaster.commands.text import note, write, write_json
 from fmimaster.conformance.measures import Limits
 from fmimaster.conformance.page import PAGE
-from fmimaster.conformance.run import ConformanceProgress, check_conformance
+from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
+from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.errors import OptionError
 from fmimaster.system.model import Interface
 from fmimaster.text import aligned, clipped, count, fitted, named, section
@@ -49,6 +50,7 @@ def run(arguments: Namespace) -> int:
         solver=arguments.solver,
         again=arguments.again,
         retry=arguments.retry,
+        cards=arguments.cards,
         progress=_Shown(arguments),
     )
     if arguments.json:

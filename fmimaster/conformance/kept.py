@@ -123,6 +123,7 @@ def _holds(verdict: Verdict, case: Case, started: str) -> bool:
         beside = [f for f in (case.reference, case.options, case.inputs) if f is not None]
         return (
             verdict.reference == case.beside(case.reference)
+            and verdict.results == case.results
             and all(file.stat().st_mtime <= begun for file in beside)
             and verdict.sha256 == file_hash(case.path)
         )

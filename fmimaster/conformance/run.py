@@ -1,14 +1,9 @@
-"""A conformance run: workers that run FMUs in processes of their own, and the files with the verdicts."""
+"""A conformance run: all FMUs of a folder, the verdicts of earlier runs, and the files with the verdicts."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from math import isfinite
@@ -16,25 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.apart.process import refuse_other_platforms
-from fmimaster.apart.run import Cause as End
-from fmimaster.apart.run import Ended, run_apart
 from fmimaster.conformance.cases import Case, find_cases
-from fmimaster.conformance.curve import Curve, curves
 from fmimaster.conformance.junit import write_junit
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
 from fmimaster.conformance.measures import Limits
-from fmimaster.conformance.one_run import blank_verdict, run_case
 from fmimaster.conformance.page import write_page
-from fmimaster.conformance.tree import new_folder, write_outcome
-from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
+from fmimaster.conformance.verdict import ConformanceRun
 from fmimaster.conformance.verdicts_csv import write_verdicts_csv
-from fmimaster.errors import FmimasterError, Interrupted, OptionError, did_you_mean
-from fmimaster.fmu.fingerprint import file_hash
+from fmimaster.conformance.workers import Callback, Work
+from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.given_path import given_path
 from fmimaster.named.solvers import solvers
-from fmimaster.results.results import Results
 from fmimaster.system.model import Interface
 from fmimaster.version import installed_version
 
@@ -43,40 +32,6 @@ DEADLINE = 60.0
 
 OUTPUT = "conformance-results"
 """The output folder."""
-
-_CAUSES = {
-    End.SIGNAL: Cause.CRASH,
-    End.EXIT: Cause.EXIT,
-    End.DEADLINE: Cause.DEADLINE,
-    End.MEMORY: Cause.MEMORY,
-    End.RAISED: Cause.INTERNAL,
-}
-
-
-@dataclass(frozen=True)
-class ConformanceProgress:
-    """How far a conformance run is.
-
-    Attributes
-    ----------
-    verdict : Verdict or None
-        The latest one; None before the first.
-    done, total : int
-        FMUs of this run that have a verdict, and all.
-    kept : int
-        Verdicts of an earlier run that still hold; they are not counted in the two others.
-    running : tuple of str
-        The names of those that run now.
-    """
-
-    verdict: Verdict | None
-    done: int
-    total: int
-    kept: int
-    running: tuple[str, ...]
-
-
-Callback = Callable[[ConformanceProgress], object]
 
 
 def check_conformance(
@@ -92,6 +47,7 @@ def check_conformance(
     solver: Integrator | str | None = None,
     again: bool = False,
     retry: bool = False,
+    cards: bool = False,
     progress: Callback | None = None,
 ) -> ConformanceRun:
     """Run all FMUs of a folder, each in a process of its own, and compare their results with their references.
@@ -123,6 +79,8 @@ def check_conformance(
         Whether verdicts of an earlier run are discarded.
     retry : bool
         Whether those of FMUs that have not passed are discarded.
+    cards : bool
+        Whether each FMU gets a card, as by :func:`probe`, in its folder as ``card.json``.
     progress
         Called with a ConformanceProgress before the first FMU and after each one.
 
@@ -162,9 +120,11 @@ def check_conformance(
     run = new if again else gone_on(output, new, cases, retry)
     done = names_of(run.verdicts)
     with KeptVerdicts(output, run) as kept:
-        work = _Work(output, kept, deadline, memory_limit, (limits, solver), progress)
+        work = Work(output, kept, deadline, memory_limit, (limits, solver), progress)
         try:
             work.do([case for case in chosen if case.name not in done], workers)
+            if cards:
+                work.measure(chosen, workers)
         finally:
             write_files(kept.run, output)
         return kept.run
@@ -175,122 +135,6 @@ def write_files(run: ConformanceRun, output: Path) -> None:
     write_verdicts_csv(run, output / "verdicts.csv")
     write_junit(run, output, output / "junit.xml")
     write_page(run, output)
-
-
-class _Work:
-    """What the workers share."""
-
-    def __init__(
-        self,
-        output: Path,
-        kept: KeptVerdicts,
-        deadline: float,
-        memory_limit: int | None,
-        how: tuple[Limits, Integrator | str | None],
-        progress: Callback | None,
-    ) -> None:
-        self._output, self._kept, self._how = output, kept, how
-        self._deadline, self._memory_limit = deadline, memory_limit
-        self._progress = progress
-        self._number_kept = len(kept.run.verdicts)
-        self._running: dict[str, None] = {}
-        self._stop = threading.Event()
-
-    def do(self, cases: Sequence[Case], workers: int) -> None:
-        """Run all FMUs; the verdicts are kept as they come."""
-        self._tell(None, 0, len(cases))
-        if not cases:
-            return
-        run_apart(_nothing)  # the preloaded process starts: not the time of the first FMU
-        with ThreadPoolExecutor(workers, thread_name_prefix="conformance") as pool:
-            futures = [pool.submit(self._one, case) for case in cases]
-            try:
-                for done, future in enumerate(as_completed(futures), 1):
-                    verdict = future.result()
-                    self._kept.add(verdict)
-                    self._tell(verdict, done, len(cases))
-            except BaseException as error:
-                self._stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-                if isinstance(error, KeyboardInterrupt):
-                    have = len(self._kept.run.verdicts)
-                    raise Interrupted(
-                        f"Interrupted. {have} of {self._number_kept + len(cases)} FMUs have a verdict; the same "
-                        "command goes on with the others."
-                    ) from None
-                raise
-
-    def _tell(self, verdict: Verdict | None, done: int, total: int) -> None:
-        if self._progress is not None:
-            running = tuple(self._running)
-            self._progress(ConformanceProgress(verdict, done, total, self._number_kept, running))
-
-    def _one(self, case: Case) -> Verdict:
-        """In the thread of a worker: run an FMU."""
-        self._running[case.name] = None
-        try:
-            folder = new_folder(self._output, case)
-            work = Path(tempfile.mkdtemp(prefix="fmimaster-"))
-            try:
-                ended = run_apart(
-                    run_case,
-                    case,
-                    folder,
-                    work,
-                    *self._how,
-                    deadline=self._deadline,
-                    memory_limit=self._memory_limit,
-                    stop=self._stop,
-                )
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
-            if ended.cause is End.STOPPED:
-                raise CancelledError
-            verdict = ended.value if ended.cause is End.RETURNED else _lost(case, folder, ended)
-            verdict = replace(verdict, overhead=max(0.0, ended.seconds - verdict.seconds))
-            write_outcome(self._output, verdict, ended.output)
-            return verdict
-        finally:
-            self._running.pop(case.name, None)
-
-
-def _lost(case: Case, folder: Path, ended: Ended) -> Verdict:
-    """The verdict about an FMU whose process has not returned one; the rows until then are there."""
-    rows, reached = 0, ""
-    shown: tuple[Curve, ...] = ()
-    file = folder / f"{case.model}_out.csv"
-    try:
-        results = Results.read(file)
-        rows, shown = results.rows, curves(results)
-        reached = (
-            f" The last row that was written is at t = {results.time[-1]:g} s." if rows else ""
-        )
-    except FmimasterError:
-        pass  # nothing was written
-    how = ended.how or f"has failed: {ended.error}"
-    advice = " Give it more time (--deadline)." if ended.cause is End.DEADLINE else ""
-    return replace(
-        blank_verdict(case),
-        outcome=Outcome.FAILED,
-        cause=_CAUSES[ended.cause],
-        reason=f"The process of the FMU {how}.{reached}{advice}",
-        sha256=_hash(case),
-        rows=rows,
-        curves=shown,
-        seconds=ended.seconds,
-    )
-
-
-def _hash(case: Case) -> str:
-    """The hash of an FMU; empty if it is not there any more."""
-    try:
-        return file_hash(case.path)
-    except OSError:
-        return ""
-
-
-def _nothing() -> None:
-    """What the first process does."""
 
 
 def _checked(workers: int | None, deadline: float, memory_limit: int | None) -> int:

@@ -12,6 +12,9 @@ from fmimaster.conformance.cases import Case
 from fmimaster.conformance.one_run import LOG_FILE
 from fmimaster.conformance.verdict import Outcome, Verdict
 
+CARD_FILE = "card.json"
+"""What the FMU really does, if it was measured."""
+
 README = "README.md"
 """Why an FMU has not passed, as the rules ask for."""
 

@@ -18,7 +18,7 @@ from misbehaving_fmu import Act, misbehaving
 from fmimaster import reference_path
 from fmimaster.conformance.cases import NOT_COMPLIANT
 from fmimaster.conformance.measures import Limits
-from fmimaster.conformance.run import ConformanceProgress, check_conformance
+from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
     Cause,
@@ -26,6 +26,7 @@ from fmimaster.conformance.verdict import (
     Outcome,
     Verdict,
 )
+from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.errors import FileError, Interrupted, OptionError
 from fmimaster.results.results import Results
 
