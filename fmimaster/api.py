@@ -24,6 +24,9 @@ from fmimaster.algorithms import (
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.probe import probe
 from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.conformance.measures import ConformanceLimits, Measure
+from fmimaster.conformance.run import ConformanceProgress, check_conformance
+from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.control.estimators import (
     EmbeddedOrders,
     EnergyDoubling,
@@ -95,6 +98,7 @@ from fmimaster.program.polynomial import (
 )
 from fmimaster.reference_files import reference_path
 from fmimaster.results.comparison import Comparison, Deviation
+from fmimaster.results.jumps import JumpTimes
 from fmimaster.results.results import Results
 from fmimaster.resumption import resume
 from fmimaster.run.choice import Backend
@@ -134,6 +138,9 @@ __all__ = [
     "Check",
     "ColumnError",
     "Comparison",
+    "ConformanceLimits",
+    "ConformanceProgress",
+    "ConformanceRun",
     "ConstraintEnd",
     "ConstraintError",
     "ConvergenceError",
@@ -167,6 +174,7 @@ __all__ = [
     "InputError",
     "Interrupted",
     "Jacobi",
+    "JumpTimes",
     "Kind",
     "LeastStale",
     "Level",
@@ -176,11 +184,13 @@ __all__ = [
     "LoopError",
     "LoopSolver",
     "Loops",
+    "Measure",
     "ModelError",
     "MultiRate",
     "NearestNeighbour",
     "NotANumberError",
     "OptionError",
+    "Outcome",
     "Pair",
     "Plan",
     "Polynomial",
@@ -214,9 +224,12 @@ __all__ = [
     "SystemBuilder",
     "Unit",
     "Upstream",
+    "Verdict",
+    "VerdictCause",
     "Waveform",
     "ZenoError",
     "add_manifest",
+    "check_conformance",
     "probe",
     "read_system",
     "reference_path",

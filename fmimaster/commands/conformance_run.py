@@ -11,10 +11,10 @@ from time import perf_counter
 
 from fmimaster.commands.progress import over_line
 from fmimaster.commands.text import note, write, write_json
-from fmimaster.conformance.measures import Limits
+from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import PAGE
 from fmimaster.conformance.run import check_conformance
-from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
+from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.errors import OptionError
 from fmimaster.system.model import Interface
@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
         memory_limit=arguments.memory_limit,
         only=arguments.only,
         **({} if arguments.interface is None else {"interfaces": [arguments.interface]}),
-        limits=Limits(**limits),
+        limits=ConformanceLimits(**limits),
         solver=arguments.solver,
         again=arguments.again,
         retry=arguments.retry,
@@ -135,7 +135,7 @@ def _in_one_line(run: ConformanceRun) -> str:
     compared = sum(bool(v.measures) and v.outcome is Outcome.PASSED for v in run.verdicts)
     passed = f"{run.count(Outcome.PASSED)} passed ({compared} of them compared with a reference)"
     others = [f"{run.count(o)} {o.value}" for o in (Outcome.FAILED, Outcome.REJECTED)]
-    causes = Counter(v.cause.value for v in run.verdicts if v.cause is not Cause.NONE)
+    causes = Counter(v.cause.value for v in run.verdicts if v.cause is not VerdictCause.NONE)
     why = ", ".join(f"{number} {cause}" for cause, number in causes.most_common())
     return f"{count(len(run.verdicts), 'verdict')}: {', '.join([passed, *others])}" + (
         f"; causes: {why}" if why else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from fmimaster.conformance.one_run import LOG_FILE
-from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
+from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not permit."""
@@ -43,7 +43,7 @@ def write_junit(run: ConformanceRun, folder: Path, file: Path) -> None:
 
 
 def _defects(run: ConformanceRun) -> int:
-    return sum(verdict.cause is Cause.INTERNAL for verdict in run.verdicts)
+    return sum(verdict.cause is VerdictCause.INTERNAL for verdict in run.verdicts)
 
 
 def _add(suite: ElementTree.Element, verdict: Verdict, folder: Path) -> None:
@@ -58,7 +58,7 @@ def _add(suite: ElementTree.Element, verdict: Verdict, folder: Path) -> None:
     if verdict.outcome is Outcome.PASSED:
         return
     kind = "skipped" if verdict.outcome is Outcome.REJECTED else "failure"
-    kind = "error" if verdict.cause is Cause.INTERNAL else kind
+    kind = "error" if verdict.cause is VerdictCause.INTERNAL else kind
     found = ElementTree.SubElement(test, kind, message=_legal(verdict.reason))
     if kind != "skipped":
         found.set("type", verdict.cause.value)

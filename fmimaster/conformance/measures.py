@@ -24,7 +24,7 @@ _SAME_TIME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ConformanceLimits:
     """The largest permitted value of each measure, for each variable; only the cross-check band has a limit by default.
 
     Attributes
@@ -130,7 +130,7 @@ def measure(
     reference: Table,
     start_time: float,
     stop_time: float,
-    limits: Limits | None = None,
+    limits: ConformanceLimits | None = None,
 ) -> Measures:
     """Measure how far results are from a reference.
 
@@ -146,7 +146,7 @@ def measure(
     OptionError
         If the reference has columns that the results lack, no column with numbers, or no time of the run.
     """
-    limits = limits or Limits()
+    limits = limits or ConformanceLimits()
     results, reference = results.expand(), reference.expand()
     _check_columns(results, reference)
     found = compare(results, reference)
@@ -198,7 +198,7 @@ def _notes(found: Comparison, reference: Table, start: float, stop: float) -> It
 
 
 def _measures(
-    results: Table, reference: Table, found: Comparison, limits: Limits
+    results: Table, reference: Table, found: Comparison, limits: ConformanceLimits
 ) -> Iterator[Measure]:
     rows = (results.time >= found.start_time) & (results.time <= found.stop_time)
     time = results.time[rows]
@@ -224,7 +224,7 @@ def _outside(
 
 
 def _problems(
-    d: Deviation, outside: float, jumps: JumpTimes | None, limits: Limits
+    d: Deviation, outside: float, jumps: JumpTimes | None, limits: ConformanceLimits
 ) -> Iterator[str]:
     if outside > limits.outside:
         yield (

@@ -19,10 +19,10 @@ import numpy as np
 from fmimaster.conformance.cases import NOT_COMPLIANT, Case
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.fmu_facts import FmuFacts, read_facts
-from fmimaster.conformance.measures import Limits, measure
+from fmimaster.conformance.measures import ConformanceLimits, measure
 from fmimaster.conformance.options_file import ReferenceOptions, read_options
 from fmimaster.conformance.times import times_of
-from fmimaster.conformance.verdict import Cause, Outcome, Verdict
+from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
 from fmimaster.errors import (
     FileError,
     FmimasterError,
@@ -70,7 +70,9 @@ class _Run:
         """Add notes to the verdict."""
         self.put(notes=(*self.verdict.notes, *notes))
 
-    def end(self, outcome: Outcome, cause: Cause = Cause.NONE, reason: str = "") -> None:
+    def end(
+        self, outcome: Outcome, cause: VerdictCause = VerdictCause.NONE, reason: str = ""
+    ) -> None:
         """Give the verdict."""
         self.put(outcome=outcome, cause=cause, reason=reason)
 
@@ -93,7 +95,7 @@ def blank_verdict(case: Case) -> Verdict:
 
 
 def run_case(
-    case: Case, folder: Path, work: Path, limits: Limits, solver: str | Integrator | None
+    case: Case, folder: Path, work: Path, limits: ConformanceLimits, solver: str | Integrator | None
 ) -> Verdict:
     """Run an FMU and compare its results with its reference, in a process of its own.
 
@@ -122,7 +124,7 @@ def run_case(
         except Exception as error:
             log.error("%s", traceback.format_exc())
             reason = f"A defect of fmimaster: {type(error).__name__}: {error}"
-            run.end(Outcome.FAILED, Cause.INTERNAL, reason)
+            run.end(Outcome.FAILED, VerdictCause.INTERNAL, reason)
     return run.verdict
 
 
@@ -238,18 +240,18 @@ def _system(case: Case) -> SystemDescription:
     return SystemDescription(System(case.model, (component,)), source=case.path, is_single_fmu=True)
 
 
-def _judge(run: _Run, limits: Limits) -> None:
+def _judge(run: _Run, limits: ConformanceLimits) -> None:
     """The verdict about a run that has reached its end."""
     verdict, results = run.verdict, run.results
     if not run.case.follows_rules:
         reason = f"A file '{NOT_COMPLIANT}' is beside it; it is not run."
-        run.end(Outcome.REJECTED, Cause.RULES, reason)
+        run.end(Outcome.REJECTED, VerdictCause.RULES, reason)
         return
     if results is None or verdict.start_time is None or verdict.stop_time is None:
         raise SimulationError("The run has no results.")
     run.note(*_oddities(results, verdict.start_time, verdict.stop_time))
     if run.problems:
-        run.end(Outcome.REJECTED, Cause.REFERENCE, " ".join(run.problems))
+        run.end(Outcome.REJECTED, VerdictCause.REFERENCE, " ".join(run.problems))
         return
     if run.reference is None:
         run.end(Outcome.PASSED)
@@ -257,7 +259,7 @@ def _judge(run: _Run, limits: Limits) -> None:
     try:
         found = measure(results, run.reference, verdict.start_time, verdict.stop_time, limits)
     except OptionError as error:
-        run.end(Outcome.REJECTED, Cause.REFERENCE, str(error))
+        run.end(Outcome.REJECTED, VerdictCause.REFERENCE, str(error))
         return
     run.note(*found.notes)
     run.put(
@@ -267,7 +269,7 @@ def _judge(run: _Run, limits: Limits) -> None:
     if found.passed:
         run.end(Outcome.PASSED)
     else:
-        run.end(Outcome.FAILED, Cause.DEVIATION, found.problem)
+        run.end(Outcome.FAILED, VerdictCause.DEVIATION, found.problem)
 
 
 def _oddities(results: Results, start: float, stop: float) -> Iterator[str]:
@@ -293,15 +295,15 @@ def _about(case: Case, text: str) -> str:
     return f"T{text[1:]}" if text.startswith("the FMU") else text
 
 
-def _meaning(error: FmimasterError, case: Case) -> tuple[Outcome, Cause]:
+def _meaning(error: FmimasterError, case: Case) -> tuple[Outcome, VerdictCause]:
     """What an error says about an FMU."""
     if isinstance(error, SimulationError):
-        return Outcome.FAILED, Cause.ERROR
+        return Outcome.FAILED, VerdictCause.ERROR
     if isinstance(error, FileError) and case.inputs is not None and str(case.inputs) in str(error):
-        return Outcome.REJECTED, Cause.REFERENCE
+        return Outcome.REJECTED, VerdictCause.REFERENCE
     if isinstance(error, ModelError) and _can_be_prepared(case):
-        return Outcome.REJECTED, Cause.LIBRARY
-    return Outcome.REJECTED, Cause.REFUSED
+        return Outcome.REJECTED, VerdictCause.LIBRARY
+    return Outcome.REJECTED, VerdictCause.REFUSED
 
 
 def _can_be_prepared(case: Case) -> bool:

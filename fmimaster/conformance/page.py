@@ -111,7 +111,7 @@ def facets(verdict: Verdict) -> dict[str, str]:
     """What rows are filtered by: the outcome first."""
     return {
         "Verdict": verdict.outcome.value,
-        "Cause": verdict.cause.value,
+        "VerdictCause": verdict.cause.value,
         "FMI": verdict.fmi_version,
         "Interface": words_of_interface(verdict),
         "Exporter": verdict.exporter,

@@ -14,7 +14,7 @@ from fmimaster.apart.process import refuse_other_platforms
 from fmimaster.conformance.cases import Case, find_cases
 from fmimaster.conformance.junit import write_junit
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
-from fmimaster.conformance.measures import Limits
+from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import write_page
 from fmimaster.conformance.verdict import ConformanceRun
 from fmimaster.conformance.verdicts_csv import write_verdicts_csv
@@ -43,7 +43,7 @@ def check_conformance(
     memory_limit: int | None = None,
     only: Sequence[str] = (),
     interfaces: Sequence[Interface | str] = (Interface.CO_SIMULATION, Interface.MODEL_EXCHANGE),
-    limits: Limits | None = None,
+    limits: ConformanceLimits | None = None,
     solver: Integrator | str | None = None,
     again: bool = False,
     retry: bool = False,
@@ -71,7 +71,7 @@ def check_conformance(
         Names of FMUs, which are their paths in the folder; others are not run. Default: all.
     interfaces
         ``"CoSimulation"`` and ``"ModelExchange"``. An FMU that has both is run by both.
-    limits : Limits
+    limits : ConformanceLimits
         Limits of the deviations. Default: the band of the cross-check.
     solver : Integrator, or text such as ``"cvode"``
         For Model Exchange FMUs. Default: DormandPrince.
@@ -105,7 +105,7 @@ def check_conformance(
     """
     refuse_other_platforms()
     workers = _checked(workers, deadline, memory_limit)
-    limits = limits or Limits()
+    limits = limits or ConformanceLimits()
     solvers(solver)  # refused now, and not by each FMU
     output = given_path(output_folder).absolute()
     cases = find_cases(folder, [Interface.named(i) for i in interfaces])
@@ -160,7 +160,7 @@ def _fits(case: Case, glob: str) -> bool:
     return any(fnmatchcase(name, glob) for name in (case.name, case.fmu))
 
 
-def _json(limits: Limits) -> dict[str, Any]:
+def _json(limits: ConformanceLimits) -> dict[str, Any]:
     """Limits as JSON values; None for no limit."""
     return {
         "outside": _finite(limits.outside),

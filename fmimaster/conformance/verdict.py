@@ -31,7 +31,7 @@ class Outcome(Enum):
     """Nothing can be said about it: the FMU cannot be used here, or its reference cannot."""
 
 
-class Cause(Enum):
+class VerdictCause(Enum):
     """Why an FMU has not passed."""
 
     NONE = ""
@@ -72,7 +72,7 @@ class Verdict:
     fmu : str
         The path of its file in the folder of the run.
     outcome : Outcome
-    cause : Cause
+    cause : VerdictCause
         Why it has not passed.
     reason : str
         The same in a sentence; empty if it has passed.
@@ -107,7 +107,7 @@ class Verdict:
     name: str
     fmu: str
     outcome: Outcome
-    cause: Cause = Cause.NONE
+    cause: VerdictCause = VerdictCause.NONE
     reason: str = ""
     notes: tuple[str, ...] = ()
     model: str = ""
@@ -147,7 +147,7 @@ class Verdict:
             If a value is missing or is none of its kind.
         """
         known = {f.name: given[_key(f.name)] for f in fields(cls)}
-        known["outcome"], known["cause"] = Outcome(known["outcome"]), Cause(known["cause"])
+        known["outcome"], known["cause"] = Outcome(known["outcome"]), VerdictCause(known["cause"])
         known["notes"] = tuple(known["notes"])
         known["measures"] = tuple(map(Measure.from_json, known["measures"]))
         known["curves"] = tuple(map(Curve.from_json, known["curves"]))

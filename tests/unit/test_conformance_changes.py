@@ -16,10 +16,10 @@ from fmimaster.conformance.curve import curves
 from fmimaster.conformance.measures import measure
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
-    Cause,
     ConformanceRun,
     Outcome,
     Verdict,
+    VerdictCause,
     line_of,
 )
 from fmimaster.errors import FileError
@@ -37,7 +37,7 @@ def verdict(name: str, factor: float = 1.0) -> Verdict:
         fmu=f"{name}.fmu",
         model=name,
         outcome=Outcome.PASSED if found.passed else Outcome.FAILED,
-        cause=Cause.NONE if found.passed else Cause.DEVIATION,
+        cause=VerdictCause.NONE if found.passed else VerdictCause.DEVIATION,
         reason=found.problem,
         sha256="1",
         measures=found.measures,
@@ -45,7 +45,7 @@ def verdict(name: str, factor: float = 1.0) -> Verdict:
     )
 
 
-def lost(name: str, cause: Cause = Cause.CRASH) -> Verdict:
+def lost(name: str, cause: VerdictCause = VerdictCause.CRASH) -> Verdict:
     return Verdict(
         name=name, fmu=name, model=name, outcome=Outcome.FAILED, cause=cause, sha256="1", reason="!"
     )
@@ -71,7 +71,7 @@ def effects(before: Verdict, now: Verdict) -> list[Effect]:
     [
         (verdict("a"), lost("a"), [Effect.WORSE]),
         (verdict("a", 2.0), verdict("a"), [Effect.BETTER]),
-        (lost("a"), lost("a", Cause.DEADLINE), [Effect.REASON]),
+        (lost("a"), lost("a", VerdictCause.DEADLINE), [Effect.REASON]),
         (verdict("a"), verdict("a", 1.001), [Effect.RESULTS]),
         (verdict("a"), verdict("a", 1.0 + 1e-7), []),  # a rounding error
         (verdict("a"), verdict("a"), []),

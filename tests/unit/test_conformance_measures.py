@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import ArrayLike
 
 from fmimaster.conformance.curve import curves
-from fmimaster.conformance.measures import Limits, Measure, Measures, measure
+from fmimaster.conformance.measures import ConformanceLimits, Measure, Measures, measure
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
-    Cause,
     ConformanceRun,
     Outcome,
     Verdict,
+    VerdictCause,
     line_of,
 )
 from fmimaster.errors import FileError, OptionError
@@ -34,7 +34,7 @@ def table(time: ArrayLike = TIME, **columns: ArrayLike) -> Results:
 
 
 def measured(results: Results, reference: Results, **limits: float) -> Measures:
-    return measure(results, reference, 0.0, 10.0, Limits(**limits))
+    return measure(results, reference, 0.0, 10.0, ConformanceLimits(**limits))
 
 
 @pytest.mark.filterwarnings("ignore:Please import `:DeprecationWarning")  # fmpy's imports of SciPy
@@ -151,7 +151,7 @@ def test_a_reference_with_other_columns_or_times_is_refused(
 
 def test_a_negative_limit_is_refused() -> None:
     with pytest.raises(OptionError, match="'relative_rms' of a conformance run is -1"):
-        Limits(relative_rms=-1.0)
+        ConformanceLimits(relative_rms=-1.0)
 
 
 def test_few_points_look_like_all() -> None:
@@ -183,7 +183,7 @@ def example() -> Verdict:
         reason=found.problem,
         measures=found.measures,
         curves=curves(results, reference),
-        cause=Cause.DEVIATION,
+        cause=VerdictCause.DEVIATION,
     )
 
 

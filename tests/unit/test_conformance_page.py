@@ -18,7 +18,7 @@ import pytest
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.measures import measure
 from fmimaster.conformance.page import write_page
-from fmimaster.conformance.verdict import Cause, ConformanceRun, Outcome, Verdict
+from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.results.results import Results
 
 TIME = np.linspace(0.0, 1.0, 201)
@@ -44,7 +44,7 @@ def verdict(name: str, factor: float, **others: Any) -> Verdict:
             fmi_version="2.0",
             interface="CoSimulation",
             outcome=Outcome.PASSED if found.passed else Outcome.FAILED,
-            cause=Cause.NONE if found.passed else Cause.DEVIATION,
+            cause=VerdictCause.NONE if found.passed else VerdictCause.DEVIATION,
             reason=found.problem,
             measures=found.measures,
             curves=curves(results, reference),
@@ -65,7 +65,7 @@ def report(folder: Path) -> str:
             fmu=EVIL,
             model=EVIL,
             outcome=Outcome.REJECTED,
-            cause=Cause.REFUSED,
+            cause=VerdictCause.REFUSED,
             reason=EVIL,
             results="results/evil",
         ),

@@ -13,20 +13,20 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from fmimaster.conformance.workers import ConformanceProgress
 from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import reference_path
 from fmimaster.conformance.cases import NOT_COMPLIANT
-from fmimaster.conformance.measures import Limits
+from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
-    Cause,
     ConformanceRun,
     Outcome,
     Verdict,
+    VerdictCause,
 )
-from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.errors import FileError, Interrupted, OptionError
 from fmimaster.results.results import Results
 
@@ -107,29 +107,29 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 @pytest.mark.parametrize(
     ("name", "outcome", "cause", "reason"),
     [
-        ("Exact", Outcome.PASSED, Cause.NONE, ""),
-        ("Feedthrough", Outcome.PASSED, Cause.NONE, ""),
-        ("Talkative", Outcome.PASSED, Cause.NONE, ""),
-        ("NotANumber", Outcome.PASSED, Cause.NONE, ""),
-        ("Deviating", Outcome.FAILED, Cause.DEVIATION, "'x'"),
-        ("Crash", Outcome.FAILED, Cause.CRASH, "was ended by SIGSEGV"),
-        ("Hang", Outcome.FAILED, Cause.DEADLINE, "did not end within 3 s"),
+        ("Exact", Outcome.PASSED, VerdictCause.NONE, ""),
+        ("Feedthrough", Outcome.PASSED, VerdictCause.NONE, ""),
+        ("Talkative", Outcome.PASSED, VerdictCause.NONE, ""),
+        ("NotANumber", Outcome.PASSED, VerdictCause.NONE, ""),
+        ("Deviating", Outcome.FAILED, VerdictCause.DEVIATION, "'x'"),
+        ("Crash", Outcome.FAILED, VerdictCause.CRASH, "was ended by SIGSEGV"),
+        ("Hang", Outcome.FAILED, VerdictCause.DEADLINE, "did not end within 3 s"),
         (
             "Error",
             Outcome.FAILED,
-            Cause.ERROR,
+            VerdictCause.ERROR,
             "fmi2DoStep of 'Error' returned fmi2Error at t = 0.5",
         ),
-        ("Null", Outcome.REJECTED, Cause.LIBRARY, "The FMU cannot be instantiated"),
-        ("Torn", Outcome.REJECTED, Cause.REFUSED, "damaged or incomplete"),
-        ("Other", Outcome.REJECTED, Cause.REFERENCE, "velocity"),
-        ("Options", Outcome.REJECTED, Cause.REFERENCE, "'Options_ref.opt', line 1"),
-        ("Signals", Outcome.REJECTED, Cause.REFERENCE, "'Signals_in.csv'"),
-        ("Rules", Outcome.REJECTED, Cause.RULES, NOT_COMPLIANT),
+        ("Null", Outcome.REJECTED, VerdictCause.LIBRARY, "The FMU cannot be instantiated"),
+        ("Torn", Outcome.REJECTED, VerdictCause.REFUSED, "damaged or incomplete"),
+        ("Other", Outcome.REJECTED, VerdictCause.REFERENCE, "velocity"),
+        ("Options", Outcome.REJECTED, VerdictCause.REFERENCE, "'Options_ref.opt', line 1"),
+        ("Signals", Outcome.REJECTED, VerdictCause.REFERENCE, "'Signals_in.csv'"),
+        ("Rules", Outcome.REJECTED, VerdictCause.RULES, NOT_COMPLIANT),
     ],
 )
 def test_each_fmu_has_its_verdict(
-    finished: Finished, name: str, outcome: Outcome, cause: Cause, reason: str
+    finished: Finished, name: str, outcome: Outcome, cause: VerdictCause, reason: str
 ) -> None:
     verdict = finished[name]
     assert (verdict.outcome, verdict.cause) == (outcome, cause), verdict.reason
@@ -245,7 +245,7 @@ def test_only_what_has_changed_runs_again(tmp_path: Path, runs: Callable[..., li
     assert "Two" in runs(folder)
     assert runs(folder, again=True, only=["*/One"]) == ["One"]
     with pytest.raises(OptionError, match=r"verdicts of another run .*relativeRms.*--again"):
-        runs(folder, limits=Limits(relative_rms=0.5))
+        runs(folder, limits=ConformanceLimits(relative_rms=0.5))
 
 
 @pytest.fixture
