@@ -157,5 +157,5 @@ def test_the_html_page_shows_both_runs_in_one_figure(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_verdicts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="has no conformance run"):
+    with pytest.raises(FileError, match="Expected the output folder"):
         compare(str(tmp_path), str(tmp_path), None, as_json=False)
