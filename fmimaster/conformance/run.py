@@ -58,6 +58,8 @@ def check_conformance(
 
     Parameters
     ----------
+    folder : path
+        Its subfolders are searched as well.
     output_folder
         For ``verdicts.jsonl``, ``verdicts.csv``, ``junit.xml``, ``report.html``, and the results tree of the
         cross-check rules, with results and log of each FMU.
