@@ -250,6 +250,9 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
 static int save(void *self, int place, const char **function)
 {
     fm_exchange *x = self;
+    if (x->goes_back)
+        x->memory[FM_X_SIZE] = 0.0;
+    x->goes_back = 0;
     int status = x->copies ? FM_OK : fm_save_state(x->fmu, place, function);
     if (!fm_failed(status))
         memcpy(x->places + (size_t)place * x->size, x->memory, sizeof(double) * x->size);
@@ -261,6 +264,7 @@ static int restore(void *self, int place, const char **function)
     fm_exchange *x = self;
     const double *saved = x->places + (size_t)place * x->size;
     int status = FM_OK;
+    x->goes_back = x->remembers;
     if (!x->copies) {
         status = fm_restore_state(x->fmu, place, function);
     } else if (saved[FM_X_EVENTS] != x->memory[FM_X_EVENTS]) {

@@ -716,6 +716,8 @@ typedef struct {
     int stops;                /* whether a step ends at the first event */
     int copies;               /* whether states are copied, because the FMU cannot save its own */
     int starts;               /* whether the integrator starts here */
+    int remembers;            /* whether it remembers earlier steps */
+    int goes_back;            /* whether the state that was saved last was restored, if it does */
     size_t size;              /* of the memory */
     double *memory, *states, *nominals, *indicators; /* parts of one array */
     double *places;           /* copies of it */

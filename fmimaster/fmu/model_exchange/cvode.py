@@ -68,6 +68,7 @@ class Cvode(Integrator):
     relative: float | None = None
     absolute: float | None = None
 
+    remembers: ClassVar[bool] = True
     twin: ClassVar[str] = "cvode"
 
     def __post_init__(self) -> None:

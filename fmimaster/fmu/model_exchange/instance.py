@@ -58,6 +58,8 @@ class ModelExchangeInstance(BinaryInstance):
         self._given_callback = options.update_callback
         self._copies = model.capabilities.copies_states
         self._memories: dict[int, NDArray[np.float64]] = {}
+        self._goes_back = False
+        """Whether the state that was saved last was restored, if that matters to the integrator."""
         self._starts = True
         """Whether the integrator starts here, or learns that inputs may have changed."""
         self._ready = False
@@ -309,13 +311,21 @@ class ModelExchangeInstance(BinaryInstance):
     # Going back
 
     def save(self, place: int) -> None:
-        """Save the FMU state, if it has one, and the memory."""
+        """Save the FMU state, if it has one, and the memory.
+
+        An integrator that remembers earlier steps begins anew where the last saved state was restored: then the first
+        attempt of a step and its repetition are equal in every bit.
+        """
+        if self._goes_back:
+            self.memory[Number.SIZE] = 0.0
+        self._goes_back = False
         if not self._copies:
             super().save(place)
         self._memories[place] = self.memory.values.copy()
 
     def restore(self, place: int) -> None:
         """Go back to a saved state; without FMU state not behind an event."""
+        self._goes_back = self.integrator.remembers
         saved = self._memories[place]
         if not self._copies:
             super().restore(place)
@@ -341,7 +351,12 @@ class ModelExchangeInstance(BinaryInstance):
         )
 
     def serialized(self) -> bytes:
-        """The FMU state and the memory as bytes."""
+        """The FMU state and the memory as bytes.
+
+        An integrator that remembers earlier steps begins anew here, as it does where the state is restored.
+        """
+        if self.integrator.remembers:
+            self.memory[Number.SIZE] = 0.0
         values = self.memory.values
         return struct.pack("<q", len(values)) + values.tobytes() + super().serialized()
 

@@ -115,6 +115,8 @@ class StuckError(Exception):
 class Integrator(ABC):
     """How the differential equations of a Model Exchange FMU are solved: settings, as a frozen dataclass."""
 
+    remembers: ClassVar[bool] = False
+    """Whether a step depends on the steps before, which are in no FMU state; a ``size`` of 0 ends that."""
     twin: ClassVar[str] = ""
     """Name of its functions in the kernel; empty if it has none: then the instance is called in Python."""
 

@@ -1,0 +1,119 @@
+"""Model Exchange FMUs by CVODE: exact solutions, and both executors agree in every bit."""
+
+from __future__ import annotations
+
+from math import exp, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from public_fmus import modelica_fmu
+
+from fmimaster import (
+    Aligned,
+    Backend,
+    Cvode,
+    DormandPrince,
+    Jacobi,
+    Results,
+    SystemBuilder,
+    Waveform,
+    reference_path,
+    simulate,
+)
+from fmimaster.system.description import SystemDescription
+
+BACKENDS = (Backend.NATIVE, Backend.REFERENCE)
+G, RESTITUTION, HEIGHT = 9.81, 0.7, 1.0
+"""[m/s^2], -, [m] Of BouncingBall."""
+
+
+def exchanged(version: str, *models: str) -> SystemBuilder:
+    """A system of Model Exchange FMUs a, b, ... from these reference FMUs."""
+    system = SystemBuilder("exchanged")
+    for name, model in zip("abcd", models, strict=False):
+        path = reference_path(f"fmi{version}/{model}.fmu")
+        system.add(name, path, interface="ModelExchange")
+    return system
+
+
+def both(system: SystemDescription, **settings: Any) -> Results:
+    """The results of the kernel, which must be those of the reference interpreter."""
+    native, reference = (simulate(system, backend=backend, **settings) for backend in BACKENDS)
+    assert native.time.tolist() == reference.time.tolist()
+    for name, values in native.items():
+        assert np.array_equal(values, reference[name]), name
+    return native
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_a_decay_is_within_the_tolerance(version: str) -> None:
+    system = exchanged(version, "Dahlquist").build(stop_time=5.0, step_size=0.1)
+    results = both(system, solver="cvode:relative=1e-8")
+    # the error of each step is below 1e-8, and earlier errors decay
+    assert results["a.x"][-1] == pytest.approx(exp(-5.0), abs=1e-6)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_bounces_are_at_their_times(version: str) -> None:
+    system = exchanged(version, "BouncingBall").build(stop_time=1.7, step_size=0.05)
+    results = both(system, solver="cvode:relative=1e-11")
+    first = sqrt(2.0 * HEIGHT / G)
+    speed = G * first
+    second = first + 2.0 * RESTITUTION * speed / G
+    third = second + 2.0 * RESTITUTION**2 * speed / G
+    # the flight after the last bounce depends on the times of all bounces
+    flight = results.time[-1] - third
+    height = RESTITUTION**3 * speed * flight - 0.5 * G * flight**2
+    assert flight > 0.0
+    assert results["a.h"][-1] == pytest.approx(height, abs=1e-7)
+
+
+def test_inputs_that_jump_are_followed() -> None:
+    system = exchanged("3", "Dahlquist", "Dahlquist")
+    system.connect("a.x", "b.u")
+    description = system.build(stop_time=3.0, step_size=0.5)
+    by_cvode = both(description, solver="cvode:relative=1e-9")
+    by_other = simulate(description, solver=DormandPrince(relative=1e-10))
+    # six steps with a held input, each within some 1e-8
+    assert by_cvode["b.x"] == pytest.approx(by_other["b.x"], abs=3e-7)
+
+
+def test_inputs_along_polynomials_are_followed() -> None:
+    system = exchanged("3", "Dahlquist", "Dahlquist")
+    system.connect("a.x", "b.u")
+    description = system.build(stop_time=3.0, step_size=0.1)
+    settings: dict[str, Any] = {"algorithm": "jacobi:inputs=quadratic"}
+    by_cvode = both(description, solver="cvode:relative=1e-9", **settings)
+    by_other = simulate(description, solver=DormandPrince(relative=1e-10), **settings)
+    assert by_cvode["b.x"] == pytest.approx(by_other["b.x"], abs=1e-6)
+
+
+def test_steps_that_are_repeated_are_equal_in_every_bit() -> None:
+    system = exchanged("3", "Dahlquist", "Dahlquist")
+    system.connect("a.x", "b.u")
+    description = system.build(stop_time=2.0, step_size=0.25)
+    once, twice = (
+        both(description, solver="cvode", algorithm=Waveform(Aligned(Jacobi()), sweeps=sweeps))
+        for sweeps in (2, 3)
+    )
+    # a depends on nothing: a third sweep can change nothing, once CVODE begins each attempt anew
+    assert once["a.x"].tolist() == twice["a.x"].tolist()
+
+
+def test_each_component_has_its_own_solver() -> None:
+    system = exchanged("3", "Dahlquist", "Dahlquist").build(stop_time=1.0, step_size=0.1)
+    close = Cvode(relative=1e-10)
+    mixed = both(system, solver={"a": close, "b": "cvode:relative=1e-3"})
+    only = both(system, solver=close)
+    assert mixed["a.x"].tolist() == only["a.x"].tolist()
+    assert mixed["b.x"].tolist() != only["b.x"].tolist()
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_van_der_pol_of_modelica_is_stiff(version: str) -> None:
+    system = SystemBuilder("stiff")
+    system.add("a", modelica_fmu("VanDerPol", version), {"mu": 1000.0}, interface="ModelExchange")
+    results = both(system.build(stop_time=2000.0, step_size=20.0), solver="cvode:relative=1e-8")
+    # Hairer and Wanner (1996), IV.10, in the scaled time t / mu = 2
+    assert results["a.x0"][-1] == pytest.approx(1.7061677321, abs=1e-4)
