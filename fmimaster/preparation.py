@@ -19,7 +19,7 @@ from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.model_exchange.choice import chosen_solvers
+from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.garbage import left_for_later
 from fmimaster.given_path import given_path
@@ -46,6 +46,7 @@ from fmimaster.run.observed import points_to_observe
 from fmimaster.settings import Settings
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
+from fmimaster.system.model import Interface
 from fmimaster.system.resolve import OpenInput, ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
 from fmimaster.text import count
@@ -88,10 +89,13 @@ class Prepared:
     def notes(self) -> tuple[str, ...]:
         """Choices for settings that the user did not give."""
         chosen = () if self.choice is None else (str(self.choice),)
+        models = {i.name: i.model for i in self.plan.instances}
+        exchanged = exchange_notes(models, self.solvers)
         left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
         return (
             *self.plan.notes,
             *self.cards.notes,
+            *exchanged,
             *self.programs.notes,
             *self.schedule.notes,
             *left_out,
@@ -138,6 +142,8 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
     description = (
         system if isinstance(system, SystemDescription) else read_system(given_path(system))
     )
+    if settings.interface is not None:
+        description = description.with_interface(Interface.named(settings.interface))
     components = dict(description.components())
     models = {name: loader.model(component) for name, component in components.items()}
     cards = use_cards(settings.cards, components, models)

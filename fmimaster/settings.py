@@ -37,6 +37,7 @@ from fmimaster.program.polynomial import ADAPTIVE, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import PowerBond, SystemDescription
+from fmimaster.system.model import Interface
 from fmimaster.text import clipped, in_short
 
 RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
@@ -45,7 +46,7 @@ RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
 HINTS = {
     "early_return_allowed": "Event clocks use early return: event_clock='early-return'.",
     "fmi_call_logger": "Did you mean 'log_fmi_calls'?",
-    "fmi_type": "FMUs are used for Co-Simulation.",
+    "fmi_type": "Did you mean 'interface'?",
     "fmu_state": "States are kept in files: see 'initial_fmu_state' and 'final_fmu_state'.",
     "output": "Did you mean 'output_variables'?",
     "relative_tolerance": "Did you mean 'tolerance'?",
@@ -74,6 +75,9 @@ class Settings:
     ----------
     system : SystemDescription, SystemBuilder or path
         A path to an FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
+    interface : ``"CoSimulation"`` or ``"ModelExchange"``
+        Interface by which a single FMU is used. Default: Co-Simulation if the FMU has it, else Model Exchange. In a
+        system each component has its own, see ``SystemBuilder.add``.
     algorithm : Algorithm, or text such as ``"GaussSeidel:mode=lin"``
         The co-simulation algorithm. Default: Jacobi with held inputs; if an event clock fires events, Jacobi with
         extrapolated inputs (``ADAPTIVE``), because held inputs delay events.
@@ -179,6 +183,7 @@ class Settings:
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
     _: KW_ONLY
+    interface: Interface | str | None = None
     algorithm: Algorithm | str | None = None
     inputs: Mapping[str, Polynomial | str] = field(default_factory=dict)
     sequence: SequenceSetting | None = None
@@ -253,6 +258,8 @@ class Settings:
                 f"system: {self.system!r} is neither a path nor a system description. Give the path of an FMU or SSP, "
                 "or what SystemBuilder.build() returns."
             )
+        if self.interface is not None:
+            object.__setattr__(self, "interface", Interface.named(self.interface))
         if self.algorithm is not None:
             _expect(self.algorithm, Algorithm, "algorithm", "an algorithm", "Jacobi(), or its name")
         if self.event_clock is not None:

@@ -111,6 +111,8 @@ def _add_solvers(parser: ArgumentParser) -> None:
         f"solver of Model Exchange FMUs: {', '.join(names.SOLVERS)}; with settings as in cvode:relative=1e-8; for some "
         "components only as COMPONENT=NAME, where COMPONENT may be a glob; can be repeated"
     )
+    interface = "interface by which a single FMU is used: CoSimulation, ModelExchange (default: Co-Simulation if the FMU has it)"
+    add("--interface", metavar="NAME", help=interface)
     add("--solver", action="append", default=[], metavar="NAME", help=solvers)
 
 
@@ -197,6 +199,7 @@ def simulation(arguments: Namespace) -> Simulation:
         sequence=arguments.sequence,
         bond_tolerance=arguments.bond_tolerance,
         accuracy=arguments.accuracy,
+        interface=arguments.interface,
         start_time=arguments.start_time,
         stop_time=arguments.stop_time,
         step_size=_step_size(arguments),

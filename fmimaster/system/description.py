@@ -313,6 +313,23 @@ class SystemDescription:
         where = "" if self.source is None else f", from {str(self.source)!r}"
         return f"<SystemDescription {self.system.name!r}: {components}{where}>"
 
+    def with_interface(self, interface: Interface) -> SystemDescription:
+        """The same with this interface of its FMU.
+
+        Raises
+        ------
+        DescriptionError
+            If it is not a single FMU: then each component has its own interface.
+        """
+        if not self.is_single_fmu:
+            raise DescriptionError(
+                "interface (--interface) is for a single FMU. In a system each component has its own: give it by "
+                "SystemBuilder.add(..., interface=...), or by the attribute 'implementation' in an SSD."
+            )
+        [component] = self.system.components
+        system = replace(self.system, components=(replace(component, interface=interface),))
+        return replace(self, system=system)
+
     def components(self) -> Iterator[tuple[str, Component]]:
         """All components with their full names (``"vehicle.engine"``; the root system's name is left out)."""
         yield from _components(self.system, "")

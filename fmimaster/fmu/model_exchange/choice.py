@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.fmu.model_exchange.integrator import Integrator
+from fmimaster.fmu.model_exchange.one_step import DormandPrince
 from fmimaster.system.model import Interface, Model
+from fmimaster.system.notes import listed
 
 ALL = "*"
 """The glob of all components: any other name or glob takes precedence."""
@@ -93,3 +95,28 @@ def _nothing_fits(pattern: str, exchanged: list[str], models: Mapping[str, Model
         f"solver: '{others[0]}' is used for Co-Simulation, and has its own solver. Solvers are for Model Exchange FMUs. "
         + advice
     )
+
+
+def exchange_notes(models: Mapping[str, Model], solvers: Mapping[str, Integrator]) -> Iterator[str]:
+    """Notes about Model Exchange FMUs: who solves their equations, and what going back cannot restore.
+
+    Parameters
+    ----------
+    models
+        Name of a component → its model.
+    solvers
+        Name of a component → the solver that the user has chosen.
+    """
+    by_solver: dict[str, list[str]] = {}
+    for name, model in models.items():
+        if model.interface is Interface.MODEL_EXCHANGE:
+            words = solvers.get(name, DormandPrince()).words
+            by_solver.setdefault(words, []).append(f"'{name}'")
+    for words, names in by_solver.items():
+        yield f"Model Exchange: the equations of {listed(names)} are solved by {words}"
+    copied = [f"'{name}'" for name, model in models.items() if model.capabilities.copies_states]
+    if copied:
+        yield (
+            f"{listed(copied)} cannot save the FMU state (canGetAndSetFMUState): to repeat a step, the continuous states "
+            "are restored from copies; a step with an event inside cannot be repeated"
+        )
