@@ -25,8 +25,9 @@ from fmimaster.cards.card import FmuCard
 from fmimaster.cards.probe import probe
 from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.conformance.measures import ConformanceLimits, Measure
-from fmimaster.conformance.run import ConformanceProgress, check_conformance
+from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
+from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.control.estimators import (
     EmbeddedOrders,
     EnergyDoubling,

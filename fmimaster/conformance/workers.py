@@ -1,0 +1,215 @@
+"""The workers of a conformance run: each runs one FMU after the other, in processes of their own."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from fmimaster.apart.run import Cause as End
+from fmimaster.apart.run import Ended, run_apart
+from fmimaster.cards.probe import probe
+from fmimaster.conformance.cases import Case
+from fmimaster.conformance.curve import Curve, curves
+from fmimaster.conformance.kept import KeptVerdicts
+from fmimaster.conformance.measures import ConformanceLimits
+from fmimaster.conformance.one_run import blank_verdict, run_case
+from fmimaster.conformance.tree import CARD_FILE, new_folder, write_outcome
+from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
+from fmimaster.errors import FmimasterError, Interrupted
+from fmimaster.fmu.fingerprint import file_hash
+from fmimaster.fmu.model_exchange.integrator import Integrator
+from fmimaster.results.results import Results
+
+log = logging.getLogger("fmimaster")
+
+T = TypeVar("T")
+
+_CAUSES = {
+    End.SIGNAL: VerdictCause.CRASH,
+    End.EXIT: VerdictCause.EXIT,
+    End.DEADLINE: VerdictCause.DEADLINE,
+    End.MEMORY: VerdictCause.MEMORY,
+    End.RAISED: VerdictCause.INTERNAL,
+}
+
+
+@dataclass(frozen=True)
+class ConformanceProgress:
+    """How far a conformance run is.
+
+    Attributes
+    ----------
+    verdict : Verdict or None
+        The latest one; None before the first.
+    done, total : int
+        FMUs of this run that have a verdict, and all.
+    kept : int
+        Verdicts of an earlier run that still hold; they are not counted in the two others.
+    running : tuple of str
+        The names of those that run now.
+    """
+
+    verdict: Verdict | None
+    done: int
+    total: int
+    kept: int
+    running: tuple[str, ...]
+
+
+Callback = Callable[[ConformanceProgress], object]
+
+
+class Work:
+    """What the workers share."""
+
+    def __init__(
+        self,
+        output: Path,
+        kept: KeptVerdicts,
+        deadline: float,
+        memory_limit: int | None,
+        how: tuple[ConformanceLimits, Integrator | str | None],
+        progress: Callback | None,
+    ) -> None:
+        self._output, self._kept, self._how = output, kept, how
+        self._deadline, self._memory_limit = deadline, memory_limit
+        self._progress = progress
+        self._number_kept = self._total = len(kept.run.verdicts)
+        self._done = 0
+        self._running: dict[str, None] = {}
+        self._stop = threading.Event()
+
+    def do(self, cases: Sequence[Case], workers: int) -> None:
+        """Run all FMUs; the verdicts are kept as they come."""
+        self._total = self._number_kept + len(cases)
+        self._tell(None, 0, len(cases))
+        if not cases:
+            return
+        run_apart(_nothing)  # the preloaded process starts: not the time of the first FMU
+
+        def take(verdict: Verdict) -> None:
+            self._kept.add(verdict)
+            self._done += 1
+            self._tell(verdict, self._done, len(cases))
+
+        self._all(self._one, cases, workers, take)
+
+    def measure(self, cases: Sequence[Case], workers: int) -> None:
+        """Write the cards of those FMUs that have none."""
+        missing = [c for c in cases if not (self._output / c.results / CARD_FILE).is_file()]
+        self._all(self._card, missing, workers, lambda _: None)
+
+    def _all(
+        self,
+        act: Callable[[Case], T],
+        cases: Sequence[Case],
+        workers: int,
+        take: Callable[[T], None],
+    ) -> None:
+        """Let the workers act on all FMUs; what they have found is taken as it comes."""
+        with ThreadPoolExecutor(workers, thread_name_prefix="conformance") as pool:
+            futures = [pool.submit(act, case) for case in cases]
+            try:
+                for future in as_completed(futures):
+                    take(future.result())
+            except BaseException as error:
+                self._stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                if isinstance(error, KeyboardInterrupt):
+                    have = len(self._kept.run.verdicts)
+                    raise Interrupted(
+                        f"Interrupted. {have} of {self._total} FMUs have a verdict; the same command goes on with the "
+                        "others."
+                    ) from None
+                raise
+
+    def _card(self, case: Case) -> None:
+        """In the thread of a worker: measure an FMU."""
+        if self._stop.is_set() or case.interface is None:
+            return
+        folder = self._output / case.results
+        try:
+            card = probe(case.path, interface=case.interface)
+            folder.mkdir(parents=True, exist_ok=True)
+            card.write(folder / CARD_FILE)
+        except FmimasterError as error:
+            log.warning("'%s' has no card: %s", case.name, error)
+
+    def _tell(self, verdict: Verdict | None, done: int, total: int) -> None:
+        if self._progress is not None:
+            running = tuple(self._running)
+            self._progress(ConformanceProgress(verdict, done, total, self._number_kept, running))
+
+    def _one(self, case: Case) -> Verdict:
+        """In the thread of a worker: run an FMU."""
+        self._running[case.name] = None
+        try:
+            folder = new_folder(self._output, case)
+            work = Path(tempfile.mkdtemp(prefix="fmimaster-"))
+            try:
+                ended = run_apart(
+                    run_case,
+                    case,
+                    folder,
+                    work,
+                    *self._how,
+                    deadline=self._deadline,
+                    memory_limit=self._memory_limit,
+                    stop=self._stop,
+                )
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+            if ended.cause is End.STOPPED:
+                raise CancelledError
+            verdict = ended.value if ended.cause is End.RETURNED else _lost(case, folder, ended)
+            verdict = replace(verdict, overhead=max(0.0, ended.seconds - verdict.seconds))
+            write_outcome(self._output, verdict, ended.output)
+            return verdict
+        finally:
+            self._running.pop(case.name, None)
+
+
+def _lost(case: Case, folder: Path, ended: Ended) -> Verdict:
+    """The verdict about an FMU whose process has not returned one; the rows until then are there."""
+    rows, reached = 0, ""
+    shown: tuple[Curve, ...] = ()
+    file = folder / f"{case.model}_out.csv"
+    try:
+        results = Results.read(file)
+        rows, shown = results.rows, curves(results)
+        reached = (
+            f" The last row that was written is at t = {results.time[-1]:g} s." if rows else ""
+        )
+    except FmimasterError:
+        pass  # nothing was written
+    how = ended.how or f"has failed: {ended.error}"
+    advice = " Give it more time (--deadline)." if ended.cause is End.DEADLINE else ""
+    return replace(
+        blank_verdict(case),
+        outcome=Outcome.FAILED,
+        cause=_CAUSES[ended.cause],
+        reason=f"The process of the FMU {how}.{reached}{advice}",
+        sha256=_hash(case),
+        rows=rows,
+        curves=shown,
+        seconds=ended.seconds,
+    )
+
+
+def _hash(case: Case) -> str:
+    """The hash of an FMU; empty if it is not there any more."""
+    try:
+        return file_hash(case.path)
+    except OSError:
+        return ""
+
+
+def _nothing() -> None:
+    """What the first process does."""
