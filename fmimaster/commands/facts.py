@@ -54,11 +54,14 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
         "platforms": _platforms(fmu),
         "platformHere": _platform_here(fmu),
         "defaultExperiment": _camel_case(model.default_experiment),
-        "capabilities": _camel_case(model.capabilities),
+        "interface": model.interface.value,
+        "capabilities": _declared(model.capabilities),
         "logCategories": list(model.log_categories),
         "variables": [_variable(v) for v in variables],
         "dependencies": _dependencies(model, variables),
         "eventIndicators": list(model.event_indicators),
+        "numberOfEventIndicators": model.n_event_indicators,
+        "stateDerivatives": list(model.state_derivatives),
         "events": [_event(e) for e in model.events],
         "eventPolicy": asdict(model.event_policy) if model.event_policy else None,
         "lookAhead": model.look_ahead,
@@ -225,6 +228,14 @@ def _parameter(parameter: Parameter, prefix: str) -> dict[str, Any]:
     )
     unit = parameter.unit.name if parameter.unit else None
     return {"name": prefix + parameter.name, "value": value, "unit": unit}
+
+
+def _declared(capabilities: Capabilities) -> dict[str, Any]:
+    """Capabilities of the FMU; copies of states are made by fmimaster."""
+    facts = _camel_case(capabilities)
+    if facts.pop("copiesStates"):
+        facts["canGetAndSetFMUState"] = False
+    return facts
 
 
 def _camel_case(data: Capabilities | DefaultExperiment | Any) -> dict[str, Any]:

@@ -157,13 +157,21 @@ def _head(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("file", facts["file"]),
         ("FMI version", facts["fmiVersion"]),
-        ("interfaces", ", ".join(facts["interfaces"])),
+        ("interfaces", _interfaces(facts)),
         ("made by", facts["generationTool"] or "not declared"),
         ("model identifier", facts["modelIdentifier"]),
         ("instantiation token", facts["instantiationToken"]),
         ("platforms", ", ".join(platforms) or "none: it has no binary"),
         ("default experiment", _experiment(facts["defaultExperiment"])),
     ]
+
+
+def _interfaces(facts: dict[str, Any]) -> str:
+    """The interfaces, with the one that is used if there are several."""
+    if len(facts["interfaces"]) < 2:
+        return ", ".join(facts["interfaces"])
+    used = facts["interface"]
+    return ", ".join(f"{i} (used)" if i == used else i for i in facts["interfaces"])
 
 
 def _variable_row(v: dict[str, Any], most: int | None) -> tuple[str, ...]:
