@@ -312,7 +312,7 @@ class Simulation(Settings):
             )
         progress = _unanswered(progress or silent)
         # both runs need a row at each communication point
-        whole = replace(self, output_interval=None, final_fmu_state=None)
+        whole = replace(self, output_interval=None, final_fmu_state=None, checkpoint=None)
         prepared = whole.prepare()
         names = [c.name for c in prepared.plan.recorded if c.is_comparable]
         coarse = coarse or whole.run(progress)

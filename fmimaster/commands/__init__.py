@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 COMMANDS: Mapping[str, str] = {
     "simulate": "Simulate an FMU or a system of FMUs.",
+    "resume": "Continue a run that was ended from its last checkpoint.",
     "info": "Show the properties of an FMU, or the parts of a system.",
     "validate": "Find the errors in an FMU or a system. The exit status is 1 if there are any.",
     "probe": "Measure what an FMU really does, beside what it declares. Each measurement has its own process.",
@@ -26,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
 
 EXAMPLES: Mapping[str, str] = {
     "simulate": "two-mass.ssp --stop-time 5 --output-file two.csv --show-plot",
+    "resume": "two-mass.checkpoint",
     "info": "two-mass.ssp",
     "validate": "two-mass.ssp",
     "probe": "BouncingBall.fmu",

@@ -28,6 +28,7 @@ def simulate_and_keep(
     show_progress: bool,
     quiet: bool = False,
     output_file: str | None = None,
+    resume_from: Path | None = None,
 ) -> Results:
     """Simulate, pass the rows to ``keep``, and print the statistics of the run.
 
@@ -41,6 +42,8 @@ def simulate_and_keep(
         Whether only warnings are printed.
     output_file
         CSV file that is written during the run; ``keep`` gets the last block of rows only.
+    resume_from
+        A checkpoint from which the run continues.
 
     Raises
     ------
@@ -50,7 +53,7 @@ def simulate_and_keep(
     reached = _Reached()
     try:
         with progress(reached.note, show=show_progress and not quiet) as show:
-            results = simulation.run(show, output_file=output_file)
+            results = simulation.run(show, output_file=output_file, resume_from=resume_from)
     except SimulationError as error:
         if error.results is not None and error.results.names:
             told = keep(error.results)

@@ -39,6 +39,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="TOL",
         help=tolerance,
     )
+    state = "file for the state of the run, from which 'fmimaster resume FILE' continues a run that was ended"
+    add("--checkpoint", metavar="FILE", help=state)
+    interval = "s of the run between two checkpoints; wall=S for wall time; or both: time=S,wall=S (default: wall=60)"
+    add("--checkpoint-interval", metavar="S", help=interval)
     ranges = "print variables with their ranges, files, statistics, warnings and notes as JSON"
     add("--json", action="store_true", help=ranges)
     check = "simulate again with steps half as long, and print the differences of the outputs"

@@ -12,7 +12,7 @@ from fmimaster.commands import check_step, settings
 from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
-from fmimaster.errors import OptionError, SimulationError
+from fmimaster.errors import FmuLostError, Interrupted, OptionError, SimulationError
 from fmimaster.named.names import REFERENCE_TOLERANCE
 from fmimaster.optional import drawing
 from fmimaster.results.comparison import Comparison
@@ -36,6 +36,7 @@ def run(arguments: Namespace) -> int:
         "--output-file": arguments.output_file,
         "--plot": arguments.plot,
         "--final-fmu-state-file": arguments.final_fmu_state_file,
+        "--checkpoint": arguments.checkpoint,
         "--fmi-log-file": arguments.fmi_log_file,
         "--log-file": arguments.log_file,
     }
@@ -49,6 +50,8 @@ def run(arguments: Namespace) -> int:
         settings.simulation(arguments),
         initial_fmu_state=arguments.initial_fmu_state_file,
         final_fmu_state=arguments.final_fmu_state_file,
+        checkpoint=arguments.checkpoint,
+        checkpoint_interval=arguments.checkpoint_interval,
     )
     _refuse(arguments, simulation)
     try:
@@ -64,6 +67,7 @@ def run(arguments: Namespace) -> int:
             note(arguments, check_step.largest_stable_step(simulation, error.results))
             if arguments.json:
                 write_json(_facts(arguments, error.results, error))
+        _tell_of_checkpoint(arguments, error)
         raise
     comparison = _comparison(results, arguments)
     if arguments.json:
@@ -81,6 +85,13 @@ def run(arguments: Namespace) -> int:
     return 0 if comparison is None or comparison.is_within else _BEYOND
 
 
+def _tell_of_checkpoint(arguments: Namespace, error: SimulationError) -> None:
+    """How an interrupted run continues; other failures would happen again."""
+    file, is_outside = arguments.checkpoint, isinstance(error, Interrupted | FmuLostError)
+    if file is not None and is_outside and os.path.isfile(file):
+        note(arguments, [f"note: to continue from the last checkpoint: fmimaster resume {file}"])
+
+
 def _refuse(arguments: Namespace, simulation: Simulation) -> None:
     """Raise if options exclude each other."""
     if arguments.json and arguments.to_standard_output:
@@ -91,6 +102,8 @@ def _refuse(arguments: Namespace, simulation: Simulation) -> None:
         raise OptionError(
             "--reference-tolerance needs --reference-file, the results to compare with."
         )
+    if arguments.checkpoint_interval is not None and arguments.checkpoint is None:
+        raise OptionError("--checkpoint-interval needs --checkpoint, the file for the checkpoints.")
     if arguments.check_step and arguments.output_interval:
         raise OptionError(
             "--check-step compares the rows at all communication points. Leave --output-interval out."

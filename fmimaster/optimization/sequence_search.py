@@ -289,5 +289,7 @@ _NOT_COMPARED = (
     "log_fmi_calls",
     "fmi_log_file",
     "final_fmu_state",
+    "checkpoint",
+    "checkpoint_interval",
 )
 """Settings that do not change the rows of a run, or are compared in another way."""
