@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 from time import perf_counter
@@ -204,7 +205,10 @@ class Checkpoints:
             return None
 
     def _failed(self, error: Exception) -> None:
-        self._log = None
+        row_log, self._log = self._log, None
+        if row_log is not None:
+            with suppress(FileError):
+                row_log.close()
         log.warning("No more checkpoints are written: %s. The run goes on.", str(error).rstrip("."))
 
     # Continuing

@@ -66,7 +66,7 @@ def prepare(folder: Path) -> None:
 def test_killed_runs_continue(
     tmp_path: Path, expected: Callable[[str], Results], repetitions: Callable[[int], range]
 ) -> None:
-    for k in repetitions(2):
+    for k in repetitions(1):
         name = killed_runs.NAMES[k % len(killed_runs.NAMES)]
         folder = tmp_path / str(k)
         folder.mkdir()
