@@ -17,13 +17,13 @@ from fmimaster.control.measures import (
 )
 from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
-from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.garbage import left_for_later
 from fmimaster.given_path import given_path
 from fmimaster.input_signals import attach_input
+from fmimaster.isolation import Isolated, isolated_fmus
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.make import make_plan, step_order
@@ -77,6 +77,8 @@ class Prepared:
     """Name of a component → its solver, for Model Exchange FMUs for which the user has chosen one."""
     cards: CardUse = CardUse()
     """What the cards of the FMUs have changed."""
+    isolated: Isolated = field(default_factory=dict)
+    """The FMUs that have processes of their own."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)
@@ -92,10 +94,12 @@ class Prepared:
         models = {i.name: i.model for i in self.plan.instances}
         exchanged = exchange_notes(models, self.solvers)
         left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
+        isolated = [note for note in dict.fromkeys(self.isolated.values()) if note]
         return (
             *self.plan.notes,
             *self.cards.notes,
             *exchanged,
+            *isolated,
             *self.programs.notes,
             *self.schedule.notes,
             *left_out,
@@ -148,6 +152,7 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
     models = {name: loader.model(component) for name, component in components.items()}
     cards = use_cards(settings.cards, components, models)
     models |= cards.models
+    isolated = isolated_fmus(settings, components, models, loader, cards.isolated)
     resolved = resolve(
         description,
         models,
@@ -155,7 +160,6 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
         allow_lossy_conversions=settings.allow_lossy_conversions,
         power_bonds=settings.power_bonds,
     )
-    once.refuse_second_instances((n, c.source, models[n]) for n, c in components.items())
     made_from = tuple(components.values())
     jumps: Mapping[float, frozenset[str]] = {}
     if settings.input is not None:
@@ -191,7 +195,7 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
     resolved = resolved.with_bond_tolerance(settings.bond_tolerance)
     if moved := {t: point for t in jumps if (point := schedule.on_grid(t)) != t}:
         loader.move_rows(table, moved)
-    marked = [n for n, c in components.items() if loader.is_fmu(c)]
+    marked = tuple(isolated)
     plan, programs = _planned(
         settings, schedule, resolved, description, marked if settings.on_fault_used.marks else ()
     )
@@ -210,6 +214,7 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
         resolved.open_inputs,
         chosen_solvers(settings.solver_used, models),
         cards,
+        isolated,
     )
 
 

@@ -179,6 +179,16 @@ class Settings:
     threads : int
         Number of threads that step instances at the same time, if the algorithm allows it and the executor is native.
         With 0, fmimaster measures during the run whether threads make it faster. The results are the same.
+    isolate : bool, or names of components
+        FMUs that have processes of their own: all, none, or those that are named; names may be globs. A crash of such
+        an FMU ends the run with :class:`FmuLostError`, and this process goes on. The results are the same. Default:
+        FMUs that allow one instance per process, if they are used more than once, and all FMUs if ``call_timeout``,
+        ``memory_limit`` or ``on_fault`` is given. Linux only.
+    call_timeout : float, in s
+        Wall time after which the process of an FMU that has not returned from a call is ended. Default: no limit, but
+        30 s for loading and instantiation in a process of its own.
+    memory_limit : int, in bytes
+        Memory that each FMU can allocate in its process; allocations beyond it fail.
     """
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
@@ -220,6 +230,9 @@ class Settings:
     on_fault: FaultPolicy | str = Stop()
     backend: Backend | str = Backend.FASTEST
     threads: int = 1
+    isolate: bool | str | Sequence[str] | None = None
+    call_timeout: float | None = None
+    memory_limit: int | None = None
 
     def __new__(cls: type[AnySettings], *arguments: Any, **settings: Any) -> AnySettings:
         """Refuse settings that do not exist, and suggest the right name; ``__init__`` handles all others."""
@@ -297,6 +310,7 @@ class Settings:
         _expect(self.on_fault, FaultPolicy, "on_fault", "a way to handle a fault", "Restart()")
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
+        self._check_isolation()
         if not isinstance(self.threads, Integral) or self.threads < 0:
             raise OptionError(f"threads: {self.threads!r}, expected 0 (automatic), 1 or more.")
         _expect_positive(self.output_interval, "output_interval", "a positive number")
@@ -310,6 +324,24 @@ class Settings:
             )
         _expect_names(self.output_variables, "output_variables", "names or globs")
         _expect_names(self.steady_states, "steady_states", "names of states: component.state")
+
+    def _check_isolation(self) -> None:
+        if isinstance(self.isolate, str):
+            object.__setattr__(self, "isolate", (self.isolate,))
+        if self.isolate is not None and not isinstance(self.isolate, bool):
+            _expect_names(self.isolate, "isolate", "names or globs, or True or False")
+        _expect_positive(self.call_timeout, "call_timeout", "a positive number of seconds")
+        if self.memory_limit is not None and not (
+            isinstance(self.memory_limit, Integral) and self.memory_limit > 0
+        ):
+            raise OptionError(
+                f"memory_limit: {self.memory_limit!r}, expected a positive number of bytes, such as 2 * 1024**3."
+            )
+        if self.isolate is False and self.needs_isolation:
+            raise OptionError(
+                "isolate is False, but call_timeout (--call-timeout), memory_limit (--memory-limit) and on_fault "
+                "(--on-fault) need FMUs in processes of their own. Leave isolate out."
+            )
 
     def _read_texts(self) -> None:
         """Replace texts by the objects that they name, and a single name by a sequence."""
@@ -334,6 +366,20 @@ class Settings:
     def logs_calls(self) -> bool:
         """Whether FMI calls are logged, to a file or not."""
         return self.log_fmi_calls or self.fmi_log_file is not None
+
+    @property
+    def isolate_used(self) -> bool | Sequence[str] | None:
+        """Which FMUs have processes of their own; None to decide automatically."""
+        return self.isolate
+
+    @property
+    def needs_isolation(self) -> bool:
+        """Whether FMUs must have processes of their own for other settings."""
+        return (
+            self.call_timeout is not None
+            or self.memory_limit is not None
+            or self.on_fault_used.isolates
+        )
 
     @property
     def algorithm_used(self) -> Algorithm:

@@ -109,7 +109,6 @@ class Process:
         memory_limit: int | None = None,
     ) -> None:
         refuse_other_platforms()
-        self._preloaded = preloaded = _preloaded()
         mine, theirs = socket.socketpair()
         self.channel = Channel(mine)
         self.report, report = os.pipe()
@@ -120,7 +119,8 @@ class Process:
         self._exit: Exit | None = None
         self._is_closed = False
         try:
-            self._number = preloaded.start([theirs.fileno(), report, output, *descriptors])
+            given = [theirs.fileno(), report, output, *descriptors]
+            self._preloaded, self._number = _started(given)
             start = Start(
                 os.getcwd(),
                 dict(os.environ),
@@ -208,20 +208,23 @@ class _Preloaded:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def start(self, descriptors: list[int]) -> int:
-        """Fork a process; returns its number for :meth:`kill`."""
+        """Fork a process; returns its number for :meth:`kill`. Raises ConnectionError if this one has ended."""
         with self._lock:
             number = next(self._numbers)
-            try:
-                socket.send_fds(self._control, [REQUEST.pack(START, number)], descriptors)
-            except OSError as error:
-                raise OptionError(self._why()) from error
+            socket.send_fds(self._control, [REQUEST.pack(START, number)], descriptors)
         return number
 
     def kill(self, number: int) -> None:
         with self._lock, suppress(OSError):
             self._control.send(REQUEST.pack(KILL, number))
 
-    def _why(self) -> str:
+    def wait(self) -> None:
+        """Wait for its end, which its socket has announced."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE)
+
+    def why_ended(self) -> str:
+        """Why it has ended, in words."""
         with suppress(OSError):
             said = self._control.recv(1 << 16, socket.MSG_DONTWAIT).decode("utf-8", "replace")
             if said:
@@ -231,8 +234,7 @@ class _Preloaded:
     def close(self) -> None:
         """End it and all processes that were forked from it."""
         self._control.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE)
+        self.wait()
 
     def forget(self) -> None:
         """In a fork of its owner: it belongs to the other process."""
@@ -251,6 +253,20 @@ def _preloaded() -> _Preloaded:
             _close()
             _PRELOADED.append(_Preloaded())
         return _PRELOADED[0]
+
+
+def _started(descriptors: list[int]) -> tuple[_Preloaded, int]:
+    """A new process: the preloaded one, and the number there. One that has ended is replaced."""
+    preloaded = _preloaded()
+    try:
+        return preloaded, preloaded.start(descriptors)
+    except ConnectionError:
+        preloaded.wait()
+    preloaded = _preloaded()
+    try:
+        return preloaded, preloaded.start(descriptors)
+    except ConnectionError as error:
+        raise OptionError(preloaded.why_ended()) from error
 
 
 def _close() -> None:

@@ -275,6 +275,9 @@ class Instance(ABC):
     def free(self) -> None:  # noqa: B027 (may do nothing)
         """Release all resources; the instance must not be used any more. Never raises."""
 
+    def abandon(self) -> None:  # noqa: B027 (may do nothing)
+        """End the process of the unit, if it has one, although a call has not returned; called in any thread."""
+
     def _lacks(self, function: str, what: str) -> CallError:
         return CallError(
             f"{function} was called for '{self.name}', which does not have {what}.",

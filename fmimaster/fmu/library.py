@@ -105,14 +105,9 @@ class FmuFile:
         If it is no readable FMU, or cannot be used by this interface; see :mod:`fmimaster.system.archive`.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        interface: Interface | None = None,
-        whole: bool = False,
-    ) -> None:
+    def _prepare(self, source: Source) -> None:
         self.source = source
+        self.folder: Path
         self._unpacked: Path | None = None
         self._fmu: Any = None
         self._description: Element | None = None
@@ -120,6 +115,15 @@ class FmuFile:
         self._logs: list[MessageLog] = []
         self._claimed: once.Identity = frozenset()
         """Identity of the FMU when it was claimed: its file may be replaced or deleted during a run."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        interface: Interface | None = None,
+        whole: bool = False,
+    ) -> None:
+        self._prepare(source)
         if source.path.is_dir() and not source.member:
             self.folder = source.path.resolve()
         else:
@@ -136,6 +140,15 @@ class FmuFile:
         except BaseException:
             self.close()
             raise
+
+    @classmethod
+    def unpacked(cls, source: Source, folder: Path, model: Model) -> FmuFile:
+        """An FMU that another process has unpacked and read; the folder belongs to that process."""
+        fmu = cls.__new__(cls)
+        fmu._prepare(source)
+        fmu.folder, fmu.model = folder, model
+        fmu._kind = _kind(model, str(source))
+        return fmu
 
     def _unpack(self, whole: bool) -> None:
         with open_archive(self.source) as archive:

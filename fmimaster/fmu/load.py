@@ -10,6 +10,7 @@ from types import TracebackType
 import numpy as np
 
 from fmimaster.errors import FileError
+from fmimaster.fmu import library
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
@@ -61,7 +62,8 @@ class Loader:
         self._whole = whole
         self._fmus: dict[tuple[Source, Interface | None], FmuFile] = {}
         self._tables: dict[_TableKey, Table] = {}
-        self._in_python: list[PythonInstance] = []
+        self._owned: list[Instance] = []
+        """Instances that are not freed with their file."""
 
     def model(self, component: Component) -> Model:
         """The model of a component.
@@ -116,19 +118,31 @@ class Loader:
             model = self.model(component)
             return ConstraintInstance(name, model, component.constraint.tolerance)
         if component.python is not None:
-            self._in_python.append(PythonInstance(component.python, name))
-            return self._in_python[-1]
+            return self.own(PythonInstance(component.python, name))
         if self._is_table(component):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)
+        return fmu.instantiate(name, self.options(options))
+
+    def own(self, instance: Instance) -> Instance:
+        """Free an instance at the end, before the files are removed; returns it."""
+        self._owned.append(instance)
+        return instance
+
+    def options(self, options: InstanceOptions) -> InstanceOptions:
+        """The same options, with the logs of this run."""
         if self._logs_calls:
             if self._call_log is None:
                 self._call_log = self._new_call_log()
             # an FMU that is called in Python gets callbacks in Python
             options = replace(options, call_log=self._call_log, update_callback=None)
-        return fmu.instantiate(
-            name, replace(options, logging_on=True) if self._logging_on else options
-        )
+        return replace(options, logging_on=True) if self._logging_on else options
+
+    def can_be_isolated(self, component: Component) -> bool:
+        """Whether a component is an FMU that another process can load."""
+        if not self.is_fmu(component):
+            return False
+        return isinstance(self.file(component.source, component.interface), library.FmuFile)
 
     def _new_call_log(self) -> CallLog:
         if self._call_log_file:
@@ -157,9 +171,9 @@ class Loader:
 
     def close(self) -> None:
         """Free all instances, unload all libraries, delete the unpacked files. Never raises."""
-        for instance in self._in_python:
+        for instance in self._owned:
             instance.free()
-        self._in_python.clear()
+        self._owned.clear()
         for fmu in self._fmus.values():
             fmu.close()
         self._fmus.clear()
@@ -168,6 +182,8 @@ class Loader:
 
     def abandon(self) -> None:
         """Delete the unpacked files, although an FMU is still being called and cannot be freed."""
+        for instance in self._owned:
+            instance.abandon()
         for fmu in list(self._fmus.values()):
             fmu.abandon()
 

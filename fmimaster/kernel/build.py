@@ -27,6 +27,7 @@ SOURCES = (
     "integrator.c",
     "exchange.c",
     "cvode.c",
+    "isolated.c",
     "workers.c",
     "tuner.c",
     "exit.c",
@@ -51,6 +52,7 @@ extern "Python" {
     int fm_python_events(void *self);
     void fm_python_exit(void);
     void fm_python_update_failed(void *self, int status);
+    int fm_python_look(void *self);
 }
 """
 """An instance written in Python; its transfers also serve an FMU for what C cannot do: text and binaries."""

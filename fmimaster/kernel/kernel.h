@@ -777,3 +777,87 @@ void fm_exchange_cvode(fm_exchange *x, fm_cvode *c);
 int fm_cvode_derive(double time, void *states, void *derivatives, void *data);
 int fm_cvode_linearize(double time, void *states, void *derivatives, void *matrix, void *data, void *first, void *second,
                        void *third);
+
+/* isolated.c: an FMU in another process, its host. Values lie in shared memory; requests are collected, and sent together when
+ * an answer is needed, which takes one message. Linux only. */
+enum fm_requested {
+    FM_TALK, /* the host reads a request in Python from its channel */
+    FM_REQUEST_SET, FM_REQUEST_GET, FM_REQUEST_DERIVE, FM_REQUEST_POLYNOMIALS, FM_REQUEST_STEP, FM_REQUEST_SAVE,
+    FM_REQUEST_RESTORE, FM_REQUEST_ENTER, FM_REQUEST_UPDATE
+};
+#define FM_MOST_REQUESTS 128
+typedef struct {
+    int what, number; /* of the segment, the derivative, the place, or the state; degree of polynomials */
+    double time, size;
+} fm_request;
+
+/* One process rings, the other waits; alone in its line of the cache. */
+typedef struct {
+    uint32_t count; /* how often it has rung; a futex */
+    uint32_t sleeps; /* whether the other process must be woken */
+    int skips, in_vain; /* of the process that waits: how often it does not look for the other one before it sleeps */
+    uint32_t unused[12];
+} fm_bell;
+
+/* What both processes see. */
+typedef struct {
+    fm_bell asked, answered;
+    uint32_t logged; /* messages of the FMU for the log */
+    int n, done; /* requests; those that have succeeded */
+    int status;  /* FM_OK; FM_DISCARD: the answer holds the outcome of the step; else the host has the error */
+    int source_degree; /* of polynomials: see fm_updates */
+    double source_centre;
+    uint64_t function; /* that is being called: address of its name in the host */
+    double at, kept_from;
+    fm_experiment experiment;
+    fm_answer answer;
+    fm_update update;
+    fm_request requests[FM_MOST_REQUESTS];
+} fm_message;
+
+/* Variables of an isolated instance: self of a segment or a derivative. */
+typedef struct fm_isolated fm_isolated;
+typedef struct {
+    fm_isolated *owner;
+    void *place, *answer; /* in shared memory: values; what a derivative results in */
+    size_t bytes, answer_bytes;
+    int number;
+    uint32_t fresh; /* the change of the instance after which it was read last */
+} fm_remote;
+
+struct fm_isolated {
+    fm_message *message;
+    const double *at, *kept_from;
+    double *derivatives, *coefficients; /* in shared memory: of polynomials */
+    const int *source_degree;           /* see fm_updates; null for none */
+    const double *source_centre, *source_coefficients;
+    fm_remote *remotes[FM_MOST_REQUESTS]; /* of the requests */
+    fm_remote *read[FM_MOST_REQUESTS];    /* what was read after the last step: it is read with the next one */
+    int n_read, is_after_step, is_lost, has_polynomials;
+    uint32_t change, logged;
+    int (*look)(void *self); /* while the host works, and after messages for the log: 0, or else it is lost */
+    void *self;
+};
+void fm_isolated_table(fm_isolated *isolated, fm_instance *instance);
+int fm_isolated_set(const fm_segment *segment);
+int fm_isolated_get(const fm_segment *segment);
+int fm_isolated_derive(const fm_derivative *derivative);
+int fm_isolated_talk(fm_isolated *isolated); /* sends what was collected; the answer comes through the channel */
+void fm_isolated_talked(fm_isolated *isolated); /* after the answer */
+
+/* In the host: what the requests are made of. */
+typedef struct {
+    fm_message *message;
+    const fm_instance *instance;
+    const fm_segment *const *segments;
+    const fm_derivative *const *derivatives;
+    const uint32_t *references; /* of the inputs that are polynomials */
+    size_t n_inputs;
+    double *values, *source_values; /* in shared memory: derivatives and coefficients of polynomials */
+    int *source_degree;             /* see fm_updates */
+    double *source_centre, *source_coefficients;
+    uint32_t seen;
+} fm_host;
+/* Serve until Python is needed: returns FM_OK for FM_TALK, else the status of a call that failed. */
+int fm_host_serve(fm_host *host);
+void fm_host_answer(fm_host *host, int status);

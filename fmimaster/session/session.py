@@ -39,6 +39,7 @@ from fmimaster.run.timeline import Timeline
 from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.fmu_states import read_states, write_states
+from fmimaster.session.instances import make_instance
 from fmimaster.session.row_keeper import RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import run_statistics, warnings_of_run
@@ -156,8 +157,10 @@ class Session:
                 update_callback=executor.update_callback() if follows and not noted else None,
                 solver=self.prepared.solvers.get(planned.name),
             )
-            make = partial(loader.instantiate, component, planned.name, options)
-            around = on_fault.around if loader.is_fmu(component) else Stop().around
+            make = partial(
+                make_instance, self.prepared, i, component, options, loader, self._settings
+            )
+            around = on_fault.around if planned.name in self.prepared.isolated else Stop().around
             try:
                 instance = around(make)
                 instances.append(Journaled(instance, serializes=False) if noted else instance)

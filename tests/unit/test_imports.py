@@ -52,7 +52,19 @@ ALLOWED: dict[str, set[str]] = {
     },  # results: a table is read as results are
     "cards": {"errors", "apart", "given_path", "system", "fmu", "text", "version"},
     "kernel": set(),
-    "run": {"errors", "causes", "garbage", "system", "plan", "program", "control", "fmu", "kernel"},
+    "run": {
+        "errors",
+        "visible",
+        "apart",
+        "causes",
+        "garbage",
+        "system",
+        "plan",
+        "program",
+        "control",
+        "fmu",
+        "kernel",
+    },
     "input_values": {"errors", "system"},
     "input_signals": {"errors", "given_path", "system", "plan", "fmu", "results", "input_values"},
     "named": {"errors", "control", "algorithms", "program", "plan", "fmu"},
@@ -69,6 +81,7 @@ ALLOWED["accuracy"] = {
     "results",
     "settings",
 }
+ALLOWED["isolation"] = {"errors", "system", "fmu", "run", "settings"}
 ALLOWED["preparation"] = set(ALLOWED)
 ALLOWED["provenance"] = set(ALLOWED)
 ALLOWED["pages"] = set(ALLOWED)

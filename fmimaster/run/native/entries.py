@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance, KernelInterface
 from fmimaster.kernel._kernel import ffi, lib
@@ -18,24 +19,45 @@ from fmimaster.run.native.instances import (
     PythonEntry,
     Version,
 )
+from fmimaster.run.native.isolated import IsolatedEntry, RemoteInstance
 
 
 def make_entries(context: Context, instances: Sequence[Instance], n_places: int) -> list[Entry]:
-    """The entries of all instances, each as it says itself how it is called."""
+    """The entries of all instances."""
     functions: dict[int, Any] = {}  # per library
     # an instance uses few of the places: memory of the others is never touched
     places = np.zeros((len(instances), max(n_places, 1)), np.uintp)
-    entries: list[Entry] = []
-    for i, instance in enumerate(instances):
-        python, binding = PythonEntry(context, i, instance), instance.binding
-        if binding.interface is KernelInterface.PYTHON:
-            entries.append(python)
-            continue
-        if binding.library not in functions:
-            functions[binding.library] = _functions_of(VERSIONS[binding.interface], binding.address)
-        kind = FmuEntry if binding.exchange is None else ExchangeEntry
-        entries.append(kind(python, binding, places[i], functions[binding.library]))
-    return entries
+    return [
+        make_entry(context, i, instance, places[i], functions)
+        for i, instance in enumerate(instances)
+    ]
+
+
+def make_entry(
+    context: Context,
+    i: int,
+    instance: Instance,
+    places: NDArray[np.uintp],
+    functions: dict[int, Any],
+) -> Entry:
+    """The entry of an instance, as it says itself how it is called.
+
+    Parameters
+    ----------
+    places
+        Room for the addresses of its saved FMU states.
+    functions
+        Library → addresses of its functions; those of a new library are added.
+    """
+    python, binding = PythonEntry(context, i, instance), instance.binding
+    if isinstance(instance, RemoteInstance):
+        return IsolatedEntry(python, instance)
+    if binding.interface is KernelInterface.PYTHON:
+        return python
+    if binding.library not in functions:
+        functions[binding.library] = _functions_of(VERSIONS[binding.interface], binding.address)
+    kind = FmuEntry if binding.exchange is None else ExchangeEntry
+    return kind(python, binding, places, functions[binding.library])
 
 
 def _functions_of(version: Version, address: Callable[[str], int]) -> Any:

@@ -21,7 +21,7 @@ from fmimaster.fmu.status import DISCARD
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.cvode import LentCvode
-from fmimaster.run.native.instances import FmuEntry, PythonEntry, guarded
+from fmimaster.run.native.instances import READ, FmuEntry, PythonEntry, guarded
 from fmimaster.system.model import DataType
 
 _STUCK = {
@@ -89,13 +89,14 @@ class ExchangeEntry(FmuEntry):
         self._arrays.append(ffi.new("double[]", size))
         return self._arrays[-1]
 
-    def bind(self, call: Any, group: Group, segment: Segment) -> None:
+    def bind(
+        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
+    ) -> None:
         """Make an FMI call ready; discrete inputs go through Python, because they need Event Mode."""
-        is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
-        if is_get or group is Group.CONTINUOUS or segment.type is DataType.CLOCK:
-            super().bind(call, group, segment)
+        if group in READ or group is Group.CONTINUOUS or segment.type is DataType.CLOCK:
+            super().bind(call, group, segment, values)
         else:
-            self._python.bind(call, group, segment)
+            self._python.bind(call, group, segment, values)
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise the error in the words of the instance."""

@@ -25,6 +25,9 @@ from fmimaster.run.registers import Registers
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.states import State
 
+READ = (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
+"""Groups that are read; all others are set."""
+
 _STATE_OF = {number: state for state, number in STATES.items()}
 
 
@@ -52,8 +55,10 @@ class Entry(ABC):
     entry: Any
 
     @abstractmethod
-    def bind(self, call: Any, group: Group, segment: Segment) -> None:
-        """Make an FMI call ready that reads or sets a segment."""
+    def bind(
+        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
+    ) -> None:
+        """Make an FMI call ready that reads or sets a segment, in the value store unless other values are given."""
 
     @abstractmethod
     def bind_derivative(
@@ -95,11 +100,13 @@ class PythonEntry(Entry):
         )
         self.entry = ffi.new("fm_instance *", (self.handle, *functions))
 
-    def bind(self, call: Any, group: Group, segment: Segment) -> None:
+    def bind(
+        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
+    ) -> None:
         """Make a call ready that reads or sets a segment."""
-        is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
-        make = self.instance.getter if is_get else self.instance.setter
-        values = self.context.store.values[segment.type][segment.start : segment.stop]
+        make = self.instance.getter if group in READ else self.instance.setter
+        if values is None:
+            values = self.context.store.values[segment.type][segment.start : segment.stop]
         transfer = ffi.new_handle((self, make(segment.type, segment.value_references, values)))
         self._transfers.append(transfer)
         call.self, call.transfer = transfer, lib.fm_python_transfer
@@ -329,15 +336,16 @@ class FmuEntry(Entry):
             self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, ffi.addressof(call))
         self._fmu.n_coefficients, self._fmu.coefficients = len(found), table
 
-    def bind(self, call: Any, group: Group, segment: Segment) -> None:
+    def bind(
+        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
+    ) -> None:
         """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
         if segment.type.dtype == object:
-            self._python.bind(call, group, segment)
+            self._python.bind(call, group, segment, values)
             return
         if segment.type is DataType.BOOLEAN:
             call.integers = self._lent("int[]", call.size)
-        is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
-        self._version.bind(self._fmu, TYPES[segment.type], is_get, ffi.addressof(call))
+        self._version.bind(self._fmu, TYPES[segment.type], group in READ, ffi.addressof(call))
 
     def bind_derivative(
         self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]

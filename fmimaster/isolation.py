@@ -1,0 +1,98 @@
+"""Which FMUs of a run have processes of their own, and why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.fmu import once
+from fmimaster.fmu.load import Loader
+from fmimaster.run.choice import native_executor
+from fmimaster.settings import Settings
+from fmimaster.system.description import Component
+from fmimaster.system.model import Model
+
+Isolated = Mapping[str, str]
+"""Name of a component whose FMU has a process of its own → a note that says why; empty if the user has requested it."""
+
+
+def isolated_fmus(
+    settings: Settings,
+    components: Mapping[str, Component],
+    models: Mapping[str, Model],
+    loader: Loader,
+    by_card: Mapping[str, str],
+) -> Isolated:
+    """The FMUs that have processes of their own.
+
+    Without a setting these are the FMUs that allow one instance per process, if they are used more than once, and all
+    FMUs if the run has a limit that only a process of their own can keep.
+
+    Parameters
+    ----------
+    by_card
+        Name of a component → a note that says why its card recommends it.
+
+    Raises
+    ------
+    OptionError
+        If a name or glob fits no FMU, or this platform cannot isolate FMUs.
+    ModelError
+        If an FMU that allows one instance per process is used several times, and may not be isolated.
+    """
+    fmus = [name for name, component in components.items() if loader.can_be_isolated(component)]
+    wanted, found = settings.isolate_used, dict[str, str]()
+    if wanted is True or (wanted is None and settings.needs_isolation):
+        found = dict.fromkeys(fmus, "")
+    elif wanted is not None and wanted is not False:
+        found = dict.fromkeys(_named(wanted, fmus), "")
+    users = [(n, components[n].source, models[n]) for n in fmus if n not in found]
+    if wanted is None and not found and can_isolate():
+        several = once.used_twice((n, once.identity(s, m)) for n, s, m in users)
+        for group in several:
+            found.update(dict.fromkeys(group, _note(group)))
+        found.update({n: note for n, note in by_card.items() if n in fmus and n not in found})
+    else:
+        once.refuse_second_instances(users)
+    if found:
+        refuse_if_impossible()
+    return found
+
+
+def can_isolate() -> bool:
+    """Whether FMUs can have processes of their own here."""
+    return sys.platform == "linux" and native_executor() is not None
+
+
+def refuse_if_impossible() -> None:
+    """Raise OptionError if FMUs cannot have processes of their own here."""
+    if sys.platform != "linux":
+        raise OptionError(
+            f"isolate: FMUs in processes of their own are possible on Linux only; this is {sys.platform}. Leave "
+            "isolate (--isolate), call_timeout and memory_limit out."
+        )
+    if not can_isolate():
+        raise OptionError(
+            "isolate: FMUs in processes of their own need the kernel in C, which was not built at installation. "
+            "Install a C compiler, and install fmimaster again."
+        )
+
+
+def _named(patterns: Sequence[str], fmus: Sequence[str]) -> list[str]:
+    for pattern in patterns:
+        if not any(name == pattern or fnmatchcase(name, pattern) for name in fmus):
+            near = did_you_mean(pattern, fmus)
+            raise OptionError(
+                f"isolate: '{pattern}' fits no component with an FMU.{near} Expected a name or a glob."
+            )
+    return [n for n in fmus if any(n == p or fnmatchcase(n, p) for p in patterns)]
+
+
+def _note(names: Sequence[str]) -> str:
+    listed = ", ".join(f"'{name}'" for name in names)
+    return (
+        f"{listed} have processes of their own, because their FMU allows one instance per process "
+        "(canBeInstantiatedOnlyOncePerProcess)."
+    )

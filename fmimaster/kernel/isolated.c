@@ -1,0 +1,393 @@
+/* An FMU in another process: values in shared memory, and one message for several requests. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel.h"
+#include "status.h"
+
+#include <string.h>
+
+#if defined(__linux__)
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE 20000000 /* [ns] until Python looks after a host that has not answered */
+#define SPIN 20000        /* [ns] about what it takes to wake a process on another processor */
+#define LOOKS 32          /* at the word, from one look at the clock to the next */
+#define MOST_SKIPPED 31   /* waits without spinning, where spinning was in vain */
+
+static long futex(fm_bell *bell, int operation, uint32_t value, const struct timespec *patience)
+{
+    return syscall(SYS_futex, &bell->count, operation, value, patience, NULL, 0);
+}
+
+static int64_t nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static void ring(fm_bell *bell, uint32_t count)
+{
+    __atomic_store_n(&bell->count, count, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&bell->sleeps, __ATOMIC_SEQ_CST))
+        futex(bell, FUTEX_WAKE, 1, NULL);
+}
+
+static int has_rung(fm_bell *bell, uint32_t count)
+{
+    return __atomic_load_n(&bell->count, __ATOMIC_ACQUIRE) == count;
+}
+
+/* A process that sleeps is woken in some microseconds, in which a small FMU does several steps. So it looks for the other one
+ * a moment before it sleeps; less and less often where that is in vain. Returns whether the bell has rung. */
+static int spin(fm_bell *bell, uint32_t count)
+{
+    if (bell->skips > 0) {
+        bell->skips--;
+        return has_rung(bell, count);
+    }
+    int64_t end = nanoseconds() + SPIN;
+    do
+        for (int i = 0; i < LOOKS; i++) {
+            if (has_rung(bell, count)) {
+                bell->in_vain = 0;
+                return 1;
+            }
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
+        }
+    while (nanoseconds() < end);
+    bell->in_vain = bell->in_vain >= MOST_SKIPPED ? MOST_SKIPPED : 2 * bell->in_vain + 1;
+    bell->skips = bell->in_vain;
+    return 0;
+}
+
+/* Returns whether it has not rung within the patience. */
+static int sleep_until(fm_bell *bell, uint32_t count, int is_patient)
+{
+    struct timespec patience = {0, PATIENCE};
+    int is_late = 0;
+    __atomic_store_n(&bell->sleeps, 1, __ATOMIC_SEQ_CST);
+    uint32_t now = __atomic_load_n(&bell->count, __ATOMIC_SEQ_CST);
+    if (now != count)
+        is_late = futex(bell, FUTEX_WAIT, now, is_patient ? NULL : &patience) && errno == ETIMEDOUT;
+    __atomic_store_n(&bell->sleeps, 0, __ATOMIC_RELAXED);
+    return is_late;
+}
+#else
+static void ring(fm_bell *bell, uint32_t count) { bell->count = count; }
+static int has_rung(fm_bell *bell, uint32_t count) { return bell->count == count; }
+static int spin(fm_bell *bell, uint32_t count) { return has_rung(bell, count); }
+static int sleep_until(fm_bell *bell, uint32_t count, int is_patient)
+{
+    (void)bell, (void)count, (void)is_patient;
+    return 1;
+}
+#endif
+
+/* In the process of the run ---------------------------------------------------------------------------------------- */
+
+static int look(fm_isolated *f)
+{
+    f->is_lost = f->is_lost || f->look(f->self);
+    return f->is_lost ? FM_ERROR : FM_OK;
+}
+
+static void post(fm_isolated *f)
+{
+    fm_message *m = f->message;
+    m->at = *f->at;
+    m->kept_from = *f->kept_from;
+    m->status = FM_OK;
+    m->done = 0;
+    ring(&m->asked, m->asked.count + 1);
+}
+
+/* Nothing is collected any more. */
+static void begin_anew(fm_isolated *f)
+{
+    f->message->n = 0;
+    f->has_polynomials = 0;
+}
+
+/* Send what was collected, and wait for the answer. */
+static int flush(fm_isolated *f)
+{
+    fm_message *m = f->message;
+    if (f->is_lost)
+        return FM_ERROR;
+    post(f);
+    uint32_t goal = m->asked.count;
+    if (!spin(&m->answered, goal))
+        while (!has_rung(&m->answered, goal))
+            if (sleep_until(&m->answered, goal, 0) && look(f))
+                return FM_ERROR;
+    begin_anew(f);
+    if (m->logged != f->logged) {
+        f->logged = m->logged;
+        if (look(f))
+            return FM_ERROR;
+    }
+    return m->status;
+}
+
+static int collect(fm_isolated *f, int what, int number, fm_remote *remote)
+{
+    fm_message *m = f->message;
+    if (f->is_lost)
+        return FM_ERROR;
+    if (m->n == FM_MOST_REQUESTS) {
+        int status = flush(f);
+        if (fm_failed(status))
+            return status;
+    }
+    f->remotes[m->n] = remote;
+    m->requests[m->n++] = (fm_request){what, number, 0.0, 0.0};
+    return FM_OK;
+}
+
+/* What was read before is not what the instance has now. */
+static void change(fm_isolated *f)
+{
+    f->change++;
+    f->is_after_step = 0;
+}
+
+int fm_isolated_talk(fm_isolated *f)
+{
+    int status = collect(f, FM_TALK, 0, 0);
+    if (!fm_failed(status))
+        post(f);
+    change(f);
+    return status;
+}
+
+void fm_isolated_talked(fm_isolated *f)
+{
+    begin_anew(f);
+}
+
+static int is_collected(const fm_isolated *f, const fm_remote *r)
+{
+    for (int i = 0; i < f->message->n; i++)
+        if (f->remotes[i] == r)
+            return 1;
+    return 0;
+}
+
+int fm_isolated_set(const fm_segment *s)
+{
+    fm_remote *r = s->self;
+    fm_isolated *f = r->owner;
+    if (is_collected(f, r)) { /* its values are still needed */
+        int status = flush(f);
+        if (fm_failed(status))
+            return status;
+    }
+    memcpy(r->place, s->values, r->bytes);
+    change(f);
+    return collect(f, FM_REQUEST_SET, r->number, r);
+}
+
+int fm_isolated_get(const fm_segment *s)
+{
+    fm_remote *r = s->self;
+    fm_isolated *f = r->owner;
+    if (f->is_after_step && f->n_read < FM_MOST_REQUESTS / 2)
+        f->read[f->n_read++] = r;
+    if (r->fresh != f->change || f->message->n > 0) {
+        int status = collect(f, FM_REQUEST_GET, r->number, r);
+        if (!fm_failed(status))
+            status = flush(f);
+        if (fm_failed(status))
+            return status;
+    }
+    r->fresh = f->change - 1; /* if it is read again, the FMU is called again */
+    memcpy(s->values, r->place, r->bytes);
+    return FM_OK;
+}
+
+int fm_isolated_derive(const fm_derivative *d)
+{
+    fm_remote *r = d->self;
+    memcpy(r->place, d->seed, r->bytes);
+    int status = collect(r->owner, FM_REQUEST_DERIVE, r->number, r);
+    if (!fm_failed(status))
+        status = flush(r->owner);
+    if (!fm_failed(status))
+        memcpy(d->sensitivity, r->answer, r->answer_bytes);
+    return status;
+}
+
+static int set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+                           double time, const char **function)
+{
+    fm_isolated *f = self;
+    fm_message *m = f->message;
+    (void)references;
+    *function = "";
+    if (f->has_polynomials) { /* they are still needed */
+        int status = flush(f);
+        if (fm_failed(status))
+            return status;
+    }
+    change(f);
+    int status = collect(f, FM_REQUEST_POLYNOMIALS, degree, 0);
+    if (fm_failed(status))
+        return status;
+    f->has_polynomials = 1;
+    m->requests[m->n - 1].time = time;
+    memcpy(f->derivatives, derivatives, sizeof(double) * n * (size_t)(degree + 1));
+    m->source_degree = f->source_degree ? *f->source_degree : -1;
+    if (m->source_degree >= 0) {
+        m->source_centre = *f->source_centre;
+        memcpy(f->coefficients, f->source_coefficients, sizeof(double) * n * (size_t)(m->source_degree + 1));
+    }
+    return FM_OK;
+}
+
+/* What was read after the step before is read after this one as well, in the same message. */
+static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
+{
+    fm_isolated *f = self;
+    fm_message *m = f->message;
+    int status = FM_OK, n = f->n_read;
+    *function = "DoStep";
+    if (m->n + n + 1 > FM_MOST_REQUESTS)
+        status = flush(f);
+    if (!fm_failed(status))
+        status = collect(f, FM_REQUEST_STEP, 0, 0);
+    if (fm_failed(status))
+        return status;
+    m->requests[m->n - 1].time = time;
+    m->requests[m->n - 1].size = size;
+    int first = m->n;
+    for (int i = 0; i < n; i++)
+        collect(f, FM_REQUEST_GET, f->read[i]->number, f->read[i]);
+    status = flush(f);
+    change(f);
+    f->is_after_step = 1;
+    f->n_read = 0;
+    if (status == FM_DISCARD)
+        *answer = m->answer;
+    if (!fm_failed(status))
+        for (int i = 0; i < n && first + i < m->done; i++)
+            f->read[i]->fresh = f->change;
+    return status;
+}
+
+static int save(void *self, int place, const char **function)
+{
+    *function = "";
+    return collect(self, FM_REQUEST_SAVE, place, 0);
+}
+
+static int restore(void *self, int place, const char **function)
+{
+    *function = "";
+    change(self);
+    return collect(self, FM_REQUEST_RESTORE, place, 0);
+}
+
+static int enter(void *self, int state, const fm_experiment *experiment, const char **function)
+{
+    fm_isolated *f = self;
+    *function = "";
+    change(f);
+    if (experiment)
+        f->message->experiment = *experiment;
+    int status = collect(f, FM_REQUEST_ENTER, state, 0);
+    return fm_failed(status) ? status : flush(f);
+}
+
+static int update(void *self, fm_update *answer, const char **function)
+{
+    fm_isolated *f = self;
+    *function = "";
+    change(f);
+    int status = collect(f, FM_REQUEST_UPDATE, 0, 0);
+    f->message->update = *answer;
+    if (!fm_failed(status))
+        status = flush(f);
+    *answer = f->message->update;
+    return status;
+}
+
+void fm_isolated_table(fm_isolated *f, fm_instance *instance)
+{
+    *instance = (fm_instance){f, set_polynomials, do_step, save, restore, enter, update, 0};
+}
+
+/* In the host -------------------------------------------------------------------------------------------------------- */
+
+static void take_sources(fm_host *h)
+{
+    const fm_message *m = h->message;
+    *h->source_degree = m->source_degree;
+    *h->source_centre = m->source_centre;
+    if (m->source_degree >= 0)
+        memcpy(h->source_coefficients, h->source_values, sizeof(double) * h->n_inputs * (size_t)(m->source_degree + 1));
+}
+
+static int act(fm_host *h, const fm_request *r, const char **function)
+{
+    const fm_instance *i = h->instance;
+    fm_message *m = h->message;
+    switch (r->what) {
+    case FM_REQUEST_SET:
+    case FM_REQUEST_GET:
+        *function = h->segments[r->number]->function;
+        return h->segments[r->number]->transfer(h->segments[r->number]);
+    case FM_REQUEST_DERIVE:
+        *function = h->derivatives[r->number]->function;
+        return h->derivatives[r->number]->derive(h->derivatives[r->number]);
+    case FM_REQUEST_POLYNOMIALS:
+        take_sources(h);
+        return i->set_polynomials(i->self, h->references, h->n_inputs, r->number, h->values, r->time, function);
+    case FM_REQUEST_STEP: return i->do_step(i->self, r->time, r->size, &m->answer, function);
+    case FM_REQUEST_SAVE: return i->save(i->self, r->number, function);
+    case FM_REQUEST_RESTORE: return i->restore(i->self, r->number, function);
+    case FM_REQUEST_ENTER: return i->enter(i->self, r->number, &m->experiment, function);
+    default: return i->update(i->self, &m->update, function);
+    }
+}
+
+void fm_host_answer(fm_host *h, int status)
+{
+    fm_message *m = h->message;
+    m->status = status;
+    ring(&m->answered, h->seen);
+}
+
+int fm_host_serve(fm_host *h)
+{
+    fm_message *m = h->message;
+    for (;;) {
+        h->seen++;
+        if (!spin(&m->asked, h->seen))
+            while (!has_rung(&m->asked, h->seen))
+                sleep_until(&m->asked, h->seen, 1);
+        int status = FM_OK, has_stepped = 0;
+        for (m->done = 0; m->done < m->n; m->done++) {
+            const fm_request *r = &m->requests[m->done];
+            if (r->what == FM_TALK)
+                return FM_OK;
+            status = act(h, r, (const char **)(void *)&m->function);
+            if (fm_failed(status))
+                break;
+            has_stepped |= r->what == FM_REQUEST_STEP;
+        }
+        int is_answer = status == FM_DISCARD && m->requests[m->done].what == FM_REQUEST_STEP;
+        if (fm_failed(status) && !has_stepped && !is_answer)
+            return status;
+        /* what fails after a step was not yet asked for: it is called again if it is */
+        fm_host_answer(h, is_answer ? FM_DISCARD : FM_OK);
+    }
+}

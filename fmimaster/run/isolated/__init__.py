@@ -1,0 +1,1 @@
+"""FMUs in processes of their own, for both executors."""

@@ -1,0 +1,280 @@
+"""The host of an isolated FMU: a process that does what the process of the run requests.
+
+Steps and values are requested through shared memory and served in C (``kernel/isolated.c``); all else comes as a Python
+call through the channel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.apart.channel import Channel
+from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.library import FmuFile
+from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.plan.layout import Group, Segment, make_layout
+from fmimaster.plan.links import Links
+from fmimaster.plan.loops import Visits
+from fmimaster.plan.plan import InstancePlan, Instances, Plan
+from fmimaster.program.polynomial import MOST_COEFFICIENTS
+from fmimaster.run.executor import Experiment, make_store
+from fmimaster.run.isolated.memory import SharedMemory
+from fmimaster.run.isolated.messages import Sender, SentCalls
+from fmimaster.run.native.entries import make_entry
+from fmimaster.run.native.instances import READ, Context, Entry
+from fmimaster.run.native.updates import make_update_callback
+from fmimaster.run.registers import Registers
+from fmimaster.system.model import DataType, Variable
+
+Room = tuple[int, int, int]
+"""A place in shared memory."""
+
+_LINE_BUFFERED = 1
+"""_IOLBF of <stdio.h> on Linux."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """What a host is started for."""
+
+    planned: InstancePlan
+    inputs: tuple[Variable, ...]
+    """Continuous inputs that are connected."""
+    folder: Path
+    """The unpacked FMU."""
+    options: InstanceOptions
+    logs_calls: bool
+    log_level: int
+    n_places: int
+    """Largest number of FMU states that are saved at the same time."""
+    message: Room
+    polynomials: tuple[Room, Room]
+    """For derivatives, and for coefficients."""
+
+
+def serve(channel: Channel, descriptors: list[int], hosted: Hosted) -> None:
+    """Serve until the process of the run frees the instance, or ends."""
+    memory, messages = descriptors
+    host = Host(channel, SharedMemory(memory), messages, hosted)
+    host.serve()
+
+
+class Host:
+    """The instance, and what C needs to call it."""
+
+    def __init__(
+        self, channel: Channel, memory: SharedMemory, messages: int, hosted: Hosted
+    ) -> None:
+        self._channel = channel
+        self._memory = memory
+        self._hosted = hosted
+        self._kept: list[Any] = []
+        self._transfers: dict[int, tuple[Callable[[], None], NDArray[Any]]] = {}
+        """Of text and binaries, by their numbers."""
+        self._by_reference: dict[int, Variable] = {}
+        self._segments: list[Any] = []
+        self._derivatives: list[Any] = []
+        begin, length, at = hosted.message
+        part = memory.part(begin, length)
+        self.message = ffi.cast("fm_message *", ffi.from_buffer(part) + at)
+        self._kept.append(part)
+        self.host = ffi.new("fm_host *", {"message": self.message})
+        self._sender = Sender(messages, self._count)
+        log = logging.getLogger("fmimaster")
+        log.addHandler(self._sender)
+        log.setLevel(hosted.log_level)
+        c = ctypes.CDLL(None)
+        c.setvbuf(ctypes.c_void_p.in_dll(c, "stdout"), None, _LINE_BUFFERED, ctypes.c_size_t(0))
+        self._file: FmuFile | None = None
+        self._instance: Instance
+        self._entry: Entry
+
+    def _count(self) -> None:
+        self.message.logged += 1
+
+    def serve(self) -> None:
+        """Do what is requested, in C as long as it can be done there."""
+        is_first = True
+        while True:
+            status = lib.FM_OK if is_first else lib.fm_host_serve(self.host)
+            is_talk = is_first or (
+                self.message.n > 0 and self.message.requests[self.message.n - 1].what == lib.FM_TALK
+            )
+            answer: tuple[bool, Any]
+            try:
+                name, arguments = self._channel.receive() if is_talk else ("", ())
+                if status != lib.FM_OK:
+                    self._raise_failure(status)
+                answer = True, getattr(self, name)(*arguments)
+            except Exception as error:
+                answer = False, error
+            if is_talk and not is_first:  # the answer itself comes through the channel
+                lib.fm_host_answer(self.host, status)
+            self._channel.send(answer)
+            if not is_talk:  # an error, which the answer announces
+                lib.fm_host_answer(self.host, lib.FM_ERROR)
+            is_first = False
+            if is_talk and name == "free":
+                return
+
+    def _raise_failure(self, status: int) -> None:
+        request = self.message.requests[self.message.done]
+        address = ffi.cast("char *", self.message.function)
+        function = ffi.string(address).decode() if self.message.function else ""
+        self._entry.raise_failure(function, status, request.size)
+
+    # Requests from the channel
+
+    def instantiate(self) -> dict[int, str]:
+        """Load the FMU and make its instance; returns the names of its functions by their addresses here."""
+        hosted = self._hosted
+        planned, options = hosted.planned, hosted.options
+        self._file = FmuFile.unpacked(planned.source, hosted.folder, planned.model)
+        if hosted.logs_calls:
+            options = replace(options, call_log=SentCalls(self._sender))
+        elif options.polynomial_inputs:
+            options = replace(options, update_callback=make_update_callback())
+        self._instance = self._file.instantiate(planned.name, options)
+        return self._make_entry()
+
+    def _make_entry(self) -> dict[int, str]:
+        """What the kernel needs to call an instance: the plan of a system that has it alone."""
+        hosted, planned = self._hosted, self._hosted.planned
+        layout = make_layout([{Group.CONTINUOUS: hosted.inputs}] if hosted.inputs else [{}])
+        plan = Plan(Instances([planned]), Links(), (0,), Visits(), Visits(), layout, {}, (), {})
+        store, registers = make_store(plan, 0, 0), Registers(1, hosted.n_places, 0, 0.0)
+        at = self.message
+        registers.at = _doubles(ffi.addressof(at, "at"))
+        registers.kept_from = _doubles(ffi.addressof(at, "kept_from"))
+        context = Context(plan, store, registers, Experiment(0.0, None))
+        places = np.zeros(max(hosted.n_places, 1), np.uintp)
+        self._entry = make_entry(context, 0, self._instance, places, {})
+        self._context = context
+        h, n = self.host, sum(v.size for v in hosted.inputs)
+        references = ffi.new("uint32_t[]", [v.value_reference for v in hosted.inputs])
+        courses = store.courses
+        derivatives, coefficients = (
+            self._memory.array(room, np.float64, n * MOST_COEFFICIENTS)
+            for room in hosted.polynomials
+        )
+        self._kept += [references, courses, derivatives, coefficients]
+        h.instance, h.references, h.n_inputs = self._entry.entry, references, n
+        h.values, h.source_values = (
+            self._lent("double[]", derivatives),
+            self._lent("double[]", coefficients),
+        )
+        h.source_degree = self._lent("int[]", courses.degree)
+        h.source_centre = self._lent("double[]", courses.centre)
+        h.source_coefficients = self._lent("double[]", courses.coefficients[0])
+        return {
+            int(ffi.cast("uintptr_t", name)): ffi.string(name).decode()
+            for version in (lib.fm_fmi2_name, lib.fm_fmi3_name)
+            for k in range(lib.FM_FUNCTIONS)
+            if (name := version(k))
+        }
+
+    def _lent(self, kind: str, array: NDArray[Any]) -> Any:
+        self._kept.append(ffi.from_buffer(kind, array))
+        return self._kept[-1]
+
+    def bind(
+        self, group: Group, kind: DataType, references: Sequence[int], n: int, room: Room
+    ) -> int:
+        """Make a call ready that reads or sets variables; returns its number."""
+        number = len(self._segments)
+        if kind.dtype == object:
+            values = np.full(n, "" if kind is DataType.STRING else b"", dtype=object)
+            make = self._instance.getter if group in READ else self._instance.setter
+            self._transfers[number] = make(kind, references, values), values
+            self._segments.append(ffi.NULL)
+            return number
+        values = self._memory.array(room, kind.dtype, n)
+        owner = ffi.new("fm_segment *")
+        call = owner[0]
+        own = self._lent_integers("uint32_t[]", references)
+        call.n, call.size, call.references = len(references), n, own
+        call.values = self._lent("char[]", values)
+        segment = Segment(kind, 0, n, self._variables(references))
+        self._entry.bind(call, group, segment, values)
+        self._segments.append(owner)
+        self.host.segments = self._lent_table("fm_segment *[]", self._segments)
+        return number
+
+    def bind_derivative(
+        self, unknowns: Sequence[int], knowns: Sequence[int], sizes: tuple[int, int], rooms: Any
+    ) -> int:
+        """Make the call ready that computes a directional derivative; returns its number."""
+        owner = ffi.new("fm_derivative *")
+        call = owner[0]
+        call.n_unknowns, call.n_knowns = len(unknowns), len(knowns)
+        call.unknowns = self._lent_integers("uint32_t[]", unknowns)
+        call.knowns = self._lent_integers("uint32_t[]", knowns)
+        call.n_seed, call.n_sensitivity = sizes
+        seed, sensitivity = (
+            self._memory.array(room, np.float64, n) for room, n in zip(rooms, sizes, strict=True)
+        )
+        call.seed, call.sensitivity = (
+            self._lent("double[]", seed),
+            self._lent("double[]", sensitivity),
+        )
+        self._entry.bind_derivative(call, self._variables(unknowns), self._variables(knowns))
+        self._derivatives.append(owner)
+        self.host.derivatives = self._lent_table("fm_derivative *[]", self._derivatives)
+        return len(self._derivatives) - 1
+
+    def _variables(self, references: Sequence[int]) -> tuple[Variable, ...]:
+        if not self._by_reference:
+            self._by_reference.update(
+                (v.value_reference, v) for v in self._hosted.planned.model.variables
+            )
+        return tuple(self._by_reference[reference] for reference in references)
+
+    def _lent_integers(self, kind: str, values: Sequence[int]) -> Any:
+        self._kept.append(ffi.new(kind, list(values)))
+        return self._kept[-1]
+
+    def _lent_table(self, kind: str, calls: list[Any]) -> Any:
+        self._kept.append(ffi.new(kind, calls))
+        return self._kept[-1]
+
+    def transfer(self, number: int, values: list[Any] | None) -> list[Any]:
+        """Read text or binaries, or set them to values."""
+        act, here = self._transfers[number]
+        if values is not None:
+            here[:] = values
+        act()
+        return list(here)
+
+    def serialized(self) -> bytes:
+        """The FMU state as bytes."""
+        return self._instance.serialized()
+
+    def deserialize(self, state: bytes) -> None:
+        """Restore a state from bytes."""
+        self._instance.deserialize(state)
+
+    def reset(self) -> None:
+        """Reset the instance."""
+        self._instance.reset()
+
+    def messages(self) -> tuple[str, ...]:
+        """What the FMU has logged last."""
+        return self._entry.messages()
+
+    def free(self) -> None:
+        """Free the instance, unload its library."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _doubles(address: Any) -> NDArray[np.float64]:
+    """A double of the message as an array of one element."""
+    return np.frombuffer(ffi.buffer(address, ffi.sizeof("double")), np.float64)

@@ -1,0 +1,69 @@
+"""Memory that the process of a run and the host of an FMU share; it grows in parts that are never moved."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LINE = 64
+"""Bytes of a line of the cache: values begin at one."""
+
+_PART = 1 << 16
+"""Least size of a part in bytes."""
+
+
+class SharedMemory:
+    """Memory behind a descriptor.
+
+    Parameters
+    ----------
+    descriptor : int
+        Owned by this object.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._parts: dict[int, mmap.mmap] = {}
+        """Where it begins → part."""
+        self._size = self._used = 0
+
+    @classmethod
+    def new(cls) -> SharedMemory:
+        """Memory without content."""
+        return cls(os.memfd_create("fmimaster", os.MFD_CLOEXEC))
+
+    def allocate(self, size: int) -> tuple[int, int, int]:
+        """Room for so many bytes: begin and size of its part, and where it lies in it."""
+        size = -(-max(size, 1) // _LINE) * _LINE
+        if not self._parts or self._used + size > len(self._parts[self._size_before]):
+            self._size_before = self._size
+            length = -(-max(size, _PART) // _PART) * _PART
+            self._size += length
+            os.ftruncate(self.descriptor, self._size)
+            self.part(self._size_before, length)
+            self._used = 0
+        at, self._used = self._used, self._used + size
+        return self._size_before, len(self._parts[self._size_before]), at
+
+    _size_before = 0
+    """Begin of the last part."""
+
+    def part(self, begin: int, length: int) -> mmap.mmap:
+        """A part, from its begin; the other process has allocated it."""
+        if begin not in self._parts:
+            self._parts[begin] = mmap.mmap(self.descriptor, length, offset=begin)
+        return self._parts[begin]
+
+    def array(self, room: tuple[int, int, int], kind: Any, n: int) -> NDArray[Any]:
+        """Allocated room as an array of n elements."""
+        begin, length, at = room
+        return np.frombuffer(self.part(begin, length), kind, n, at)
+
+    def close(self) -> None:
+        """Close the descriptor; parts live as long as arrays in them."""
+        os.close(self.descriptor)
+        self._parts.clear()

@@ -1,0 +1,38 @@
+"""The instances of a run: in this process, or in processes of their own."""
+
+from __future__ import annotations
+
+from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.load import Loader
+from fmimaster.plan.layout import Group
+from fmimaster.preparation import Prepared
+from fmimaster.settings import Settings
+from fmimaster.system.description import Component
+
+
+def make_instance(
+    prepared: Prepared,
+    i: int,
+    component: Component,
+    options: InstanceOptions,
+    loader: Loader,
+    settings: Settings,
+) -> Instance:
+    """The instance number i of a run."""
+    planned = prepared.plan.instances[i]
+    if planned.name not in prepared.isolated:
+        return loader.instantiate(component, planned.name, options)
+    from fmimaster.run.isolated.instance import IsolatedInstance, Limits  # few runs need it
+
+    segments = prepared.plan.layout.segments(i, Group.CONTINUOUS)
+    file, options = loader.file(component.source, component.interface), loader.options(options)
+    instance = IsolatedInstance(
+        planned,
+        [variable for segment in segments for variable in segment.variables],
+        file,
+        options,
+        n_places=prepared.programs.n_places + 1,  # one for the replay of a journal
+        limits=Limits(settings.call_timeout, settings.memory_limit),
+    )
+    loader.own(instance)
+    return instance
