@@ -257,7 +257,7 @@ class Journaled(Instance):
             log.warning(
                 "The state of '%s' cannot be serialized, although the FMU declares it: %s Its calls are recorded instead.",
                 self.name,
-                error,
+                str(error),
             )
             return
         journal.begin_anew(state)

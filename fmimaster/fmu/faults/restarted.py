@@ -54,7 +54,8 @@ class RestartedInstance(SurvivingInstance):
                 error.args = (f"{error.args[0]} It was started again {self._tries} times.",)
             raise error
         self._tried += 1
-        log.warning("%s It is started again (%d of %d).", error, self._tried, self._tries)
+        # a record of the log must not keep the error, and with it the lost instance
+        log.warning("%s It is started again (%d of %d).", str(error), self._tried, self._tries)
 
     @property
     def notes(self) -> tuple[str, ...]:

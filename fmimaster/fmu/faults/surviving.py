@@ -182,7 +182,7 @@ class SurvivingInstance(Instance):
         try:
             self._instance.terminate()
         except FmuLostError as error:
-            log.warning("%s The results are complete.", error)
+            log.warning("%s The results are complete.", str(error))
 
     def free(self) -> None:
         """Release the instance."""
