@@ -10,6 +10,7 @@ from typing import Any
 
 from fmimaster.conformance.measures import Measure
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict
+from fmimaster.conformance.words import moment
 from fmimaster.text import aligned, count, flowing, section
 
 NOTICEABLE = 1e-6
@@ -100,7 +101,7 @@ class Changes:
     def _lines(self) -> Iterator[str]:
         runs = (("before", self.before), ("now", self.now))
         rows = [("", "folder", "started", "fmimaster")]
-        rows += [(n, r.folder, r.started.replace("T", " "), r.version) for n, r in runs]
+        rows += [(n, r.folder, moment(r.started), r.version) for n, r in runs]
         yield from flowing(aligned(rows, ""))
         heads = ("verdict", "before", "now")
         counts = [(o.value, *(str(run.count(o)) for _, run in runs)) for o in Outcome]

@@ -10,7 +10,14 @@ from fmimaster.conformance.changes import Change, Changes, Effect, explained
 from fmimaster.conformance.details import plot, series_of
 from fmimaster.conformance.sheet import Cell, Column, Row, Sheet, write_sheet
 from fmimaster.conformance.verdict import Verdict
-from fmimaster.conformance.words import percent, place_of, seconds, words_of_interface, worst_rms
+from fmimaster.conformance.words import (
+    moment,
+    percent,
+    place_of,
+    seconds,
+    words_of_interface,
+    worst_rms,
+)
 
 _TONES = {
     Effect.WORSE: "bad",
@@ -57,7 +64,7 @@ def write_changes(changes: Changes, path: Path) -> None:
 
 def _facts(changes: Changes) -> Iterator[tuple[str, str]]:
     for name, run in (("before", changes.before), ("now", changes.now)):
-        yield name, f"{run.folder}, fmimaster {run.version}, {run.started.replace('T', ' ')}"
+        yield name, f"{run.folder}, fmimaster {run.version}, {moment(run.started)}"
     yield "FMUs without a change", str(changes.unchanged)
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from fmimaster.cards.card import FmuCard
+from fmimaster.cards.page import card_page
 from fmimaster.conformance.curve import Curve
 from fmimaster.conformance.measures import Measure
+from fmimaster.conformance.one_run import LOG_FILE
+from fmimaster.conformance.tree import CARD_FILE
 from fmimaster.conformance.verdict import Verdict
 from fmimaster.conformance.words import percent, seconds, words_of_interface
-
-LOG = "log.txt"
-CARD = "card.json"
-"""Files in the folder of an FMU."""
+from fmimaster.errors import FileError
 
 _LOG_HEAD, _LOG_TAIL = 60, 240
 """Lines of a log that are in the page: the first and the last ones."""
@@ -27,16 +27,19 @@ def details(verdict: Verdict, folder: Path) -> dict[str, Any]:
     """What is shown about an FMU on demand."""
     place = folder / verdict.results
     measures = {m.deviation.name: m for m in verdict.measures}
-    card = _card(place / CARD) if verdict.results else None
-    log = _log(place / LOG) if verdict.results else ""
+    card = _card(place / CARD_FILE) if verdict.results else ""
+    log = _log(place / LOG_FILE) if verdict.results else ""
     return {
         "reason": verdict.reason,
         "notes": list(verdict.notes),
         "plots": [plot(curve, measures.get(curve.name)) for curve in verdict.curves],
         "tables": [_measures_table(verdict)] if verdict.measures else [],
         "facts": [list(pair) for pair in _facts(verdict)],
-        "data": [] if card is None else [["FMU card", card]],
-        "texts": [["Log", log]] if log else [],
+        "texts": [
+            [title, text, kind]
+            for title, text, kind in (("FMU card", card, "table"), ("Log", log, "log"))
+            if text
+        ],
         "links": [["All files of this run", f"{quote(verdict.results)}/"]]
         if verdict.results
         else [],
@@ -115,11 +118,13 @@ def _facts(v: Verdict) -> Iterator[tuple[str, str]]:
     yield from ((name, text) for name, text in pairs.items() if text)
 
 
-def _card(path: Path) -> Any:
+def _card(path: Path) -> str:
+    if not path.exists():
+        return ""
     try:
-        return json.loads(path.read_text("utf-8"), parse_constant=str)
-    except (OSError, ValueError):  # there is no card
-        return None
+        return "\n".join(card_page(FmuCard.read(path)))
+    except FileError as error:  # of an older version
+        return str(error)
 
 
 def _log(path: Path) -> str:
@@ -129,6 +134,6 @@ def _log(path: Path) -> str:
         return ""
     cut = len(lines) - _LOG_HEAD - _LOG_TAIL
     if cut > 0:
-        note = f"... {cut} lines are left out; {LOG} has all ..."
+        note = f"... {cut} lines are left out; {LOG_FILE} has all ..."
         lines = [*lines[:_LOG_HEAD], note, *lines[-_LOG_TAIL:]]
     return "\n".join(x if len(x) <= _LONGEST else f"{x[:_LONGEST]} ..." for x in lines)

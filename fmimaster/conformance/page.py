@@ -11,6 +11,7 @@ from fmimaster.conformance.sheet import Cell, Column, Row, Sheet, write_sheet
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict
 from fmimaster.conformance.words import (
     brief_reason,
+    moment,
     percent,
     place_of,
     relative_largest,
@@ -86,7 +87,7 @@ def run_facts(run: ConformanceRun) -> Iterator[tuple[str, str]]:
     """What was run, by what and when, as pairs of words."""
     yield "FMUs", str(len(run.verdicts))
     yield "folder", run.folder
-    yield "started", run.started.replace("T", " ")
+    yield "started", moment(run.started)
     yield "fmimaster", f"{run.version} on {run.platform}"
     for name, value in run.settings.items():
         if value is not None:
@@ -111,7 +112,7 @@ def facets(verdict: Verdict) -> dict[str, str]:
     """What rows are filtered by: the outcome first."""
     return {
         "Verdict": verdict.outcome.value,
-        "VerdictCause": verdict.cause.value,
+        "Cause": verdict.cause.value,
         "FMI": verdict.fmi_version,
         "Interface": words_of_interface(verdict),
         "Exporter": verdict.exporter,

@@ -234,20 +234,6 @@ function grid({ caption, head, rows }) {
     ...rows.map(row => make("tr", {}, ...row.map(textContent => make("td", { textContent }))))));
 }
 
-function tree(value) {
-  if (value === null || typeof value !== "object") return make("span", { textContent: value === null ? "–" : String(value) });
-  if (Array.isArray(value) && value.every(v => v === null || typeof v !== "object"))
-    return make("span", { textContent: value.join(", ") || "–" });
-  return make("div", { className: "tree" }, ...Object.entries(value).map(([name, inside]) =>
-    make("div", {}, make("b", { textContent: Array.isArray(value) ? `${Number(name) + 1}.` : name }), tree(inside))));
-}
-
-function unfolded(title, fill) {
-  const part = make("details", {}, make("summary", { textContent: title }));
-  part.addEventListener("toggle", () => part.childElementCount > 1 || part.append(fill()));
-  return part;
-}
-
 function shown(d) {
   const parts = [];
   if (d.reason) parts.push(make("p", { className: "reason", textContent: d.reason }));
@@ -256,8 +242,8 @@ function shown(d) {
   parts.push(...(d.tables ?? []).map(grid));
   if (d.facts?.length) parts.push(make("dl", { className: "facts" }, ...d.facts.map(([name, value]) =>
     make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value })))));
-  parts.push(...(d.data ?? []).map(([title, values]) => unfolded(title, () => tree(values))));
-  parts.push(...(d.texts ?? []).map(([title, textContent]) => unfolded(title, () => make("pre", { textContent }))));
+  parts.push(...(d.texts ?? []).map(([title, textContent, className]) =>
+    make("details", {}, make("summary", { textContent: title }), make("pre", { textContent, className }))));
   if (d.links?.length) parts.push(make("p", { className: "links" }, ...d.links.map(([textContent, href]) => make("a", { textContent, href }))));
   return parts;
 }

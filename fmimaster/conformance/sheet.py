@@ -74,8 +74,8 @@ class Row:
         What the rows are filtered by.
     details : JSON values
         ``reason`` (text), ``notes``, ``facts`` (pairs), ``tables`` (``caption``, ``head``, ``rows``), ``plots``
-        (``name``, ``unit``, ``series``, ``band``), ``texts`` (pairs of title and text), ``data`` (pairs of title and any
-        JSON values), ``links`` (pairs of text and address); all optional.
+        (``name``, ``unit``, ``series``, ``band``), ``texts`` (title, text, and ``"table"`` or ``"log"``),
+        ``links`` (pairs of text and address); all optional.
     """
 
     name: str

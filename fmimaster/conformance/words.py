@@ -46,6 +46,12 @@ def relative_largest(measure: Measure) -> float:
     return measure.deviation.largest / measure.deviation.range if measure.deviation.range else 0.0
 
 
+def moment(started: str) -> str:
+    """``"2026-11-22 21:30:12 UTC"``, from ISO 8601 text in UTC."""
+    date, _, time = started.partition("T")
+    return f"{date} {time[:8]} UTC"
+
+
 def percent(part: float) -> str:
     """``"2.1 %"``."""
     return f"{100 * part:.2g} %" if part < 1.0 else f"{100 * part:.3g} %"

@@ -73,7 +73,7 @@ def report(folder: Path) -> str:
     place = folder / "results" / "evil"
     place.mkdir(parents=True)
     (place / "log.txt").write_text(EVIL)
-    (place / "card.json").write_text(json.dumps({EVIL: EVIL, "noise": float("nan")}))
+    (place / "card.json").write_text(json.dumps({EVIL: EVIL}))
     run = ConformanceRun(
         folder="/fmus",
         started="2026-11-22T21:00:00+00:00",
@@ -120,9 +120,10 @@ def test_details_hold_log_and_card(tmp_path: Path) -> None:
     found = re.findall(r'<script type="application/json">(.*)</script>', report(tmp_path))
     details = [json.loads(text) for text in found]
     (evil,) = [d for d in details if d["texts"]]
-    assert evil["texts"][0][0] == "Log"
-    assert evil["texts"][0][1].startswith("</script><img")
-    assert dict(evil["data"])["FMU card"]["noise"] == "NaN"
+    (card, card_text, _), (log, log_text, _) = evil["texts"]
+    assert (card, log) == ("FMU card", "Log")
+    assert "is not an FMU card" in card_text
+    assert log_text.startswith("</script><img")
     assert [d["plots"][0]["band"] is not None for d in details if d["plots"]] == [
         True,
         False,
