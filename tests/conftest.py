@@ -48,6 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(FUZZ_PROFILE if config.getoption("--fuzz-minutes") else "fmimaster")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """FMU cards that tests make are not kept in the user's folder, and none of the user's is used."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(params=[Backend.REFERENCE, Backend.FASTEST], ids=["reference", "native"])
 def each_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a test on the interpreter in Python, and again on the kernel where that can do its system."""

@@ -250,7 +250,7 @@ class FmuCard:
         """
         if not isinstance(content, dict) or "form" not in content or "sha256" not in content:
             raise FileError(
-                f"'{where}' is not an FMU card. Write one with: fmimaster probe FMU --json > FILE"
+                f"'{where}' is not an FMU card. Write one with: fmimaster probe FMU --output-file CARD"
             )
         if content["form"] != FORM:
             raise FileError(
@@ -258,7 +258,7 @@ class FmuCard:
                 "Make the card again with 'fmimaster probe'."
             )
         try:
-            card: FmuCard = from_json(cls, {k: v for k, v in content.items() if k != "form"})
+            card: FmuCard = from_json(cls, {k: v for k, v in content.items() if k not in _BESIDE})
         except ValueError as error:
             raise FileError(
                 f"'{where}' is a damaged FMU card: {error}. Make the card again with 'fmimaster probe'."
@@ -296,6 +296,8 @@ class FmuCard:
         return cls.from_json(content, str(path))
 
 
+_BESIDE = ("form", "differences")
+"""Keys in a file that are no fields; the differences follow from the others."""
 LOST = "the process "
 """The reason begins so if the process of a measurement has ended before it."""
 NOT_DECLARED = "not declared"

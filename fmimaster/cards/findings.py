@@ -112,7 +112,7 @@ def _runs(card: FmuCard) -> Iterator[Difference]:
 
 def _steps(card: FmuCard) -> Iterator[Difference]:
     if card.varying_steps is not None:
-        can = bool(card.declared.get("can_handle_variable_communication_step_size"))
+        can = bool(card.declared.get("canHandleVariableCommunicationStepSize"))
         name, refused = "varying_steps", card.varying_steps.refused
         if can and refused:
             yield Difference(TITLES[name], "possible", refused, Weight.LESS, name)
@@ -187,7 +187,7 @@ def _surroundings(card: FmuCard) -> Iterator[Difference]:
 
 def is_once_per_process(card: FmuCard) -> bool:
     """Whether the FMU declares that it allows one instance per process."""
-    return bool(card.declared.get("can_be_instantiated_only_once_per_process"))
+    return bool(card.declared.get("canBeInstantiatedOnlyOncePerProcess"))
 
 
 def undeclared(

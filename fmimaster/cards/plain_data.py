@@ -5,20 +5,23 @@ from __future__ import annotations
 import collections.abc
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
+
+from fmimaster.system.model import attribute_name
 
 
 def to_json(value: Any) -> Any:
     """A dataclass, mapping, tuple or plain value as JSON; fields get keys such as ``startSeconds``."""
     if is_dataclass(value):
-        return {_key(f.name): to_json(getattr(value, f.name)) for f in fields(value)}
+        return {attribute_name(f.name): to_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
         return {name: to_json(entry) for name, entry in value.items()}
     if isinstance(value, tuple):
         return [to_json(entry) for entry in value]
-    return value
+    return value.value if isinstance(value, Enum) else value
 
 
 def from_json(kind: Any, value: Any, where: str = "") -> Any:
@@ -54,18 +57,18 @@ def from_json(kind: Any, value: Any, where: str = "") -> Any:
 
 
 def _dataclass(kind: Any, value: Any, where: str) -> Any:
-    known = {_key(f.name): f for f in fields(kind)}
+    known = {attribute_name(f.name): f for f in fields(kind)}
     entries = _expect(dict, value, where)
     if strange := next((name for name in entries if name not in known), None):
         raise ValueError(f"the key '{where}{strange}' is not known")
-    for key, f in known.items():
-        if key not in entries and f.default is MISSING and f.default_factory is MISSING:
-            raise ValueError(f"the key '{where}{key}' is missing")
+    for name, f in known.items():
+        if name not in entries and f.default is MISSING and f.default_factory is MISSING:
+            raise ValueError(f"the key '{where}{name}' is missing")
     types = _types(kind)
     return kind(
         **{
-            known[key].name: from_json(types[known[key].name], entry, f"{where}{key}.")
-            for key, entry in entries.items()
+            known[name].name: from_json(types[known[name].name], entry, f"{where}{name}.")
+            for name, entry in entries.items()
         }
     )
 
@@ -86,8 +89,3 @@ def _expect(kind: type, value: Any, where: str) -> Any:
             f"'{where.rstrip('.')}' is a {type(value).__name__}, not a {kind.__name__}"
         )
     return value
-
-
-def _key(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)

@@ -23,7 +23,7 @@ from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.given_path import given_path
 from fmimaster.system.description import Source
-from fmimaster.system.model import Interface, Model
+from fmimaster.system.model import Interface, Model, attribute_name
 from fmimaster.text import clipped
 from fmimaster.version import installed_version
 
@@ -127,7 +127,8 @@ def _declarations(model: Model) -> dict[str, Any]:
         "interface": model.interface.value,
         "generation_tool": model.generation_tool,
         "declared": {
-            f.name: getattr(model.capabilities, f.name) for f in fields(model.capabilities)
+            attribute_name(f.name): getattr(model.capabilities, f.name)
+            for f in fields(model.capabilities)
         },
         "declared_feedthrough": sorted_names(
             model.dependencies, model.assumed_dependencies, observed

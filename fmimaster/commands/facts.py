@@ -23,6 +23,7 @@ from fmimaster.system.model import (
     LayeredStandard,
     Model,
     Variable,
+    attribute_name,
 )
 from fmimaster.system.values import parse_value
 
@@ -241,9 +242,4 @@ def _declared(capabilities: Capabilities) -> dict[str, Any]:
 def _camel_case(data: Capabilities | DefaultExperiment | Any) -> dict[str, Any]:
     """A dataclass as a dictionary with the names of FMI: ``can_get_and_set_fmu_state`` → ``canGetAndSetFMUState``."""
     values = asdict(data)
-    return {_attribute(f.name): values[f.name] for f in fields(data)}
-
-
-def _attribute(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join("FMU" if word == "fmu" else word.capitalize() for word in others)
+    return {attribute_name(f.name): values[f.name] for f in fields(data)}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fmimaster.cards.card import DEADLINE
-from fmimaster.cards.findings import TITLES
+from fmimaster.cards.findings import TITLES, differences
 from fmimaster.commands.text import write, write_json
 
 _ERASE = "\r\x1b[K"
@@ -46,6 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Measure the FMU, and print its card."""
     from fmimaster.cards.page import card_page  # a help page needs none of these
+    from fmimaster.cards.plain_data import to_json
     from fmimaster.cards.probe import probe
 
     with _progress() as show:
@@ -60,7 +61,8 @@ def run(arguments: Namespace) -> int:
     if arguments.output_file is not None:
         card.write(arguments.output_file)
     if arguments.json:
-        write_json(card.to_json())
+        found = [to_json(d) for d in differences(card)]
+        write_json({**card.to_json(), "differences": found})
     else:
         write(card_page(card, whole=arguments.all))
     return 0

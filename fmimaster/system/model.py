@@ -258,6 +258,12 @@ class Capabilities:
     undo an event."""
 
 
+def attribute_name(field: str) -> str:
+    """The name of a field as FMI writes attributes: ``can_get_and_set_fmu_state`` → ``canGetAndSetFMUState``."""
+    first, *others = field.split("_")
+    return first + "".join("FMU" if word == "fmu" else word.capitalize() for word in others)
+
+
 @dataclass(frozen=True, slots=True)
 class DefaultExperiment:
     """Experiment that the FMU suggests; None for values that are not given. Times in s."""

@@ -61,6 +61,7 @@ MASSES = "systems/two-mass-b1-fmi3.ssp"
         ("info", 0, ("fmi2/Dahlquist.fmu",)),
         ("info", 1, (MASSES,)),
         ("info", 1, (CAR,)),
+        ("probe", 0, ("fmi3/BouncingBall.fmu",)),
         ("plan", 0, (MASSES, "--event-clock", "predictive", "--programs")),
         ("plan", 0, (CAR, "--algorithm", "gauss-seidel")),
         ("plan", 0, ("systems/rope-fmi3.ssp",)),

@@ -16,6 +16,7 @@ COMMANDS = (
     "simulate",
     "info",
     "validate",
+    "probe",
     "plan",
     "optimize",
     "stability",

@@ -25,7 +25,7 @@ BALL = reference_path("fmi3/BouncingBall.fmu")
 @pytest.fixture(scope="module")
 def ball() -> FmuCard:
     """The card of an FMU without faults."""
-    return fmimaster.probe(BALL, use_cache=False)
+    return fmimaster.probe(BALL)
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +120,10 @@ def test_a_card_is_the_same_after_a_file(ball: FmuCard, faulty: FmuCard, tmp_pat
 def test_a_damaged_card_is_refused(ball: FmuCard, change: Any, message: str) -> None:
     with pytest.raises(FileError, match=message):
         FmuCard.from_json(change(ball.to_json()), "card.json")
+
+
+def test_the_output_for_programs_is_a_card_too(ball: FmuCard) -> None:
+    assert FmuCard.from_json({**ball.to_json(), "differences": []}, "card.json") == ball
 
 
 def test_a_file_that_is_no_card_is_refused(tmp_path: Path) -> None:
