@@ -16,7 +16,8 @@ import pytest
 from fmimaster.conformance.workers import ConformanceProgress
 from misbehaving_fmu import Act, misbehaving
 
-from fmimaster import reference_path
+from fmimaster import FmuCard, reference_path
+from fmimaster.cards.cache import keep
 from fmimaster.conformance.cases import NOT_COMPLIANT
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance
@@ -28,7 +29,11 @@ from fmimaster.conformance.verdict import (
     VerdictCause,
 )
 from fmimaster.errors import FileError, Interrupted, OptionError
+from fmimaster.fmu.fingerprint import file_hash
+from fmimaster.fmu.platforms import FMI3
 from fmimaster.results.results import Results
+from fmimaster.system.model import Interface
+from fmimaster.version import installed_version
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
@@ -246,6 +251,33 @@ def test_only_what_has_changed_runs_again(tmp_path: Path, runs: Callable[..., li
     assert runs(folder, again=True, only=["*/One"]) == ["One"]
     with pytest.raises(OptionError, match=r"verdicts of another run .*relativeRms.*--again"):
         runs(folder, limits=ConformanceLimits(relative_rms=0.5))
+
+
+def test_cards_are_made_for_verdicts_of_earlier_runs_as_well(
+    tmp_path: Path, runs: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    fmu = decay(tmp_path / "fmus", "A", 1.0) / "A.fmu"
+    assert runs(tmp_path / "fmus") == ["A"]
+    known = FmuCard(  # as if it had been measured before, which takes some seconds
+        fmu=str(fmu),
+        sha256=file_hash(fmu),
+        model_name="A",
+        fmi_version="2.0",
+        interface="CoSimulation",
+        generation_tool="",
+        platform=FMI3,
+        fmimaster=installed_version(),
+        made="2026-11-22T00:00:00+00:00",
+        declared={},
+        declared_feedthrough={},
+        declared_feedthrough_at_start={},
+    )
+    keep(known, Interface.CO_SIMULATION)
+    assert runs(tmp_path / "fmus", cards=True) == []
+    [file] = (tmp_path / "output").rglob("card.json")
+    assert file.with_name("passed").is_file()
+    assert FmuCard.read(file) == known
 
 
 @pytest.fixture
