@@ -4,7 +4,8 @@
  status    meaning
 ========  ==========================================================
  0         done
- 1         ``validate`` has found errors, or results are beyond the tolerance of ``--reference-file``
+ 1         ``validate`` has found errors, results are beyond the tolerance of ``--reference-file``, an FMU has failed in
+           ``conformance``
  2         the request cannot be carried out; the message gives the reason
  3         a defect of fmimaster; ``--debug`` shows where
  130       interrupted by Ctrl-C, SIGTERM or SIGHUP

@@ -23,6 +23,7 @@ COMMANDS = (
     "budget",
     "plot",
     "steps",
+    "conformance",
     "demo",
     "completion",
 )
