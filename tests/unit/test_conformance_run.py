@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from fmimaster.conformance.workers import ConformanceProgress
 from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import FmuCard, reference_path
@@ -28,6 +27,7 @@ from fmimaster.conformance.verdict import (
     Verdict,
     VerdictCause,
 )
+from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.errors import FileError, Interrupted, OptionError
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.platforms import FMI3
