@@ -114,6 +114,22 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
 
 
 @pytest.fixture
+def not_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a run does with lost FMUs applies to all FMUs, but they stay in this process: losses are raised there."""
+
+    def instance(
+        prepared: Any, i: int, component: Any, options: Any, loader: Any, settings: Any
+    ) -> Any:
+        return loader.instantiate(component, prepared.plan.instances[i].name, options)
+
+    monkeypatch.setattr(
+        "fmimaster.preparation.isolated_fmus",
+        lambda settings, components, *_: dict.fromkeys(components, ""),
+    )
+    monkeypatch.setattr("fmimaster.session.session.make_instance", instance)
+
+
+@pytest.fixture
 def simulate(simulation: Callable[..., Simulation]) -> Callable[..., Results]:
     """simulate(units, connections, start_values, **settings): the results of that simulation."""
     return lambda *system, **options: simulation(*system, **options).run()

@@ -28,6 +28,8 @@ from fmimaster.fmu.faults.surviving import SurvivingInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 
+pytestmark = pytest.mark.usefixtures("not_apart")
+
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "steps": ("two-mass-b1-fmi2", {"step_size": "0.05"}),
     "step doubling": (

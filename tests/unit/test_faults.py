@@ -25,7 +25,7 @@ from fmimaster import (
     Waveform,
 )
 
-pytestmark = pytest.mark.usefixtures("each_executor")
+pytestmark = pytest.mark.usefixtures("each_executor", "not_apart")
 
 
 def losable(is_lost: Callable[[float], bool], **capabilities: Any) -> PythonFmu:
