@@ -59,7 +59,7 @@ def resume(
     >>> simulation = Simulation(ball, stop_time=2, checkpoint="ball.checkpoint")
     >>> with simulation.start() as run:
     ...     run.advance(1)
-    >>> resume("ball.checkpoint").time[-1]
+    >>> float(resume("ball.checkpoint").time[-1])
     2.0
     """
     path = given_path(checkpoint).absolute()

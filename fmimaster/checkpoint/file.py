@@ -37,6 +37,8 @@ class CheckpointFile:
         Why they cannot.
     output_file : str
         Where the rows go; empty for none.
+    repeated : tuple of str
+        Names of the instances whose calls are repeated, because their state cannot be written.
     state, parts : str, list of bytes
         The state of the run as a text of JSON, and the bytes to which the JSON of state and settings refers.
     """
@@ -48,6 +50,7 @@ class CheckpointFile:
     settings: str
     not_written: str
     output_file: str
+    repeated: tuple[str, ...]
     state: str
     parts: list[bytes]
 
@@ -67,6 +70,7 @@ class CheckpointFile:
             "settings": self.settings,
             "settings not written": self.not_written,
             "output file": self.output_file,
+            "instances whose calls are repeated": list(self.repeated),
         }
         content = BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
@@ -118,6 +122,7 @@ class CheckpointFile:
                     str(head["settings"]),
                     str(head["settings not written"]),
                     str(head["output file"]),
+                    tuple(map(str, head["instances whose calls are repeated"])),
                     archive.read(_STATE).decode(),
                     separated(archive.read(_PARTS)),
                 )

@@ -19,6 +19,7 @@ from fmimaster.checkpoint.row_log import Record, RowLog, records, remove_others,
 from fmimaster.errors import CallError, FileError, FmimasterError
 from fmimaster.fmu.journal import Transferred
 from fmimaster.fmu.journaled import Journaled
+from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.replay import Noise
 from fmimaster.results.kept_rows import Block
 from fmimaster.session.origin import Origin
@@ -77,9 +78,11 @@ class Checkpoints:
         return self._resumed is not None
 
     @staticmethod
-    def notes_calls(model: Model) -> bool:
-        """Whether the calls of an instance are noted, because its state cannot be written."""
-        return not model.capabilities.can_serialize_fmu_state
+    def notes_calls(model: Model, solver: Integrator | None) -> bool:
+        """Whether the calls of an instance are noted, because its state, or the memory of its solver, cannot be
+        written."""
+        remembers = solver is not None and solver.remembers
+        return remembers or not model.capabilities.can_serialize_fmu_state
 
     def attach(self, session: Parts) -> None:
         """Belong to a session, before it initializes its instances."""
@@ -158,6 +161,7 @@ class Checkpoints:
             origin.settings,
             origin.not_written,
             origin.output_file,
+            tuple(instance.name for instance, _ in self._journaled.values()),
             text,
             encoder.parts,
         ).write(self._path)

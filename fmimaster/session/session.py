@@ -149,13 +149,14 @@ class Session:
         ):
             follows = i in self.programs.polynomial_inputs
             checkpoints = self._checkpoints
-            noted = checkpoints is not None and checkpoints.notes_calls(planned.model)
+            solver = self.prepared.solvers.get(planned.name)
+            noted = checkpoints is not None and checkpoints.notes_calls(planned.model, solver)
             options = InstanceOptions(
                 polynomial_inputs=follows,
                 event_mode=planned.event_mode,
                 early_return=planned.event_mode and planned.may_return_early,
                 update_callback=executor.update_callback() if follows and not noted else None,
-                solver=self.prepared.solvers.get(planned.name),
+                solver=solver,
             )
             make = partial(
                 make_instance, self.prepared, i, component, options, loader, self._settings
