@@ -89,6 +89,8 @@ class Feedthrough:
     """In Initialization Mode: output → inputs."""
     in_step_mode: Mapping[str, tuple[str, ...]] | None = None
     """Set and read between two steps: output → inputs; None if it was not possible. FMI 2.0 does not allow it."""
+    outputs: tuple[str, ...] = ()
+    """The outputs that were read."""
     inputs: tuple[str, ...] = ()
     """The inputs that were changed."""
     refused: tuple[str, ...] = ()

@@ -155,6 +155,11 @@ def _feedthrough(card: FmuCard) -> Iterator[Difference]:
             number = sum(map(len, declared.values()))
             yield Difference(what, _pairs(number), text, Weight.FAULT, "feedthrough")
     tested, both = set(found.inputs), seen_anywhere(card)
+    if silent_outputs := [o for o in found.outputs if o not in card.declared_feedthrough]:
+        pairs = sum(len(both.get(o, ())) for o in silent_outputs)
+        said = f"not for {listed(silent_outputs, _NAMES)}, so all inputs are assumed"
+        text = f"{_pairs(pairs)} of {len(silent_outputs) * len(tested)}"
+        yield Difference("direct dependencies", said, text, Weight.LESS, "feedthrough")
     silent = [
         f"{output} on {name}"
         for output, inputs in card.declared_feedthrough.items()

@@ -23,7 +23,7 @@ from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.given_path import given_path
 from fmimaster.system.description import Source
-from fmimaster.system.model import Interface, Model, attribute_name
+from fmimaster.system.model import Causality, Interface, Model, attribute_name
 from fmimaster.text import clipped
 from fmimaster.version import installed_version
 
@@ -163,7 +163,8 @@ class _Measurements:
             self.not_measured.update(dict.fromkeys(sorted(others), NO_RUN))
             return
         yield "stepping", found[0]
-        has_both = bool(changeable_inputs(model)) and bool(observed_variables(model))
+        outputs = [v for v in observed_variables(model) if v.causality is Causality.OUTPUT]
+        has_both = bool(changeable_inputs(model)) and bool(outputs)
         yield (
             "feedthrough",
             self._one(

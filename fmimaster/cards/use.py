@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fmimaster.cards.cache import cached_card
-from fmimaster.cards.card import FmuCard
-from fmimaster.cards.findings import ROUNDING, seen_anywhere
+from fmimaster.cards.card import Feedthrough, FmuCard
+from fmimaster.cards.findings import ROUNDING, TITLES, seen_anywhere
 from fmimaster.errors import OptionError
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.given_path import given_path
@@ -194,13 +194,15 @@ class _Used:
         feedthrough = self._card.feedthrough
         if feedthrough is None:
             return model
-        tested = frozenset(feedthrough.inputs) - frozenset(feedthrough.refused)
         at_start = {output: set(inputs) for output, inputs in feedthrough.at_start.items()}
-        found, assumed = self._seen(
-            model.dependencies, model.assumed_dependencies, seen_anywhere(self._card), tested
+        found, assumed = _seen(
+            feedthrough,
+            model.dependencies,
+            model.assumed_dependencies,
+            seen_anywhere(self._card),
         )
-        initial, initial_assumed = self._seen(
-            model.initial_dependencies, model.assumed_initial_dependencies, at_start, tested
+        initial, initial_assumed = _seen(
+            feedthrough, model.initial_dependencies, model.assumed_initial_dependencies, at_start
         )
         self._tell_of_dependencies(model, found)
         return replace(
@@ -210,20 +212,6 @@ class _Used:
             initial_dependencies=initial,
             assumed_initial_dependencies=initial_assumed,
         )
-
-    @staticmethod
-    def _seen(
-        declared: Mapping[str, frozenset[str]],
-        assumed: frozenset[str],
-        seen: Mapping[str, set[str]],
-        tested: frozenset[str],
-    ) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-        """Dependencies of each output, and the outputs for which they are still assumed."""
-        found: dict[str, frozenset[str]] = {}
-        for output, inputs in declared.items():
-            its = frozenset(seen.get(output, ()))
-            found[output] = its | (inputs - tested if output in assumed else inputs)
-        return found, frozenset(o for o in assumed if found.get(o, frozenset()) - tested)
 
     def _tell_of_dependencies(self, model: Model, found: Mapping[str, frozenset[str]]) -> None:
         missing = [
@@ -261,7 +249,7 @@ class _Used:
     def _reasons(self, several: bool) -> Iterator[str]:
         card = self._card
         if lost := [name for name in card.losses if name not in _NOT_IN_A_RUN]:
-            yield f"by its card, {card.not_measured[lost[0]]} when it was measured ({lost[0]})"
+            yield f"by its card, {card.not_measured[lost[0]]} when it was measured ({TITLES[lost[0]]})"
         two = card.two_instances
         if (
             several
@@ -275,3 +263,23 @@ class _Used:
 
     def _warn(self, text: str) -> None:
         self.warnings.append(f"'{self._name}', by its card: {text}.")
+
+
+def _seen(
+    measured: Feedthrough,
+    declared: Mapping[str, frozenset[str]],
+    assumed: frozenset[str],
+    seen: Mapping[str, set[str]],
+) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """Dependencies of each output, and the outputs for which they are still assumed.
+
+    Outputs and inputs that were not measured keep what is declared or assumed.
+    """
+    tested = frozenset(measured.inputs) - frozenset(measured.refused)
+    replaced = assumed & frozenset(measured.outputs)
+    found = {
+        output: frozenset(seen.get(output, ()))
+        | (inputs - tested if output in replaced else inputs)
+        for output, inputs in declared.items()
+    }
+    return found, frozenset(o for o in assumed if o not in replaced or found[o] - tested)

@@ -95,6 +95,27 @@ def test_a_capability_that_failed_is_not_used(silent: Path, card: FmuCard) -> No
     assert any("but the step was refused" in w for w in used.warnings)
 
 
+def test_an_fmu_that_has_ended_its_process_gets_one_of_its_own(silent: Path, card: FmuCard) -> None:
+    lost = replace(card, not_measured={"tiny_steps": "the process was ended by SIGSEGV"})
+    used = prepared(silent, lost)
+    assert set(used.isolated) == {"one", "two"}
+    assert "by its card, the process was ended by SIGSEGV" in used.isolated["one"]
+    assert any("process of its own" in note for note in used.notes)
+    unused = replace(card, not_measured={"reset": "the process was ended by SIGSEGV"})
+    assert not prepared(silent, unused).isolated
+
+
+def test_instances_that_disturb_each_other_get_processes_of_their_own(
+    silent: Path, card: FmuCard
+) -> None:
+    assert card.two_instances is not None
+    other = Repetition(steps=20, moved=1, differences={"y": 0.1})
+    disturbed = replace(card, two_instances=replace(card.two_instances, beside=other))
+    assert set(prepared(silent, disturbed).isolated) == {"one", "two"}
+    alone = Simulation(silent, stop_time=1, cards=disturbed).prepare()
+    assert not alone.isolated
+
+
 def test_a_card_of_another_fmu_is_refused(card: FmuCard, tmp_path: Path) -> None:
     card.write(tmp_path / "card.json")
     for given in (card, str(tmp_path / "card.json")):

@@ -9,6 +9,7 @@ from fmimaster.cards.card import Attempt, EarlyReturn, Feedthrough, TinySteps
 from fmimaster.cards.excitation import Use, shifts, start_value
 from fmimaster.cards.subject import Subject, Unit, refusal
 from fmimaster.errors import CallError, FmimasterError
+from fmimaster.system.model import Causality
 
 _BEFORE = 3
 """Steps before something is tried in Step Mode."""
@@ -38,6 +39,7 @@ def feedthrough(use: Use) -> Feedthrough:
     return Feedthrough(
         at_start=_in_order(at_start, inputs),
         in_step_mode=None if in_step_mode is None else _in_order(in_step_mode, inputs),
+        outputs=tuple(v.name for v in subject.observed if v.causality is Causality.OUTPUT),
         inputs=tuple(inputs),
         refused=tuple(refused),
     )
