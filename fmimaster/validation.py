@@ -29,7 +29,7 @@ from fmimaster.system.description import (
     System,
     SystemDescription,
 )
-from fmimaster.system.model import Causality, Model, Scope
+from fmimaster.system.model import Causality, Interface, Model, Scope
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
@@ -64,6 +64,8 @@ class Finding:
 @left_for_later()
 def validate(
     path: str | os.PathLike[str] | SystemBuilder | SystemDescription,
+    *,
+    interface: Interface | str | None = None,
 ) -> tuple[Finding, ...]:
     """Validate an FMU or a system: find all errors without loading a library.
 
@@ -74,16 +76,25 @@ def validate(
     path
         An FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked;
         or a system that was built in Python.
+    interface : ``"CoSimulation"`` or ``"ModelExchange"``
+        By which a single FMU is used. Default: Co-Simulation if it has it.
 
     Returns
     -------
     tuple of Finding
         In the order of the files and components; those of the system as a whole come last.
+
+    Raises
+    ------
+    InputError
+        If the interface has no meaning here.
     """
     try:
         description = _described(path)
     except InputError as error:
         return (Finding(str(path), Severity.ERROR, str(error)),)
+    if interface is not None:
+        description = description.with_interface(Interface.named(interface))
     place = _place(description)
     with Loader(whole=True) as loader:
         findings, models = _components(description, loader)

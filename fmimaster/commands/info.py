@@ -13,7 +13,7 @@ from fmimaster.commands.text import write, write_json
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.pages.bonds import bonds_page, port_in_short
-from fmimaster.system.model import Model
+from fmimaster.system.model import Interface, Model
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp import read_system
 from fmimaster.text import aligned, clipped, count, fitted, section, shortened
@@ -42,11 +42,17 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--all", action="store_true", help="show long lists in full, and local variables"
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    interface = (
+        "interface of an FMU: CoSimulation, ModelExchange (default: Co-Simulation if it has it)"
+    )
+    parser.add_argument("--interface", metavar="NAME", help=interface)
 
 
 def run(arguments: Namespace) -> int:
     """Print the page; no library is loaded, so FMUs for other platforms can be read."""
     description = read_system(given_path(arguments.path))
+    if arguments.interface is not None:
+        description = description.with_interface(Interface.named(arguments.interface))
     most = None if arguments.all or arguments.json else _MOST_ROWS
     with Loader() as loader:
         if description.is_single_fmu:
@@ -72,7 +78,9 @@ def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str
     lines += fitted(f"  {facts['description']}") if facts["description"] else []
     lines += ["", *aligned(_head(facts))]
     said = [(_value(value), _words(name)) for name, value in facts["capabilities"].items()]
-    lines += section("Capabilities", aligned(said))
+    is_integrated = model.interface is Interface.MODEL_EXCHANGE
+    title = "Capabilities, with the solver of fmimaster" if is_integrated else "Capabilities"
+    lines += section(title, aligned(said))
     numbers = Counter(v.causality.value for v in model.variables)
     kinds = ", ".join(f"{n} {kind}" for kind, n in numbers.items())
     lines += ["", f"{count(len(model.variables), 'variable')}: {kinds}"]
@@ -82,7 +90,21 @@ def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str
         lines += section(title, shortened(rows, most, numbers[causality]))
     rows = [(name, _depends(on, most)) for name, on in facts["dependencies"].items()]
     lines += section("Outputs depend directly on", shortened(rows, most, len(model.dependencies)))
+    if is_integrated:
+        lines += _states(facts, model, most)
     return lines + _events(facts, most) + _beside(facts, most)
+
+
+def _states(facts: dict[str, Any], model: Model, most: int | None) -> list[str]:
+    """The continuous states, and the number of event indicators."""
+    rows = []
+    for derivative in filter(None, map(model.variable, facts["stateDerivatives"])):
+        state = model.variable(derivative.derivative_of or "")
+        nominal = f"nominal {state.nominal:g}" if state and state.has_nominal else ""
+        name = f"{derivative.derivative_of}{_shape(derivative.shape)}"
+        rows.append((name, f"derivative {derivative.name}", nominal))
+    title = f"Continuous states, and {count(model.n_event_indicators, 'event indicator')}"
+    return section(title, shortened(rows, most), if_empty="no states")
 
 
 def _events(facts: dict[str, Any], most: int | None) -> list[str]:
@@ -175,10 +197,16 @@ def _interfaces(facts: dict[str, Any]) -> str:
 
 
 def _variable_row(v: dict[str, Any], most: int | None) -> tuple[str, ...]:
-    shape = f"[{', '.join(map(str, v['shape']))}]" if v["shape"] else ""
+    shape = _shape(v["shape"])
     start = "" if v["start"] is None else f"start {_start(v['start'])}"
     description = clipped(v["description"], most and _MOST_LETTERS)
     return v["name"], v["type"] + shape, v["unit"] or "", start, description
+
+
+def _shape(sizes: Iterable[int]) -> str:
+    """``"[3, 2]"``; empty for a scalar."""
+    text = ", ".join(map(str, sizes))
+    return f"[{text}]" if text else ""
 
 
 def _start(values: list[Any]) -> str:

@@ -21,11 +21,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("path", metavar="SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
     parser.add_argument("--all", action="store_true", help="print all findings of one kind")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    interface = (
+        "interface of an FMU: CoSimulation, ModelExchange (default: Co-Simulation if it has it)"
+    )
+    parser.add_argument("--interface", metavar="NAME", help=interface)
 
 
 def run(arguments: Namespace) -> int:
     """Print the findings; the most severe one decides the exit status."""
-    findings = validate(arguments.path)
+    findings = validate(arguments.path, interface=arguments.interface)
     counts = Counter(finding.severity for finding in findings)
     if arguments.json:
         write_json(

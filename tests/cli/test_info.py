@@ -303,3 +303,21 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
         }
     ]
     assert told["parameters"] == [{"name": "a.m1", "value": 2.0, "unit": "kg"}]
+
+
+def test_a_model_exchange_fmu_is_shown_with_its_states(run: Run) -> None:
+    path = reference("fmi2/BouncingBall.fmu")
+    page = run("info", path, "--interface", "ModelExchange").out
+    assert "interfaces CoSimulation, ModelExchange (used)" in " ".join(page.split())
+    start = page.index("Continuous states, and 1 event indicator")
+    assert [line.split() for line in page[start:].splitlines()[1:3]] == [
+        ["h", "derivative", "v"],
+        ["v", "derivative", "a"],
+    ]
+    assert "Continuous states" not in run("info", path).out
+
+
+def test_the_interface_of_a_system_is_refused(run: Run) -> None:
+    path = reference("systems/two-mass-b3-fmi3.ssp")
+    ran = run("validate", path, "--interface", "ModelExchange")
+    assert "for a single FMU" in ran.error
