@@ -218,10 +218,39 @@ class QuarterCarDemo:
         )
 
 
+@dataclass(frozen=True)
+class FaultsDemo:
+    """A pump that crashes or hangs, by each policy."""
+
+    name: str = "faults"
+    title: str = "An FMU that crashes or hangs: started again, ended by a deadline, or left out"
+    text: str = (
+        "A motor and a pump feed each other. Both are FMUs in processes of their own. At t = 3 s the pump crashes once "
+        "and is started again in a new process; or it does not return any more, and is ended after 0.5 s. Then the run "
+        "stops with its results, or continues without the pump. The lines below are the log of these runs."
+    )
+    versions: tuple[str, ...] = ("fmi3", "fmi2")
+
+    def show(self, stage: Stage) -> None:
+        """Run all cases."""
+        from fmimaster.demos import faults  # NumPy is slow to import
+
+        runs = []
+        for case in faults.CASES:
+            stage.tell([f"{case.title}, on_fault={case.policy}:"])
+            runs.append(faults.run_case(case, stage.version or self.versions[0]))
+            stage.tell([f"  {runs[-1].error or 'completed'}"])
+        stage.print(faults.table(runs))
+        file = stage.folder / f"{self.name}.csv"
+        write_table(runs[-1].results, file)
+        stage.tell([f"{runs[-1].results.rows} rows of the last run written to {file}"])
+
+
 DEMOS: tuple[Demo, ...] = (
     TwoMassDemo(),
     FourUnitsDemo(),
     QuarterCarDemo(),
+    FaultsDemo(),
     SystemDemo(
         name="dahlquist",
         title="Dahlquist's test equation x' = -k x + u, one FMI 3.0 FMU",
