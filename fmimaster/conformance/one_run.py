@@ -257,7 +257,8 @@ def _judge(run: _Run, limits: ConformanceLimits) -> None:
         run.end(Outcome.PASSED)
         return
     try:
-        found = measure(results, run.reference, verdict.start_time, verdict.stop_time, limits)
+        stop = _compared_until(results, run.reference, verdict.start_time, verdict.stop_time)
+        found = measure(results, run.reference, verdict.start_time, stop, limits)
     except OptionError as error:
         run.end(Outcome.REJECTED, VerdictCause.REFERENCE, str(error))
         return
@@ -270,6 +271,13 @@ def _judge(run: _Run, limits: ConformanceLimits) -> None:
         run.end(Outcome.PASSED)
     else:
         run.end(Outcome.FAILED, VerdictCause.DEVIATION, found.problem)
+
+
+def _compared_until(results: Results, reference: Results, start: float, stop: float) -> float:
+    """The stop time; if the FMU has ended the run, and the reference ends there as well, that time."""
+    slack = SAME_TIME * (stop - start)
+    reached, covered = float(results.time[-1]), float(reference.time[-1])
+    return covered if covered - slack <= reached < stop - slack else stop
 
 
 def _oddities(results: Results, start: float, stop: float) -> Iterator[str]:

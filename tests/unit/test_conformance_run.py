@@ -86,6 +86,10 @@ def good_and_bad(folder: Path) -> Path:
     misbehaving(plain, "fmi3", Act("DoStep", "print", "hello"), name="Talkative")
     misbehaving(plain, "fmi3", Act("Instantiate", "return", 3), name="Null")
     misbehaving(plain, "fmi3", Act("DoStep", "nan", since=0.5), name="NotANumber")
+    misbehaving(plain, "fmi3", Act("DoStep", "terminate", since=0.5), name="Terminates")
+    steps = "".join(f"{0.1 * k},{k}\n" for k in range(7))
+    (plain / "Terminates_ref.csv").write_text(f'"time","n"\n{steps}')
+    (plain / "Terminates_ref.opt").write_text("StartTime,0\nStopTime,1\nStepSize,0.1\n")
     (plain / "Torn.fmu").write_bytes(b"PK torn")
     return folder
 
@@ -116,6 +120,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
         ("Feedthrough", Outcome.PASSED, VerdictCause.NONE, ""),
         ("Talkative", Outcome.PASSED, VerdictCause.NONE, ""),
         ("NotANumber", Outcome.PASSED, VerdictCause.NONE, ""),
+        ("Terminates", Outcome.PASSED, VerdictCause.NONE, ""),
         ("Deviating", Outcome.FAILED, VerdictCause.DEVIATION, "'x'"),
         ("Crash", Outcome.FAILED, VerdictCause.CRASH, "was ended by SIGSEGV"),
         ("Hang", Outcome.FAILED, VerdictCause.DEADLINE, "did not end within 3 s"),
@@ -144,7 +149,7 @@ def test_each_fmu_has_its_verdict(
 
 
 def test_no_fmu_is_left_out(finished: Finished) -> None:
-    assert len(finished.run.verdicts) == 14
+    assert len(finished.run.verdicts) == 15
     assert not finished.run.has_passed
 
 
@@ -172,6 +177,12 @@ def test_what_an_fmu_prints_is_in_its_log(finished: Finished) -> None:
 
 def test_a_value_that_is_no_number_is_a_note(finished: Finished) -> None:
     assert "no finite numbers: x" in " ".join(finished["NotANumber"].notes)
+
+
+def test_an_fmu_may_end_the_run_where_its_reference_ends(finished: Finished) -> None:
+    verdict = finished["Terminates"]
+    assert verdict.measures
+    assert "the FMU has ended the run at t = 0.6 s" in " ".join(verdict.notes)
 
 
 def test_results_of_an_fmu_with_a_wrong_reference_are_kept(finished: Finished) -> None:
@@ -202,7 +213,7 @@ def test_the_verdicts_are_in_a_csv_file(finished: Finished) -> None:
 
 def test_the_verdicts_are_in_a_junit_file(finished: Finished) -> None:
     [suite] = ElementTree.parse(finished.output / "junit.xml").getroot()
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("14", "4", "6")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("15", "4", "6")
     assert suite.get("errors") == "0"
     [crash] = [case for case in suite if (case.get("name") or "").endswith("/Crash")]
     assert [child.tag for child in crash] == ["failure", "system-out"]
@@ -214,8 +225,8 @@ def test_the_verdicts_can_be_read_again(finished: Finished) -> None:
 
 
 def test_the_progress_counts_up_to_all_fmus(finished: Finished) -> None:
-    assert [p.done for p in finished.told] == list(range(15))
-    assert {p.total for p in finished.told} == {14}
+    assert [p.done for p in finished.told] == list(range(16))
+    assert {p.total for p in finished.told} == {15}
     assert finished.told[0].verdict is None
     assert all(len(p.running) <= 2 for p in finished.told)
 
@@ -232,8 +243,8 @@ def test_an_interrupted_file_is_gone_on_with(finished: Finished, tmp_path: Path)
         finished.folder, output_folder=output, interfaces=["CoSimulation"], progress=told.append
     )
     assert [p.verdict.model for p in told if p.verdict is not None] == ["Exact"]
-    assert told[0].kept == 13
-    assert len(run.verdicts) == 14
+    assert told[0].kept == 14
+    assert len(run.verdicts) == 15
     assert run.started == finished.run.started
 
 
