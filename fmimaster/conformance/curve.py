@@ -72,20 +72,20 @@ class Curve:
 
         Raises
         ------
-        KeyError, TypeError
+        KeyError, TypeError, ValueError
             If the facts are of another form.
         """
         return Curve(
             name=str(facts["name"]),
             unit=str(facts["unit"]),
             held=bool(facts["held"]),
-            time=tuple(facts["time"]),
-            values=tuple(facts["values"]),
-            reference_time=tuple(facts["referenceTime"]),
-            reference_values=tuple(facts["referenceValues"]),
-            band_time=tuple(facts["bandTime"]),
-            lower=tuple(facts["lower"]),
-            upper=tuple(facts["upper"]),
+            time=_numbers(facts["time"]),
+            values=_numbers(facts["values"]),
+            reference_time=_numbers(facts["referenceTime"]),
+            reference_values=_numbers(facts["referenceValues"]),
+            band_time=_numbers(facts["bandTime"]),
+            lower=_numbers(facts["lower"]),
+            upper=_numbers(facts["upper"]),
         )
 
 
@@ -148,6 +148,10 @@ def _band(results: Table, reference: Table, name: str) -> tuple[Numbers, Numbers
     places = np.union1d(thinned(limits.time, limits.lower), thinned(limits.time, limits.upper))
     lower, upper = _rounded(limits.lower[places]), _rounded(limits.upper[places])
     return _rounded(limits.time[places]), lower, upper
+
+
+def _numbers(values: Iterable[Any]) -> Numbers:
+    return tuple(None if value is None else float(value) for value in values)
 
 
 def _rounded(values: Array) -> Numbers:

@@ -86,15 +86,14 @@ class Measure:
 
         Raises
         ------
-        KeyError, TypeError
+        KeyError, TypeError, ValueError
             If the facts are of another form.
         """
-        deviation: dict[str, Any] = {
-            name: inf if facts[name] is None else facts[name] for name in Deviation.__slots__
-        }
-        jumps = None if facts["jumps"] is None else JumpTimes(**facts["jumps"])
+        span, rms, largest, time = (_number(facts[n]) for n in ("range", "rms", "largest", "time"))
+        name, unit = str(facts["name"]), str(facts["unit"])
+        jumps = None if facts["jumps"] is None else _jumps(**facts["jumps"])
         return Measure(
-            deviation=Deviation(**deviation),
+            deviation=Deviation(name, unit, span, rms, largest, time),
             outside=float(facts["outside"]),
             jumps=jumps,
             problem=str(facts["problem"]),
@@ -256,6 +255,15 @@ def _problems(
 
 def _percent(part: float) -> str:
     return f"{100 * part:.3g} %"
+
+
+def _jumps(known: int, missed: int, added: int, largest: float, time: float) -> JumpTimes:
+    return JumpTimes(int(known), int(missed), int(added), float(largest), float(time))
+
+
+def _number(value: Any) -> float:
+    """The number from JSON, which has no infinite ones."""
+    return inf if value is None else float(value)
 
 
 def _json_number(value: Any) -> Any:

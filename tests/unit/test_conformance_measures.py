@@ -193,6 +193,27 @@ def test_verdicts_are_read_as_they_were_written() -> None:
     assert Measure.from_json(verdict.measures[0].to_json()).deviation.largest == inf
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("measures", "rms", "wide"),
+        ("measures", "outside", [1]),
+        ("measures", "jumps", {"known": 1}),
+        ("curves", "values", ["a"]),
+        ("curves", "time", 5),
+    ],
+)
+def test_a_verdict_with_other_values_is_refused(
+    tmp_path: Path, part: str, key: str, value: object
+) -> None:
+    facts = example().to_json()
+    facts[part][0][key] = value
+    run = ConformanceRun(folder="", started="", version="1", platform="", settings={})
+    (tmp_path / VERDICTS_FILE).write_text(f"{run.head()}\n{json.dumps(facts)}\n", "utf-8")
+    with pytest.raises(FileError, match="line 2"):
+        ConformanceRun.read(tmp_path)
+
+
 def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
     run = ConformanceRun(
         folder="fmus", started="2026-11-22", version="1", platform="linux64", settings={}

@@ -132,6 +132,8 @@ def test_details_hold_log_and_card(tmp_path: Path) -> None:
 
 
 _ACTIONS = """<script>
+const errors = [];
+addEventListener("error", event => errors.push(event.message));
 const names = () => [...body.rows].filter(r => r.facets && !r.hidden).map(r => r.id);
 const found = {start: names()};
 const all_buttons = [...document.querySelectorAll("th button, .tallies button")];
@@ -142,6 +144,10 @@ press("failed"); found.failed = names(); press("failed");
 find.value = "MIDDLE tool"; find.dispatchEvent(new Event("input")); found.middle = names();
 rows.find(r => r.id === "b/large").click();
 found.plots = document.querySelectorAll(".details figure svg path.band").length;
+const plot = document.querySelector(".details figure svg");
+plot.dispatchEvent(new PointerEvent("pointermove", {clientX: plot.getBoundingClientRect().right}));
+found.pointed = document.querySelector(".details figure p").textContent;
+found.errors = errors;
 found.requests = performance.getEntriesByType("resource").length;
 document.body.replaceChildren(make("pre", {textContent: "FOUND" + JSON.stringify(found) + "END"}));
 </script>"""
@@ -165,4 +171,6 @@ def test_rows_are_sorted_filtered_and_unfolded_in_a_browser(tmp_path: Path) -> N
     assert found["failed"] == ["b/large"]
     assert found["middle"] == ["c/middle"]
     assert found["plots"] == 1
+    assert found["pointed"].endswith("t = 1 s")
+    assert found["errors"] == []
     assert found["requests"] == 0
