@@ -112,6 +112,7 @@ class Prepared:
         return (
             *self.description.warnings,
             *self.cards.warnings,
+            *self.cards.beside(self.isolated),
             *self.plan.warnings,
             *self.accuracy_warnings,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -44,8 +44,10 @@ def check_cards(given: object) -> None:
 LARGEST_NOISE = 1e-2
 """Relative difference of repeated steps above which no solver of loops can use them."""
 
-_NOT_IN_A_RUN = frozenset({"reset", "beyond_stop"})
-"""Measurements of calls that a run does not make."""
+_NOT_IN_A_RUN = frozenset(
+    {"beyond_stop", "leak", "replay", "reset", "serialization", "two_instances"}
+)
+"""Measurements of what a run with the card does not do: a state that cannot be restored is not saved."""
 _NAMES = 4
 """Most names in a sentence."""
 
@@ -58,15 +60,28 @@ class CardUse:
     ----------
     models : name of a component → Model
         Only components with a card.
-    isolated : name of a component → note that says why its FMU should have a process of its own
+    reasons : name of a component → why its FMU should have a process of its own
     notes, warnings : tuple of str
         Warnings are about assumptions that a card refutes.
     """
 
     models: Mapping[str, Model] = field(default_factory=dict)
-    isolated: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def isolated(self) -> dict[str, str]:
+        """Name of a component → note that says why its FMU has a process of its own."""
+        return {n: f"'{n}' has a process of its own: {why}." for n, why in self.reasons.items()}
+
+    def beside(self, isolated: Collection[str]) -> tuple[str, ...]:
+        """Warnings about FMUs that have no process of their own, although their cards recommend it."""
+        return tuple(
+            f"'{name}' has no process of its own, although {reason}."
+            for name, reason in self.reasons.items()
+            if name not in isolated
+        )
 
 
 def use_cards(
@@ -84,18 +99,38 @@ def use_cards(
     if given is None:
         return CardUse()
     cards = _cards_of(given, components, models)
-    changed, isolated = dict[str, Model](), dict[str, str]()
-    notes: list[str] = []
-    warnings: list[str] = []
+    changed, reasons = dict[str, Model](), dict[str, str]()
+    notes = _Texts()
+    warnings = _Texts()
     times_used = [card.sha256 for card in cards.values()]
     for name, card in cards.items():
-        used = _Used(name, card)
+        used = _Used(card)
         changed[name] = used.model(models[name])
         if reason := used.reason_to_isolate(several=times_used.count(card.sha256) > 1):
-            isolated[name] = reason
-        notes += used.notes
-        warnings += used.warnings
-    return CardUse(changed, isolated, tuple(notes), tuple(warnings))
+            reasons[name] = reason
+        notes.add(name, used.notes)
+        warnings.add(name, used.warnings)
+    return CardUse(changed, reasons, notes.sentences, warnings.sentences)
+
+
+class _Texts:
+    """Texts about components; components of one FMU share them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}
+
+    def add(self, name: str, texts: Iterable[str]) -> None:
+        """Add those about one component."""
+        for text in texts:
+            self._names.setdefault(text, []).append(f"'{name}'")
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Each text once, with the names of its components."""
+        return tuple(
+            f"{listed(names, _NAMES)}, by {'its' if len(names) == 1 else 'their'} card: {text}."
+            for text, names in self._names.items()
+        )
 
 
 def _cards_of(
@@ -146,8 +181,8 @@ def _of_another_fmu(card: FmuCard, file: str) -> OptionError:
 class _Used:
     """The card of one component."""
 
-    def __init__(self, name: str, card: FmuCard) -> None:
-        self._name, self._card = name, card
+    def __init__(self, card: FmuCard) -> None:
+        self._card = card
         self.notes: list[str] = []
         self.warnings: list[str] = []
 
@@ -176,8 +211,8 @@ class _Used:
             can = replace(can, can_get_and_set_fmu_state=False, can_serialize_fmu_state=False)
         elif noise > ROUNDING:
             self.notes.append(
-                f"'{self._name}': by its card, repeated steps differ by {noise:.2g} (relative). Loops with it are solved "
-                "to that accuracy, with larger differences for derivatives."
+                f"repeated steps differ by {noise:.2g} (relative). Loops with this FMU are solved "
+                "to that accuracy, with larger differences for derivatives"
             )
         if can.can_serialize_fmu_state and "serialization" in failed:
             self._refuted("canSerializeFMUState", failed["serialization"], "it is not used")
@@ -242,27 +277,24 @@ class _Used:
         several : bool
             Whether the run has several instances of the FMU.
         """
-        return next(
-            (f"'{self._name}' has a process of its own: {r}." for r in self._reasons(several)), ""
-        )
+        return next(self._reasons(several), "")
 
     def _reasons(self, several: bool) -> Iterator[str]:
         card = self._card
         if lost := [name for name in card.losses if name not in _NOT_IN_A_RUN]:
             yield f"by its card, {card.not_measured[lost[0]]} when it was measured ({TITLES[lost[0]]})"
         two = card.two_instances
-        if (
-            several
-            and two is not None
-            and (two.refused or (two.beside and two.beside.largest > ROUNDING))
-        ):
-            yield "by its card, it gives other results beside a second instance"
+        fails_with_two = "two_instances" in card.losses or (
+            two is not None and bool(two.refused or (two.beside and two.beside.largest > ROUNDING))
+        )
+        if several and fails_with_two:
+            yield "by its card, it fails or gives other results beside a second instance"
 
     def _refuted(self, capability: str, observed: str, result: str) -> None:
         self._warn(f"the FMU declares {capability}, but {observed}; {result}")
 
     def _warn(self, text: str) -> None:
-        self.warnings.append(f"'{self._name}', by its card: {text}.")
+        self.warnings.append(text)
 
 
 def _seen(

@@ -116,6 +116,13 @@ def test_instances_that_disturb_each_other_get_processes_of_their_own(
     assert not alone.isolated
 
 
+def test_a_run_without_isolation_warns_if_a_card_recommends_it(silent: Path, card: FmuCard) -> None:
+    lost = replace(card, not_measured={"tiny_steps": "the process was ended by SIGSEGV"})
+    refused = Simulation(silent, stop_time=1, cards=lost, isolate=False).prepare()
+    assert not refused.isolated
+    assert any("has no process of its own, although" in w for w in refused.warnings)
+
+
 def test_a_card_of_another_fmu_is_refused(card: FmuCard, tmp_path: Path) -> None:
     card.write(tmp_path / "card.json")
     for given in (card, str(tmp_path / "card.json")):
@@ -129,7 +136,8 @@ def test_kept_cards_are_used_by_the_hashes_of_the_fmus(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert prepared(silent, "cached").cards.warnings == ()
     keep(card, None)
-    assert len(prepared(silent, "cached").cards.warnings) == 2
+    [warning] = prepared(silent, "cached").cards.warnings
+    assert warning.startswith("'one', 'two', by their card: ")
     assert prepared(FUNCTION, "cached").cards.warnings == ()
 
 
