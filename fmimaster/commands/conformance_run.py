@@ -106,16 +106,21 @@ class _Shown:
         if verdict is not None:
             self._counts[verdict.outcome] += 1
             if verdict.outcome is not Outcome.PASSED:
-                text = f"{verdict.outcome.value}: {verdict.name}: {verdict.reason}"
+                text = f"{verdict.outcome.value}: {_short(verdict.name)}: {verdict.reason}"
                 note(self._arguments, [clipped(text, _MOST_REASON)])
         if self._is_live and progress.done < progress.total:
             over_line(self._line(progress))
 
     def _line(self, progress: ConformanceProgress) -> str:
         counts = [f"{self._counts[o]} {o.value}" for o in Outcome if self._counts[o]]
-        running = [name.rpartition("/")[2] for name in progress.running]
-        parts = [f"{progress.done} of {progress.total}", *counts, f"now: {', '.join(running)}"]
-        return "  ".join(parts)
+        now = f"now: {', '.join(map(_short, progress.running))}" if progress.running else ""
+        parts = [f"{progress.done} of {progress.total}", *counts, now]
+        return "  ".join(part for part in parts if part)
+
+
+def _short(name: str) -> str:
+    """The name of an FMU without its folder, for lines that are soon gone."""
+    return name.rpartition("/")[2]
 
 
 def _summary(run: ConformanceRun) -> Iterator[str]:
