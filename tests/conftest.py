@@ -18,6 +18,7 @@ from python_fmu import Bench, PythonFmu, describe
 
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
+from fmimaster.settings import Settings
 from fmimaster.simulation import Simulation
 
 settings.register_profile("fmimaster", deadline=None, derandomize=True)
@@ -34,6 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
     parser.addoption(
         "--as-written", action="store_true", help="the kernel executes programs as they are written"
+    )
+
+    parser.addoption(
+        "--isolate",
+        action="store_true",
+        help="all FMUs have processes of their own, unless a test decides; FMUs in Python stay where they are",
     )
 
     parser.addoption(
@@ -139,6 +146,15 @@ def simulate(simulation: Callable[..., Simulation]) -> Callable[..., Results]:
 def encoding(pytestconfig: pytest.Config) -> Iterator[None]:
     """Instructions are fused, unless the kernel shall execute them as they are written."""
     with as_written() if pytestconfig.getoption("--as-written") else nullcontext():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def isolation(pytestconfig: pytest.Config) -> Iterator[None]:
+    """FMUs are in processes of their own if the option of the test run forces it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if pytestconfig.getoption("--isolate"):
+            patch.setattr(Settings, "needs_isolation", True)
         yield
 
 

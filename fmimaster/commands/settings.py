@@ -162,6 +162,15 @@ def _add_execution(parser: ArgumentParser) -> None:
         "threads that step instances at the same time (default: 1; 0: chosen by a measurement)"
     )
     add("--threads", type=int, default=1, metavar="N", help=threads)
+    isolate = (
+        "FMUs in processes of their own: all, none, or a COMPONENT or glob; can be repeated (default: where an FMU "
+        "allows one instance per process and is used more than once, or another option needs it)"
+    )
+    add("--isolate", action="append", metavar="WHICH", help=isolate)
+    timeout = "wall time in s after which the process of an FMU that has not returned from a call is ended"
+    add("--call-timeout", type=float, metavar="S", help=timeout)
+    memory = "bytes that each FMU can allocate in its process, such as 2e9"
+    add("--memory-limit", type=float, metavar="BYTES", help=memory)
     faults = (
         f"what to do when the process of an FMU ends or is ended: {', '.join(names.FAULT_POLICIES)}; with settings: "
         "restart:tries=3 (default: stop)"
@@ -225,6 +234,9 @@ def simulation(arguments: Namespace) -> Simulation:
         on_fault=_on_fault(arguments.on_fault),
         backend=arguments.backend,
         threads=arguments.threads,
+        isolate=_isolate(arguments.isolate),
+        call_timeout=arguments.call_timeout,
+        memory_limit=_memory_limit(arguments.memory_limit),
     )
 
 
@@ -261,6 +273,23 @@ def _solver(texts: list[str]) -> Integrator | dict[str, Integrator] | None:
     from fmimaster.named.solvers import solver_by_component
 
     return solver_by_component(texts)
+
+
+def _isolate(texts: list[str] | None) -> bool | list[str] | None:
+    if texts is None:
+        return None
+    for word, meaning in (("all", True), ("none", False)):
+        if word in texts:
+            if len(set(texts)) > 1:
+                raise OptionError(f"--isolate {word} excludes other values of --isolate.")
+            return meaning
+    return texts
+
+
+def _memory_limit(size: float | None) -> int | None:
+    if size is not None and not 1.0 <= size < inf:
+        raise OptionError(f"--memory-limit {size:g}: expected a positive number of bytes.")
+    return None if size is None else int(size)
 
 
 def _on_fault(text: str) -> FaultPolicy:
