@@ -174,7 +174,8 @@ class Loader:
         for instance in self._owned:
             instance.free()
         self._owned.clear()
-        for fmu in self._fmus.values():
+        # a file that is used by its default interface is known by two keys
+        for fmu in {id(fmu): fmu for fmu in self._fmus.values()}.values():
             fmu.close()
         self._fmus.clear()
         if self._call_log is not None:
