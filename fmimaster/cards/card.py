@@ -9,6 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from fmimaster.cards.measured import (
+    Attempt,
+    EarlyReturn,
+    Feedthrough,
+    Leak,
+    Loading,
+    Repetition,
+    Replay,
+    Serialization,
+    Stepping,
+    TinySteps,
+    TwoInstances,
+)
 from fmimaster.cards.plain_data import from_json, to_json
 from fmimaster.errors import FileError
 
@@ -17,160 +30,6 @@ FORM: Final = 1
 
 DEADLINE: Final = 30.0
 """Wall time in s after which a measurement is ended, if no other one is given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loading:
-    """The way to the first step. Times in s of wall time."""
-
-    load_seconds: float
-    """To unpack the FMU, read its model description, load its library, and make the first instance."""
-    initialize_seconds: float
-    changes: tuple[str, ...] = ()
-    """Settings of the process that the FMU has changed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stepping:
-    """A run from the start time. Times in s; the costs are the median of wall times for one call."""
-
-    steps: int
-    step_size: float
-    moved: int
-    """Number of observed variables that have changed. If it is 0, the other measurements prove little."""
-    observed: int
-    """Number of observed variables: the outputs, or local variables if the FMU has no outputs."""
-    step_seconds: float | None
-    """None if the steps of the run did not succeed."""
-    get_seconds: float | None
-    """To read all observed variables of floating point type; None if there are none."""
-    set_seconds: float | None
-    """To set all inputs of floating point type; None if there are none."""
-    varied: bool = True
-    """Whether the inputs were varied. They are held at their start values if the FMU fails otherwise."""
-    ended: str = ""
-    """Why there are fewer steps than planned."""
-    terminated: bool = False
-    """Whether the FMU has ended the simulation, which it may do."""
-    changes: tuple[str, ...] = ()
-    """Settings of the process that the FMU has changed."""
-    logged: int = 0
-    """Number of its log messages, with debug logging off."""
-    first_logged: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repetition:
-    """Equal steps, done twice: in two processes, after a reset, or beside another instance."""
-
-    steps: int
-    moved: int
-    """Number of observed variables that have changed in these steps."""
-    differences: Mapping[str, float] = field(default_factory=dict)
-    """Observed variable → largest difference, relative to the magnitude of its value or its nominal value; only those
-    that differ."""
-
-    @property
-    def largest(self) -> float:
-        """Largest relative difference; 0 for none."""
-        return max(self.differences.values(), default=0.0)
-
-    @property
-    def worst(self) -> str:
-        """Variable with the largest difference; empty for none."""
-        return max(self.differences, key=self.differences.__getitem__, default="")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feedthrough:
-    """Which outputs change when one input changes, and nothing else. One point cannot prove that there is no effect."""
-
-    at_start: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """In Initialization Mode: output → inputs."""
-    in_step_mode: Mapping[str, tuple[str, ...]] | None = None
-    """Set and read between two steps: output → inputs; None if it was not possible. FMI 2.0 does not allow it."""
-    outputs: tuple[str, ...] = ()
-    """The outputs that were read."""
-    inputs: tuple[str, ...] = ()
-    """The inputs that were changed."""
-    refused: tuple[str, ...] = ()
-    """Inputs whose change the FMU has refused."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """Save the state, step, restore it, and step again. Costs in s of wall time, median of some calls."""
-
-    again: Repetition
-    save_seconds: float
-    restore_seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serialization:
-    """The state as bytes."""
-
-    size: int
-    """Number of bytes."""
-    equal: bool
-    """Whether a state that was restored from bytes has the same bytes."""
-    again: Repetition
-    """Steps of another instance that starts from the bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """Something that was tried."""
-
-    refused: str
-    """What happened; empty if the FMU did it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TinySteps:
-    """Very short steps."""
-
-    refused: Mapping[str, str]
-    """Size relative to the usual one, as text → what happened; empty if the FMU did it."""
-
-    @property
-    def smallest(self) -> float | None:
-        """Smallest size that was done, relative to the usual one; None for none."""
-        return min((float(size) for size, text in self.refused.items() if not text), default=None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TwoInstances:
-    """A second instance in the same process; an empty text if it can be made."""
-
-    refused: str
-    beside: Repetition | None = None
-    """Steps of two instances in turn, beside those of one alone; None if there is no second one."""
-    instantiate_seconds: float | None = None
-    """Wall time to make and initialize a further instance."""
-    memory_per_instance: int | None = None
-    """Bytes of physical memory that a further instance takes; None if that is not known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlyReturn:
-    """Steps that end before their end."""
-
-    allowed: int
-    """Number of early returns in a run that allows them."""
-    forbidden: int
-    """Number of early returns in a run that does not allow them."""
-    steps: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leak:
-    """What remains after an instance was made, stepped and freed; an average over many times."""
-
-    cycles: int
-    bytes_per_cycle: float | None
-    """Growth of the physical memory; None if there is no such number."""
-    descriptors_per_cycle: float | None
 
 
 @dataclass(frozen=True, kw_only=True)

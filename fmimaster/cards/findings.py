@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from fmimaster.cards.card import FmuCard, Repetition
+from fmimaster.cards.card import FmuCard
+from fmimaster.cards.measured import Repetition
 from fmimaster.system.notes import listed
 
 ROUNDING = 1e-12

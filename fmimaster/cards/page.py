@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fmimaster.cards.card import NOT_DECLARED, FmuCard, Repetition
+from fmimaster.cards.card import NOT_DECLARED, FmuCard
 from fmimaster.cards.findings import (
     LEAK,
     ROUNDING,
@@ -14,6 +14,7 @@ from fmimaster.cards.findings import (
     is_once_per_process,
     seen_anywhere,
 )
+from fmimaster.cards.measured import Repetition
 from fmimaster.system.notes import listed
 from fmimaster.text import aligned, count, section, shortened
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.cards.card import Repetition
+from fmimaster.cards.measured import Repetition
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from fmimaster.cards.cache import cached_card
-from fmimaster.cards.card import Feedthrough, FmuCard
-from fmimaster.cards.findings import ROUNDING, TITLES, seen_anywhere
+from fmimaster.cards.card import FmuCard
+from fmimaster.cards.correction import Correction
 from fmimaster.errors import OptionError
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.given_path import given_path
 from fmimaster.system.description import Component
-from fmimaster.system.model import Capabilities, Model
+from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 
 GivenCard = FmuCard | str | os.PathLike[str]
@@ -41,13 +41,6 @@ def check_cards(given: object) -> None:
         )
 
 
-LARGEST_NOISE = 1e-2
-"""Relative difference of repeated steps above which no solver of loops can use them."""
-
-_NOT_IN_A_RUN = frozenset(
-    {"beyond_stop", "leak", "replay", "reset", "serialization", "two_instances"}
-)
-"""Measurements of what a run with the card does not do: a state that cannot be restored is not saved."""
 _NAMES = 4
 """Most names in a sentence."""
 
@@ -104,7 +97,7 @@ def use_cards(
     warnings = _Texts()
     times_used = [card.sha256 for card in cards.values()]
     for name, card in cards.items():
-        used = _Used(card)
+        used = Correction(card)
         changed[name] = used.model(models[name])
         if reason := used.reason_to_isolate(several=times_used.count(card.sha256) > 1):
             reasons[name] = reason
@@ -176,142 +169,3 @@ def _of_another_fmu(card: FmuCard, file: str) -> OptionError:
         f"cards: {which} belongs to '{card.fmu}' with the hash {card.sha256[:16]}..., used by {card.interface}, and no FMU "
         "of this system is that. If the FMU has changed, measure it again: fmimaster probe FMU --output-file CARD"
     )
-
-
-class _Used:
-    """The card of one component."""
-
-    def __init__(self, card: FmuCard) -> None:
-        self._card = card
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
-
-    def model(self, model: Model) -> Model:
-        """The model with what the card has shown."""
-        card = self._card
-        model = replace(
-            self._with_dependencies(model),
-            capabilities=self._capabilities(model.capabilities),
-            replay_noise={} if card.replay is None else dict(card.replay.again.differences),
-        )
-        if card.two_processes is not None and card.two_processes.largest > ROUNDING:
-            self._warn(
-                f"two equal runs of the FMU differ by {card.two_processes.largest:.2g} (relative), so results are not "
-                "repeatable"
-            )
-        return model
-
-    def _capabilities(self, can: Capabilities) -> Capabilities:
-        """Capabilities that it declares but does not have are taken away."""
-        card, failed = self._card, self._card.failures
-        noise = 0.0 if card.replay is None else card.replay.again.largest
-        if can.can_get_and_set_fmu_state and ("replay" in failed or noise > LARGEST_NOISE):
-            what = failed.get("replay") or f"steps after a restore differ by {noise:.2g} (relative)"
-            self._refuted("canGetAndSetFMUState", what, "no step of it is repeated")
-            can = replace(can, can_get_and_set_fmu_state=False, can_serialize_fmu_state=False)
-        elif noise > ROUNDING:
-            self.notes.append(
-                f"repeated steps differ by {noise:.2g} (relative). Loops with this FMU are solved "
-                "to that accuracy, with larger differences for derivatives"
-            )
-        if can.can_serialize_fmu_state and "serialization" in failed:
-            self._refuted("canSerializeFMUState", failed["serialization"], "it is not used")
-            can = replace(can, can_serialize_fmu_state=False)
-        varying = card.varying_steps
-        if can.can_handle_variable_communication_step_size and varying and varying.refused:
-            name = "canHandleVariableCommunicationStepSize"
-            self._refuted(name, varying.refused, "its steps have one size")
-            can = replace(can, can_handle_variable_communication_step_size=False)
-        return can
-
-    def _with_dependencies(self, model: Model) -> Model:
-        """Dependencies as they were seen: those that are not declared at all, and those that are missing."""
-        feedthrough = self._card.feedthrough
-        if feedthrough is None:
-            return model
-        at_start = {output: set(inputs) for output, inputs in feedthrough.at_start.items()}
-        found, assumed = _seen(
-            feedthrough,
-            model.dependencies,
-            model.assumed_dependencies,
-            seen_anywhere(self._card),
-        )
-        initial, initial_assumed = _seen(
-            feedthrough, model.initial_dependencies, model.assumed_initial_dependencies, at_start
-        )
-        self._tell_of_dependencies(model, found)
-        return replace(
-            model,
-            dependencies=found,
-            assumed_dependencies=assumed,
-            initial_dependencies=initial,
-            assumed_initial_dependencies=initial_assumed,
-        )
-
-    def _tell_of_dependencies(self, model: Model, found: Mapping[str, frozenset[str]]) -> None:
-        missing = [
-            f"{output} on {name}"
-            for output, inputs in found.items()
-            if output not in model.assumed_dependencies
-            for name in sorted(inputs - model.dependencies[output])
-        ]
-        if missing:
-            self._warn(
-                f"direct dependencies that the FMU does not declare were seen, and are taken into account: "
-                f"{listed(missing, _NAMES)}"
-            )
-        fewer = sorted(
-            o for o in model.assumed_dependencies if found.get(o, ()) != model.dependencies.get(o)
-        )
-        if fewer:
-            self._warn(
-                f"the FMU declares no direct dependencies of {listed(fewer, _NAMES)}; those that were seen are used. One "
-                "measured point cannot prove that there are no others"
-            )
-
-    def reason_to_isolate(self, *, several: bool) -> str:
-        """Why the FMU should have a process of its own; empty if there is no reason.
-
-        Parameters
-        ----------
-        several : bool
-            Whether the run has several instances of the FMU.
-        """
-        return next(self._reasons(several), "")
-
-    def _reasons(self, several: bool) -> Iterator[str]:
-        card = self._card
-        if lost := [name for name in card.losses if name not in _NOT_IN_A_RUN]:
-            yield f"by its card, {card.not_measured[lost[0]]} when it was measured ({TITLES[lost[0]]})"
-        two = card.two_instances
-        fails_with_two = "two_instances" in card.losses or (
-            two is not None and bool(two.refused or (two.beside and two.beside.largest > ROUNDING))
-        )
-        if several and fails_with_two:
-            yield "by its card, it fails or gives other results beside a second instance"
-
-    def _refuted(self, capability: str, observed: str, result: str) -> None:
-        self._warn(f"the FMU declares {capability}, but {observed}; {result}")
-
-    def _warn(self, text: str) -> None:
-        self.warnings.append(text)
-
-
-def _seen(
-    measured: Feedthrough,
-    declared: Mapping[str, frozenset[str]],
-    assumed: frozenset[str],
-    seen: Mapping[str, set[str]],
-) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-    """Dependencies of each output, and the outputs for which they are still assumed.
-
-    Outputs and inputs that were not measured keep what is declared or assumed.
-    """
-    tested = frozenset(measured.inputs) - frozenset(measured.refused)
-    replaced = assumed & frozenset(measured.outputs)
-    found = {
-        output: frozenset(seen.get(output, ()))
-        | (inputs - tested if output in replaced else inputs)
-        for output, inputs in declared.items()
-    }
-    return found, frozenset(o for o in assumed if o not in replaced or found[o] - tested)

@@ -13,7 +13,7 @@ from edited_fmu import edited_fmu
 import fmimaster
 from fmimaster import FmuCard, OptionError, Simulation, SystemBuilder, reference_path
 from fmimaster.cards.cache import keep
-from fmimaster.cards.card import Attempt, Repetition, Replay
+from fmimaster.cards.measured import Attempt, Repetition, Replay
 from fmimaster.control.loops.unknowns import precision
 from fmimaster.preparation import Prepared
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.cards.card import Attempt, EarlyReturn, Feedthrough, TinySteps
 from fmimaster.cards.excitation import Use, shifts, start_value
+from fmimaster.cards.measured import Attempt, EarlyReturn, Feedthrough, TinySteps
 from fmimaster.cards.subject import Subject, Unit, refusal
 from fmimaster.errors import CallError, FmimasterError
 from fmimaster.system.model import Causality

@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from fmimaster.cards.card import Leak, Loading, Stepping
 from fmimaster.cards.excitation import Use, Values
+from fmimaster.cards.measured import Leak, Loading, Stepping
 from fmimaster.cards.messages import Messages
 from fmimaster.cards.subject import Subject, Unit
 from fmimaster.cards.traces import Trace, moved

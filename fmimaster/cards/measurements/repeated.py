@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from fmimaster.cards.card import Repetition, Replay, Serialization, TwoInstances
 from fmimaster.cards.excitation import Use
+from fmimaster.cards.measured import Repetition, Replay, Serialization, TwoInstances
 from fmimaster.cards.measurements.costs import STEPS, cost, memory_in_use
 from fmimaster.cards.subject import Subject, Unit
 from fmimaster.cards.traces import Trace, compared
