@@ -27,7 +27,7 @@ class Effect(Enum):
     BETTER = "better"
     """It passes now."""
     REASON = "other reason"
-    """It still does not pass, for another reason."""
+    """It still does not pass, for a reason of another kind (:class:`VerdictCause`), or with another verdict."""
     RESULTS = "other results"
     """The verdict is the same, but a deviation from the reference changed by more than a rounding error."""
     ADDED = "only now"
@@ -177,9 +177,8 @@ def _effect(old: Verdict, new: Verdict, has_other_results: bool) -> Effect | Non
         return Effect.BETTER if new.outcome is Outcome.PASSED else Effect.REASON
     if old.cause is not new.cause:
         return Effect.REASON
-    if has_other_results:
-        return Effect.RESULTS
-    return Effect.REASON if old.reason != new.reason else None
+    # the words of a reason are no change: each version may say it in another way, and times in them depend on the machine
+    return Effect.RESULTS if has_other_results else None
 
 
 def _measure_changes(old: tuple[Measure, ...], new: tuple[Measure, ...]) -> Iterator[MeasureChange]:

@@ -72,6 +72,7 @@ def effects(before: Verdict, now: Verdict) -> list[Effect]:
         (verdict("a"), lost("a"), [Effect.WORSE]),
         (verdict("a", 2.0), verdict("a"), [Effect.BETTER]),
         (lost("a"), lost("a", VerdictCause.DEADLINE), [Effect.REASON]),
+        (lost("a"), replace(lost("a"), reason="in other words"), []),
         (verdict("a"), verdict("a", 1.001), [Effect.RESULTS]),
         (verdict("a"), verdict("a", 1.0 + 1e-7), []),  # a rounding error
         (verdict("a"), verdict("a"), []),
