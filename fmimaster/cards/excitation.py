@@ -115,8 +115,8 @@ class Values:
 
 def start_value(variable: Variable) -> NDArray[np.float64]:
     """Start value of an input, shape (elements,); 0 if it has none."""
-    start = (0,) if variable.start is None else variable.start
-    values = parse_value(variable, start if len(start) > 1 else start[0], variable.name)
+    start = variable.start or (0,)
+    values = parse_value(variable, start[0] if len(start) == 1 else start, variable.name)
     return values.astype(np.float64)
 
 
