@@ -78,7 +78,10 @@ def _check_types(
 def _numbers(values: NDArray[Any], kind: DataType, wrong_at: _At) -> NDArray[Any]:
     """Numbers that the type has."""
     if values.dtype.kind == "O":
-        values = np.array(values.tolist())
+        given = values.tolist()
+        is_exact = kind.is_integer and all(isinstance(value, int) for value in given)
+        # an array of 0 and 2**64 - 1 would have floats, because NumPy gives the two numbers different types
+        values = values if is_exact else np.array(given)
     if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
         k = int(finite.argmin())
         raise wrong_at(k, "NaN" if np.isnan(values[k]) else "infinite")
@@ -92,4 +95,4 @@ def _numbers(values: NDArray[Any], kind: DataType, wrong_at: _At) -> NDArray[Any
     for k, value in enumerate(values.tolist()):
         if value != int(value) or not limits[0] <= value <= limits[1]:
             raise wrong_at(k, f"{value}", f"Expected an integer from {limits[0]} to {limits[1]}.")
-    return values
+    return values.astype(kind.dtype) if values.dtype.kind == "O" else values

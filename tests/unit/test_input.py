@@ -303,3 +303,15 @@ def test_rows_from_given_signals_are_written_with_their_metadata(tmp_path: Path)
     results = simulation.run(output_file=tmp_path / "rows.csv")
     assert results.rows == 5
     assert same(Results.read(tmp_path / "rows.csv"), simulation.run())
+
+
+def test_integers_of_a_file_keep_all_their_digits(tmp_path: Path) -> None:
+    largest = {"Int64": (-(2**63), 2**63 - 1), "UInt64": (0, 2**64 - 1)}
+    rows = [",".join(map(str, (t / 2, *(v[t] for v in largest.values())))) for t in (0, 1)]
+    header = ",".join(("time", *(f"{name}_input" for name in largest)))
+    file = tmp_path / "in.csv"
+    file.write_text("\n".join((header, *rows)) + "\n")
+    outputs = [f"{name}_output" for name in largest]
+    results = run(input=file, output_variables=outputs)
+    for name, (first, last) in largest.items():
+        assert [int(v) for v in results[f"{name}_output"][[0, -1]]] == [first, last]
