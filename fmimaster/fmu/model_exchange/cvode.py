@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fmimaster.errors import OptionError
 from fmimaster.fmu.model_exchange.integrator import (
     Equations,
+    ErrorControlled,
     Integration,
-    Integrator,
     StuckError,
     Vector,
 )
@@ -43,7 +42,7 @@ _TOO_CLOSE = -27
 
 
 @dataclass(frozen=True)
-class Cvode(Integrator):
+class Cvode(ErrorControlled):
     """CVODE: backward differentiation formulas of variable order, for stiff models.
 
     The step size and the order follow from earlier steps. They begin anew after an event, after an input has jumped by
@@ -60,24 +59,14 @@ class Cvode(Integrator):
     Raises
     ------
     OptionError
-        If a tolerance is not between 0 and 1.
+        If a tolerance is not above 0.
 
     Source: Hindmarsh et al. (2005), SUNDIALS: Suite of nonlinear and differential/algebraic equation solvers.
     """
 
-    relative: float | None = None
-    absolute: float | None = None
-
+    title: ClassVar[str] = "CVODE"
     remembers: ClassVar[bool] = True
     twin: ClassVar[str] = "cvode"
-
-    def __post_init__(self) -> None:
-        for name in ("relative", "absolute"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value < 1.0:
-                raise OptionError(
-                    f"{name} of Cvode is {value:g}. Expected a number between 0 and 1."
-                )
 
     def start(self, equations: Equations, tolerance: float) -> Integration:
         """The integration of an instance.
@@ -87,16 +76,10 @@ class Cvode(Integrator):
         OptionError
             If fmpy has no SUNDIALS libraries for this platform.
         """
-        relative = self.relative or tolerance
+        relative, absolute = self.tolerances(tolerance)
         if not equations.n:  # there is nothing to integrate: only events
             return DormandPrince().start(equations, relative)
-        return CvodeIntegration(equations, relative, self.absolute or relative)
-
-    @property
-    def words(self) -> str:
-        """Its settings in a few words."""
-        given = ((name, getattr(self, name)) for name in ("relative", "absolute"))
-        return ", ".join(["CVODE", *(f"{n} tolerance {v:g}" for n, v in given if v is not None)])
+        return CvodeIntegration(equations, relative, absolute)
 
 
 class CvodeIntegration(Integration):

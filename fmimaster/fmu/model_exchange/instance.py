@@ -298,9 +298,10 @@ class ModelExchangeInstance(BinaryInstance):
 
     def stuck(self, time: float, reason: str) -> CallError:
         """The error for an integrator that cannot go on."""
+        stiff = "" if self.integrator.remembers else " For a stiff model, use the solver cvode."
         return CallError(
             f"'{self.name}' cannot be integrated beyond t = {time:.12g} s by {self.integrator.words}: {reason} Use "
-            "another solver, for a stiff model CVODE, or a larger tolerance; or check its inputs.",
+            f"a larger tolerance, or check its inputs and parameters.{stiff}",
             instance=self.name,
             function="DoStep",
             status="stuck",

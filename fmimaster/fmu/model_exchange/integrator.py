@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import isfinite
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmimaster.errors import OptionError
 
 Vector = NDArray[np.float64]
 
@@ -134,3 +138,48 @@ class Integrator(ABC):
     @abstractmethod
     def words(self) -> str:
         """Its settings in a few words, for messages and pages: ``"Dormand-Prince 5(4), relative 1e-06"``."""
+
+
+@dataclass(frozen=True)
+class ErrorControlled(Integrator):
+    """An integrator that chooses its steps by their errors.
+
+    The error of a state in a step is kept below ``absolute * nominal value + relative * magnitude``.
+
+    Parameters
+    ----------
+    relative : float, optional
+        Relative tolerance; default: the tolerance of the run, see ``Settings.tolerance``.
+    absolute : float, optional
+        Tolerance in units of the nominal value of a state; default: the relative one.
+
+    Raises
+    ------
+    OptionError
+        If a tolerance is not above 0.
+    """
+
+    relative: float | None = None
+    absolute: float | None = None
+
+    title: ClassVar[str]
+    """Its name in messages and pages."""
+
+    def __post_init__(self) -> None:
+        for name in ("relative", "absolute"):
+            value = getattr(self, name)
+            if value is not None and not (isfinite(value) and value > 0):
+                raise OptionError(
+                    f"{name} of {type(self).__name__} is {value:g}. Expected a number above 0."
+                )
+
+    def tolerances(self, tolerance: float) -> tuple[float, float]:
+        """Relative and absolute tolerance, if this is the one of the run."""
+        relative = tolerance if self.relative is None else self.relative
+        return relative, relative if self.absolute is None else self.absolute
+
+    @property
+    def words(self) -> str:
+        """Its settings in a few words."""
+        given = ((name, getattr(self, name)) for name in ("relative", "absolute"))
+        return ", ".join([self.title, *(f"{n} tolerance {v:g}" for n, v in given if v is not None)])

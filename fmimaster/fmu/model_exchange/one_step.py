@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf, isfinite
+from math import ceil, inf
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from fmimaster.errors import OptionError
 from fmimaster.fmu.model_exchange.integrator import (
     Equations,
+    ErrorControlled,
     Integration,
     Integrator,
     StuckError,
@@ -68,7 +69,7 @@ _FEWEST_ULPS = 16 * 2.0**-52
 
 
 @dataclass(frozen=True)
-class DormandPrince(Integrator):
+class DormandPrince(ErrorControlled):
     """The explicit Runge-Kutta method of Dormand and Prince, of order 5, with control of the step size.
 
     For models that are not stiff. The error of a state in a step is kept below
@@ -84,35 +85,12 @@ class DormandPrince(Integrator):
     Source: Dormand and Prince (1980), A family of embedded Runge-Kutta formulae; dense output: Shampine (1986).
     """
 
-    relative: float | None = None
-    absolute: float | None = None
-
+    title: ClassVar[str] = "Dormand-Prince 5(4)"
     twin: ClassVar[str] = "dormand_prince"
-
-    def __post_init__(self) -> None:
-        for name in ("relative", "absolute"):
-            value = getattr(self, name)
-            if value is not None and not (isfinite(value) and value > 0):
-                raise OptionError(
-                    f"{name} of DormandPrince is {value:g}. Expected a number above 0."
-                )
-
-    def tolerances(self, tolerance: float) -> tuple[float, float]:
-        """Relative and absolute tolerance, if this is the one of the run."""
-        relative = tolerance if self.relative is None else self.relative
-        return relative, relative if self.absolute is None else self.absolute
 
     def start(self, equations: Equations, tolerance: float) -> Integration:
         """The integration of an instance."""
         return _DormandPrinceSteps(equations, *self.tolerances(tolerance))
-
-    @property
-    def words(self) -> str:
-        """Its settings in a few words."""
-        given = ((n, getattr(self, n)) for n in ("relative", "absolute"))
-        return ", ".join(
-            ["Dormand-Prince 5(4)", *(f"{n} tolerance {v:g}" for n, v in given if v is not None)]
-        )
 
 
 @dataclass(frozen=True)
