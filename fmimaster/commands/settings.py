@@ -111,7 +111,10 @@ def _add_solvers(parser: ArgumentParser) -> None:
         f"solver of Model Exchange FMUs: {', '.join(names.SOLVERS)}; with settings as in cvode:relative=1e-8; for some "
         "components only as COMPONENT=NAME, where COMPONENT may be a glob; can be repeated"
     )
-    interface = "interface by which a single FMU is used: CoSimulation, ModelExchange (default: Co-Simulation if the FMU has it)"
+    interface = (
+        "interface by which a single FMU is used: CoSimulation, ModelExchange (default: Co-Simulation if the FMU has "
+        "it)"
+    )
     add("--interface", metavar="NAME", help=interface)
     add("--solver", action="append", default=[], metavar="NAME", help=solvers)
 

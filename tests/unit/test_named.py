@@ -36,7 +36,7 @@ from fmimaster import (
 from fmimaster.algorithms import MODES
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
-from fmimaster.conformance.measures import Limits
+from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.named import names
@@ -261,7 +261,11 @@ def test_help_pages_show_the_names_and_defaults_that_count() -> None:
         TOLERANCE,
     ) == (names.LOOP_TOLERANCE, names.NO_TOLERANCE, names.REFERENCE_TOLERANCE)
     given = signature(check_conformance).parameters
-    assert (given["deadline"].default, given["output_folder"].default, Limits().outside) == (
+    assert (
+        given["deadline"].default,
+        given["output_folder"].default,
+        ConformanceLimits().outside,
+    ) == (
         names.CONFORMANCE_DEADLINE,
         names.CONFORMANCE_OUTPUT,
         names.OUTSIDE_BAND,
