@@ -264,7 +264,7 @@ def packed_experiment(start: float, stop: float | None, tolerance: float | None)
 def unpacked_experiment(content: bytes) -> tuple[float, float | None, float | None]:
     """The arguments of :func:`packed_experiment`."""
     start, stop, tolerance = _EXPERIMENT.unpack(content)
-    return start, *(None if isnan(v) else v for v in (stop, tolerance))
+    return start, None if isnan(stop) else stop, None if isnan(tolerance) else tolerance
 
 
 def entries_of(content: bytes) -> Iterator[tuple[Entry, int, bytes]]:

@@ -222,6 +222,8 @@ class Checkpoints:
         session = self._session
         row_log = rows_path(self._path, resumed.identity)
         state = _state_of(self._path, resumed, self._origin.modules | _modules_of(session))
+        for _ in records(row_log, resumed.identity, resumed.length):
+            pass  # a damaged file is refused before a results file is replaced
         put_back(session, state)
         entries = self._take_records(row_log, resumed)
         self._take_instances(state["instances"], entries)

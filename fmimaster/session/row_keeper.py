@@ -36,7 +36,7 @@ class RowKeeper:
         self._rows = rows
         self._lock = threading.RLock()
         self.is_held = False
-        """Whether no rows are passed on early: rows of an earlier part of the run are missing."""
+        """Whether no rows are passed on: those of the earlier part of the run come first."""
         self._is_closed = False
         self._when = perf_counter()
         """Time at which rows were passed on last."""
@@ -53,7 +53,7 @@ class RowKeeper:
             rows = self._rows.take()
             if self.error is not None:
                 raise self.error
-            if self._is_closed:
+            if self._is_closed or self.is_held:
                 return
             try:
                 self.recorder.take(*rows)
@@ -83,15 +83,17 @@ class RowKeeper:
     def settled(self, act: Callable[[], None]) -> None:
         """Pass on the present rows, which stay in the block, and call a function while no others are passed on.
 
-        Raises
-        ------
-        FmimasterError
-            If rows cannot be passed on.
+        It is not called if rows cannot be passed on; :meth:`hand_on` then raises the error.
         """
         with self._lock:
-            if self.error is None and not self._is_closed:
+            if self.error is not None or self._is_closed:
+                return
+            try:
                 self.recorder.take(*self._rows.take_early())
-                act()
+            except FmimasterError as error:
+                self.error = error
+                return
+            act()
 
     def finish(self) -> None:
         """After the last row: it is kept for every output interval, and all rows are written."""

@@ -149,6 +149,16 @@ def test_a_file_that_cannot_be_used_is_refused(
         resume(copied)
 
 
+def test_a_results_file_is_not_replaced_if_the_run_cannot_continue(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    ended_at(1.0, simulation(tmp_path), output_file=rows)
+    before = rows.read_bytes()
+    cut(rows_of(tmp_path / "run.checkpoint"), 10)
+    with pytest.raises(FileError):
+        resume(tmp_path / "run.checkpoint")
+    assert rows.read_bytes() == before
+
+
 def cut(path: Path, n: int) -> None:
     path.write_bytes(path.read_bytes()[:-n])
 
