@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernel.h"
+#include "doubles.h"
 #include "status.h"
 
 typedef int (*set_time_t)(void *, double);
@@ -20,23 +21,29 @@ enum { MODE_EVENT = 1, MODE_CONTINUOUS_TIME = 2 }; /* Mode in memory.py */
 static const double SAME = 8 * 0x1p-52, TOLERANCE = 4 * 0x1p-52;
 enum { MOST_TRIALS = 400, BISECT_EVERY = 4 };
 
-/* The last call of an FMI function with an array. */
+static inline void *find(fm_exchange *x, int which)
+{
+    x->function = x->fmu->names[which];
+    return x->fmu->functions[which];
+}
+
+/* A call of an FMI function with an array. */
 static int pass(fm_exchange *x, int which, double *values, int n)
 {
     if (n == 0)
         return FM_OK;
-    void *address = fm_find(x->fmu, which, &x->function);
+    void *address = find(x, which);
     return address ? ((array_t)address)(x->fmu->component, values, (size_t)n) : FM_MISSING;
 }
 
 int fm_exchange_move(fm_exchange *x, double time, double *states)
 {
-    void *address = fm_find(x->fmu, FM_SET_TIME, &x->function);
+    void *address = find(x, FM_SET_TIME);
     int status = address ? ((set_time_t)address)(x->fmu->component, time) : FM_MISSING;
     if (fm_failed(status))
         return status;
     status = pass(x, FM_SET_CONTINUOUS_STATES, states, x->n);
-    return fm_failed(status) ? status : fm_exchange_set_inputs(x, time);
+    return fm_failed(status) || !x->fmu->updates ? status : fm_exchange_set_inputs(x, time);
 }
 
 int fm_exchange_set_inputs(fm_exchange *x, double time)
@@ -69,7 +76,7 @@ static int go(fm_exchange *x, double time, const double *states)
 {
     int status = FM_OK;
     if (states)
-        memcpy(x->y, states, sizeof(double) * (size_t)x->n);
+        copy_doubles(x->y, states, x->n);
     else
         status = x->integrator.between(x->integrator.self, time, x->y);
     if (fm_failed(status))
@@ -86,24 +93,14 @@ static int has_changed(const double *before, const double *now, int m)
     return 0;
 }
 
-static double smaller(double a, double b)
-{
-    return b < a ? b : a;
-}
-
-static double larger(double a, double b)
-{
-    return b > a ? b : a;
-}
-
 /* locate of location.py: the first change of an indicator; the FMU stands there, or at the end of the step. */
 static int locate(fm_exchange *x, double low, double high, double *there)
 {
-    size_t bytes = sizeof(double) * (size_t)x->m;
+    int m = x->m;
     double low_weight = 1.0, high_weight = 1.0, last = high;
     int moved = 0;
-    memcpy(x->at_low, x->indicators, bytes);
-    memcpy(x->at_high, x->there, bytes);
+    copy_doubles(x->at_low, x->indicators, m);
+    copy_doubles(x->at_high, x->there, m);
     for (int trial = 1; trial < MOST_TRIALS; trial++) {
         double width = high - low, least = TOLERANCE * larger(fabs(low), fabs(high)), middle = high;
         if (width <= 2.0 * least)
@@ -124,13 +121,13 @@ static int locate(fm_exchange *x, double low, double high, double *there)
             return status;
         if (has_changed(x->indicators, x->z, x->m)) {
             high = middle;
-            memcpy(x->at_high, x->z, bytes);
+            copy_doubles(x->at_high, x->z, m);
             low_weight = moved > 0 ? 0.5 * low_weight : 1.0;
             high_weight = 1.0;
             moved = 1;
         } else {
             low = middle;
-            memcpy(x->at_low, x->z, bytes);
+            copy_doubles(x->at_low, x->z, m);
             high_weight = moved < 0 ? 0.5 * high_weight : 1.0;
             low_weight = 1.0;
             moved = -1;
@@ -142,7 +139,7 @@ static int locate(fm_exchange *x, double low, double high, double *there)
 
 static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
 {
-    void *address = fm_find(x->fmu, FM_COMPLETED_INTEGRATOR_STEP, &x->function);
+    void *address = find(x, FM_COMPLETED_INTEGRATOR_STEP);
     int keeps = *x->fmu->kept_from >= there, status;
     if (!address)
         return FM_MISSING;
@@ -188,8 +185,8 @@ static int advance(fm_exchange *x, double stop, int *happened)
             return status;
     }
     x->memory[FM_X_TIME] = there;
-    memcpy(x->states, states, sizeof(double) * (size_t)x->n);
-    memcpy(x->indicators, x->there, sizeof(double) * (size_t)x->m);
+    copy_doubles(x->states, states, x->n);
+    copy_doubles(x->indicators, x->there, x->m);
     status = complete(x, there, happened, &ends);
     if (fm_failed(status))
         return status == FM_DISCARD ? FM_REFUSED : status;

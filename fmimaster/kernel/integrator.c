@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "kernel.h"
+#include "doubles.h"
 #include "status.h"
 
 enum { STAGES = FM_MOST_STAGES };
@@ -46,16 +46,6 @@ static const double SAFETY = 0.9, LEAST_FACTOR = 0.2, MOST_FACTOR = 10.0, STRETC
 static const double FIRST_SHARE = 0.01, LEAST_NORM = 1e-5, SHORTEST_FIRST = 1e-6;
 static const double FEWEST_ULPS = 16 * 0x1p-52, SLACK = 1e-9;
 
-static double smaller(double a, double b)
-{
-    return b < a ? b : a;
-}
-
-static double larger(double a, double b)
-{
-    return b > a ? b : a;
-}
-
 static double sum(const term *terms, int n_terms, const double *slopes, int n, int i)
 {
     double total = terms[0].weight * slopes[terms[0].stage * n + i];
@@ -73,18 +63,19 @@ int fm_one_step_restart(void *self, double time, const double *states)
 {
     fm_one_step *s = self;
     s->time = time;
-    memcpy(s->states, states, sizeof(double) * (size_t)s->exchange->n);
+    copy_doubles(s->states, states, s->exchange->n);
     s->is_known = 0;
+    s->left = 0.0;
     return FM_OK;
 }
 
 /* The slope where a step starts. */
 static int begin(fm_one_step *s, int stages)
 {
-    size_t bytes = sizeof(double) * (size_t)s->exchange->n;
-    memcpy(s->before, s->states, bytes);
+    int n = s->exchange->n;
+    copy_doubles(s->before, s->states, n);
     if (s->is_known) {
-        memcpy(s->slopes, s->slopes + (stages - 1) * s->exchange->n, bytes);
+        copy_doubles(s->slopes, s->slopes + (stages - 1) * n, n);
         return FM_OK;
     }
     int status = fm_exchange_derive(s->exchange, s->slopes);
@@ -177,7 +168,7 @@ int fm_dormand_prince_between(void *self, double time, double *states)
     const fm_one_step *s = self;
     int n = s->exchange->n;
     double part = (time - s->from) / s->length;
-    memcpy(states, s->before, sizeof(double) * (size_t)n);
+    copy_doubles(states, s->before, n);
     for (int t = 0; t < 6; t++) {
         double weight = s->length * (part * (DENSE[t].a + part * (DENSE[t].b + part * (DENSE[t].c + part * DENSE[t].d))));
         for (int i = 0; i < n; i++)
@@ -193,8 +184,15 @@ int fm_euler_advance(void *self, double end, double *reached)
     int status = begin(s, 1);
     if (fm_failed(status))
         return status;
-    double rest = end - time, left = larger(1.0, ceil(rest / s->step * (1.0 - SLACK)));
-    double length = rest / left, there = left == 1.0 ? end : time + length;
+    if (s->left == 0.0 || end != s->end) {
+        double rest = end - time;
+        s->left = rest <= s->step ? 1.0 : larger(1.0, ceil(rest / s->step * (1.0 - SLACK)));
+        s->end = end;
+        s->part = rest / s->left;
+    }
+    int is_last = s->left == 1.0;
+    double there = is_last ? end : time + s->part, length = is_last ? end - time : s->part;
+    s->left -= 1.0;
     for (int i = 0; i < s->exchange->n; i++)
         s->states[i] = s->before[i] + length * s->slopes[i];
     status = fm_exchange_move(s->exchange, there, s->states);

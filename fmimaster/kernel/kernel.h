@@ -740,6 +740,7 @@ typedef struct {
     fm_exchange *exchange;
     double relative, absolute; /* Dormand-Prince */
     double step;               /* Euler: longest one in s */
+    double end, left, part;    /* Euler: so many equal parts of this length are left to the end; 0: not known yet */
     double time, from, length; /* where it is; its last step */
     int is_known;              /* whether the last slope is the one where it is */
     double *states, *before, *slopes; /* slopes: n for each of FM_MOST_STAGES */

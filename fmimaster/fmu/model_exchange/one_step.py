@@ -225,15 +225,26 @@ class _EulerSteps(_OneStep):
     def __init__(self, equations: Equations, step: float) -> None:
         super().__init__(equations, 1)
         self._step = step
+        self._end_of_parts, self._left, self._part = 0.0, 0, 0.0
+        """The end to which so many equal parts of this length in s are left; none: they are not known yet."""
+
+    def restart(self, time: float, states: Vector) -> None:
+        """Start here; the FMU stands there."""
+        super().restart(time, states)
+        self._left = 0
 
     def advance(self, end: float) -> float:
         """One of the equal steps to the end."""
         time = self._time
         self._begin()
-        rest = end - time
-        left = max(1, ceil(rest / self._step * (1.0 - _SLACK)))
-        length = rest / left
-        there = end if left == 1 else time + length
+        if not self._left or end != self._end_of_parts:
+            rest = end - time
+            self._left = max(1, ceil(rest / self._step * (1.0 - _SLACK)))
+            self._end_of_parts, self._part = end, rest / self._left
+        is_last = self._left == 1
+        there = end if is_last else time + self._part
+        length = end - time if is_last else self._part
+        self._left -= 1
         self.states[:] = self._before + length * self._slopes[0]
         if not self._equations.move(there, self.states):
             raise StuckError(time, DISCARDED)
