@@ -46,7 +46,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help=deadline,
     )
-    add("--memory-limit", type=int, metavar="BYTES", help="largest memory of an FMU")
+    memory = "bytes that each FMU can allocate in its process, such as 2e9"
+    add("--memory-limit", type=float, metavar="BYTES", help=memory)
     add = group(parser, "Comparison with references").add_argument
     outside = (
         f"largest share of samples outside the band of the cross-check (default: {OUTSIDE_BAND:g})"

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 
 from fmimaster.commands.progress import over_line
+from fmimaster.commands.settings import memory_in_bytes
 from fmimaster.commands.text import note, write, write_json
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import PAGE
@@ -43,7 +44,7 @@ def run(arguments: Namespace) -> int:
         output_folder=arguments.output_folder,
         workers=arguments.workers,
         deadline=arguments.deadline,
-        memory_limit=arguments.memory_limit,
+        memory_limit=memory_in_bytes(arguments.memory_limit),
         only=arguments.only,
         **({} if arguments.interface is None else {"interfaces": [arguments.interface]}),
         limits=ConformanceLimits(**limits),

@@ -239,7 +239,7 @@ def simulation(arguments: Namespace) -> Simulation:
         threads=arguments.threads,
         isolate=_isolate(arguments.isolate),
         call_timeout=arguments.call_timeout,
-        memory_limit=_memory_limit(arguments.memory_limit),
+        memory_limit=memory_in_bytes(arguments.memory_limit),
     )
 
 
@@ -289,7 +289,7 @@ def _isolate(texts: list[str] | None) -> bool | list[str] | None:
     return texts
 
 
-def _memory_limit(size: float | None) -> int | None:
+def memory_in_bytes(size: float | None) -> int | None:
     if size is not None and not 1.0 <= size < inf:
         raise OptionError(f"--memory-limit {size:g}: expected a positive number of bytes.")
     return None if size is None else int(size)
