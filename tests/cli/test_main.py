@@ -122,7 +122,9 @@ def test_an_interrupted_run_keeps_its_rows_and_has_status_130(
     fmu, table = reference("fmi3/Dahlquist.fmu"), tmp_path / "a.csv"
     results = Simulation(fmu, stop_time=1).run()
 
-    def interrupted(_self: Simulation, _progress: object, *, output_file: str) -> None:
+    def interrupted(
+        _self: Simulation, _progress: object, *, output_file: str, resume_from: object
+    ) -> None:
         results.write(output_file)  # as it does while it goes on
         error = Interrupted("Interrupted at t = 1 s.", time=1.0)
         error.results = results

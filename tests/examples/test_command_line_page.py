@@ -14,6 +14,7 @@ from fmimaster.cli import main
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 COMMANDS = (
     "simulate",
+    "resume",
     "info",
     "validate",
     "probe",
