@@ -18,6 +18,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.garbage import left_for_later
 from fmimaster.given_path import given_path
+from fmimaster.isolation import can_isolate
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan
@@ -217,9 +218,12 @@ def _once_per_process(
             f"{listed(names)} are instances of one FMU that allows one instance per process only "
             "(canBeInstantiatedOnlyOncePerProcess)."
         )
-        yield Finding(
-            _file(sources[names[0]]), Severity.ERROR, what, "Use it for one component only."
-        )
+        place = _file(sources[names[0]])
+        if can_isolate():
+            advice = "They run in processes of their own."
+            yield Finding(place, Severity.NOTE, what, advice)
+        else:
+            yield Finding(place, Severity.ERROR, what, "Use it for one component only.")
 
 
 # The system as a whole ------------------------------------------------------------------------------------------------

@@ -149,11 +149,12 @@ def encoding(pytestconfig: pytest.Config) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def isolation(pytestconfig: pytest.Config) -> Iterator[None]:
-    """FMUs are in processes of their own if the option of the test run forces it."""
+@pytest.fixture(autouse=True)
+def isolation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """FMUs are in processes of their own if the option of the test run forces it, and the test is not about FMUs in this
+    process."""
     with pytest.MonkeyPatch.context() as patch:
-        if pytestconfig.getoption("--isolate"):
+        if request.config.getoption("--isolate") and "in_this_process" not in request.keywords:
             patch.setattr(Settings, "needs_isolation", True)
         yield
 

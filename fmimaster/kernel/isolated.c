@@ -382,7 +382,10 @@ int fm_host_serve(fm_host *h)
             status = act(h, r, (const char **)(void *)&m->function);
             if (fm_failed(status))
                 break;
-            has_stepped |= r->what == FM_REQUEST_STEP;
+            if (r->what == FM_REQUEST_STEP) {
+                has_stepped = 1;
+                m->at = r->time + r->size; /* for the log of the calls that follow */
+            }
         }
         int is_answer = status == FM_DISCARD && m->requests[m->done].what == FM_REQUEST_STEP;
         if (fm_failed(status) && !has_stepped && !is_answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,11 @@ from fmimaster import (
     Waveform,
     reference_path,
 )
+from fmimaster.errors import FmuLostError, OptionError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+
+TIMES: dict[str, Any] = {"stop_time": 1.0, "step_size": 0.1}
 
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "steps": ("two-mass-b1-fmi2", {"step_size": "0.05"}),
@@ -71,3 +75,83 @@ def test_an_isolated_run_has_the_bits_of_one_in_this_process(
     apart = Simulation(path, isolate=True, backend=backend, **settings).run()
     assert_same_bits(here, apart)
     assert len(here.events) == len(apart.events)
+
+
+FAULTY = "fmi3/Faulty.fmu"
+CRASH, EXIT, HANG = 9, 11, 13
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_a_crash_ends_the_run_with_its_rows_and_says_where(backend: str) -> None:
+    values = {"fault": CRASH, "faultTime": 0.5}
+    run = Simulation(
+        reference_path(FAULTY), start_values=values, isolate=True, backend=backend, **TIMES
+    )
+    with pytest.raises(
+        FmuLostError, match=r"'Faulty' was ended by SIGSEGV, in fmi3DoStep at t = "
+    ) as caught:
+        run.run()
+    error = caught.value
+    assert (error.signal, error.function, error.instance) == ("SIGSEGV", "fmi3DoStep", "Faulty")
+    assert error.how == "was ended by SIGSEGV"
+    assert error.results.rows > 1
+
+
+def test_an_exit_ends_the_run_only() -> None:
+    values = {"fault": EXIT, "faultTime": 0.5}
+    with pytest.raises(FmuLostError, match="ended with exit status 3, in fmi3DoStep"):
+        Simulation(reference_path(FAULTY), start_values=values, isolate="Faulty", **TIMES).run()
+
+
+def test_a_call_that_does_not_return_is_ended_at_its_deadline() -> None:
+    values = {"fault": HANG, "faultTime": 0.5}
+    with pytest.raises(FmuLostError, match=r"did not answer within 0\.5 s and was ended"):
+        Simulation(reference_path(FAULTY), start_values=values, call_timeout=0.5, **TIMES).run()
+
+
+def test_nothing_remains_of_isolated_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    run = Simulation(reference_path("fmi3/Dahlquist.fmu"), isolate=True)
+    run.run()
+    before = os.listdir("/proc/self/fd")
+    run.run()
+    with pytest.raises(FmuLostError):
+        Simulation(
+            reference_path(FAULTY), start_values={"fault": CRASH}, isolate=True, **TIMES
+        ).run()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_calls_are_logged_as_in_this_process(tmp_path: Path) -> None:
+    logs = []
+    for isolate in (False, True):
+        log = tmp_path / f"{isolate}.log"
+        Simulation(
+            reference_path("fmi2/Dahlquist.fmu"), isolate=isolate, fmi_log_file=log, stop_time=0.3
+        ).run()
+        calls = log.read_text().splitlines()
+        logs.append([call.partition("(")[0] for call in calls])
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"isolate": "pump"}, "'pump' fits no component with an FMU"),
+        ({"isolate": 3}, "isolate: 3, expected a sequence of names or globs"),
+        ({"call_timeout": 0}, "call_timeout: 0, expected a positive number of seconds"),
+        ({"memory_limit": 0}, "memory_limit: 0, expected a positive number of bytes"),
+        ({"isolate": False, "call_timeout": 1}, "isolate is False, but call_timeout"),
+    ],
+)
+def test_settings_without_meaning_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Simulation(reference_path("fmi3/Dahlquist.fmu"), **settings).prepare()
+
+
+def test_other_platforms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Simulation(reference_path("fmi3/Dahlquist.fmu"), isolate=True)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(OptionError, match="on Linux only; this is darwin"):
+        run.prepare()

@@ -622,12 +622,13 @@ def test_results_until_the_failure_are_written(
 def test_two_instances_of_an_fmu_that_allows_one_are_told(
     run: Run, dahlquist: Path, tmp_path: Path
 ) -> None:
-    once = 'canBeInstantiatedOnlyOncePerProcess="true" modelIdentifier='
+    once = '<CoSimulation canBeInstantiatedOnlyOncePerProcess="true"'
     path = changed(
         dahlquist,
         tmp_path / "once.fmu",
-        description=lambda t: t.replace("modelIdentifier=", once, 1),
+        description=lambda t: t.replace("<CoSimulation", once, 1),
     )
-    message = run("simulate", system(tmp_path / "s", {"a": path, "b": path})).error
+    twice = system(tmp_path / "s", {"a": path, "b": path})
+    message = run("simulate", twice, "--isolate", "none").error
     assert "'b' would be the second instance of" in message
     assert "the first is 'a'" in message

@@ -1,8 +1,12 @@
-"""An FMU that allows one instance per process has one: told by its file and its token, over all simulations and threads."""
+"""An FMU that allows one instance per process has one: told by its file and its token, over all simulations and threads.
+
+If it is used more than once, its instances have processes of their own.
+"""
 
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,8 +16,11 @@ from command_line import changed, reference, system
 
 from fmimaster import ModelError, Severity, Simulation, simulate, validate
 
-ONCE = 'canBeInstantiatedOnlyOncePerProcess="true" modelIdentifier='
-SETTINGS = {"stop_time": 1, "step_size": "1/4"}
+pytestmark = pytest.mark.in_this_process
+
+ONCE = '<CoSimulation canBeInstantiatedOnlyOncePerProcess="true"'
+SETTINGS = {"stop_time": 1, "step_size": "1/4", "isolate": False}
+AUTOMATIC = {**SETTINGS, "isolate": None}
 
 
 @pytest.fixture(params=["fmi2", "fmi3"])
@@ -22,7 +29,7 @@ def once(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return changed(
         reference(f"{request.param}/Dahlquist.fmu"),
         tmp_path / "once.fmu",
-        description=lambda text: text.replace("modelIdentifier=", ONCE, 1),
+        description=lambda text: text.replace("<CoSimulation", ONCE, 1),
     )
 
 
@@ -41,13 +48,27 @@ def twins(once: Path, how: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("how", ["copy", "symbolic link", "hard link"])
-def test_another_path_is_no_other_fmu(once: Path, how: str, tmp_path: Path) -> None:
+def test_another_path_is_no_other_fmu(
+    once: Path, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = system(tmp_path / "s", dict(zip("ab", twins(once, how), strict=True)))
     for act in (Simulation(path, **SETTINGS).prepare, Simulation(path, **SETTINGS).run):  # type: ignore[arg-type]
         with pytest.raises(ModelError, match=r"'b' would be the second instance of .*first is 'a'"):
             act()
+    [note] = [f for f in validate(path) if f.what.startswith("a, b are instances of one FMU")]
+    assert note.severity is Severity.NOTE
+    monkeypatch.setattr(sys, "platform", "darwin")
     [error] = [f.what for f in validate(path) if f.severity is Severity.ERROR]
     assert error.startswith("a, b are instances of one FMU")
+
+
+def test_used_more_than_once_it_has_processes_of_its_own(once: Path, tmp_path: Path) -> None:
+    path = system(tmp_path / "s", {"a": once, "b": once})
+    run = Simulation(path, **AUTOMATIC)  # type: ignore[arg-type]
+    assert any(n.startswith("'a', 'b' have processes of their own") for n in run.prepare().notes)
+    results = run.run()
+    alone = simulate(once, **SETTINGS)  # type: ignore[arg-type]
+    assert list(results["a.x"]) == list(results["b.x"]) == list(alone["x"])
 
 
 def test_without_a_token_the_file_tells(once: Path, tmp_path: Path) -> None:

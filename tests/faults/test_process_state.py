@@ -19,7 +19,10 @@ from fmimaster import Backend, Interrupted, Progress, Simulation, reference_path
 from fmimaster.errors import CallError, InputError
 from fmimaster.results.csv import read_csv
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="POSIX"),
+    pytest.mark.in_this_process,
+]
 
 BACKENDS = (Backend.NATIVE, Backend.REFERENCE)
 
