@@ -12,8 +12,8 @@ from fmimaster.system.notes import listed
 
 ROUNDING = 1e-12
 """Relative difference between equal steps that is due to rounding."""
-LEAK = 1024.0
-"""Growth of the memory in bytes per instance that is called a leak."""
+LEAK = 4096.0
+"""Growth of the memory in bytes per instance that is called a leak: a page. Less may be due to Python."""
 _NAMES = 4
 """Most names in a sentence."""
 

@@ -26,7 +26,7 @@ _TIME_FOR_CALLS = 0.2
 """Wall time in s for these calls."""
 _WINDOWS = 3
 """How often the growth of the memory is measured, after a first time that does not count."""
-_MOST_IN_A_WINDOW = 15
+_MOST_IN_A_WINDOW = 30
 """Most instances that are made and freed from one measurement to the next."""
 _TIME_FOR_CYCLES = 3.0
 """Wall time in s for them."""
