@@ -7,6 +7,7 @@ import math
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -309,7 +310,9 @@ def test_faulty_refuses_other_steps(instantiate: Instantiate, version: str) -> N
 
 CRASHES, ABORTS, EXITS, OVERFLOWS, HANGS, ALLOCATES = range(9, 15)
 MEMORY = 1 << 30
-"""Bytes that a child may have."""
+"""Bytes that a child may have beyond those of this process."""
+HAS_RAISED = 99
+"""Exit status of a child with an exception."""
 ENDS = {
     CRASHES: -signal.SIGSEGV,
     ABORTS: -signal.SIGABRT,
@@ -323,18 +326,23 @@ ENDS = {
 
 def end_of(act: Callable[[], object], *, seconds: float = 5.0) -> int:
     """The exit status of a child that does something, or the negative number of the signal that has ended it."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = MEMORY + pages * resource.getpagesize()
     child = os.fork()
     if not child:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        faulthandler.disable()
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        act()
-        os._exit(0)
+        try:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            faulthandler.disable()
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            act()
+            os._exit(0)
+        finally:  # never on with the tests of this process
+            os._exit(HAS_RAISED)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes of Unix")
+needs_fork = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and /proc")
 
 
 @needs_fork
