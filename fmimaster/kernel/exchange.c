@@ -211,7 +211,8 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     fm_exchange *x = self;
     double *memory = x->memory, stop = time + size;
     int status = FM_OK;
-    memory[FM_X_TIME] = time;
+    if (fabs(memory[FM_X_TIME] - time) > SAME * fabs(time)) /* otherwise it stands there already */
+        memory[FM_X_TIME] = time;
     if (memory[FM_X_MODE] == MODE_EVENT) /* discrete inputs were set */
         status = execute_events(x);
     if (!fm_failed(status))

@@ -7,6 +7,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ _MOST_UPDATES = 1000
 """Event iterations at one time; more never end."""
 _SAME = 8 * 2.0**-52
 """Two times that differ by less, relative to their size, are one time."""
+_CHATTER = 64 * 2.0**-52
+"""Events that follow each other within this time, relative to the time, make no progress."""
 
 
 class ModelExchangeInstance(BinaryInstance):
@@ -63,6 +66,8 @@ class ModelExchangeInstance(BinaryInstance):
         self._starts = True
         """Whether the integrator starts here, or learns that inputs may have changed."""
         self._ready = False
+        self._last_event, self._n_events = -inf, 0
+        """Time in s of the last event inside a step, and how many events up to it made no progress."""
         super().__init__(fmu, model, name, messages, options)  # type: ignore[arg-type]
 
     @property
@@ -100,15 +105,17 @@ class ModelExchangeInstance(BinaryInstance):
         of = [v for v in self.model.variables if v.value_reference in chosen]
         if all(v.causality is Causality.INPUT and v.is_continuous for v in of):
             return act
-        last: list[NDArray[Any]] = []
+        present = np.empty_like(values)
+        # the FMU knows its values also where an earlier state was restored
+        read = self.getter(kind, references, present)
 
         def set_discrete() -> None:
             if self.memory[Number.MODE] == Mode.CONTINUOUS_TIME:
-                if last and np.array_equal(last[0], values):
+                read()
+                if np.array_equal(present, values):
                     return
                 self.enter_event_mode()
             act()
-            last[:] = [values.copy()]
 
         return set_discrete
 
@@ -152,9 +159,18 @@ class ModelExchangeInstance(BinaryInstance):
         memory = self.memory
         is_first = memory[Number.MODE] == Mode.INITIALIZATION
         if memory[Number.MODE] != Mode.EVENT:
+            if not is_first:
+                self._reach_time_event()
             self.call("ExitInitializationMode" if is_first else "EnterEventMode")
         memory[Number.MODE] = Mode.EVENT
         memory[Number.EVENTS] += 1
+
+    def _reach_time_event(self) -> None:
+        """A time event that is ahead by rounding only: go there, because the FMU may compare both times."""
+        memory, time = self.memory, self.memory[Number.NEXT_EVENT]
+        if memory[Number.TIME] < time and self._is_due(memory[Number.TIME]):
+            memory[Number.TIME] = time
+            self._move(time, memory.states)
 
     def enter_step_mode(self) -> None:
         """``EnterContinuousTimeMode``, after the events at this time if Event Mode is not used."""
@@ -183,9 +199,14 @@ class ModelExchangeInstance(BinaryInstance):
                 self.memory[Number.ENDS] = 1.0
             if answer.terminate or not answer.wants_update:
                 return
-        raise CallError(
-            f"The events of '{self.name}' at t = {self.memory[Number.TIME]:.12g} s do not end: it requested another "
-            f"update of its discrete states {_MOST_UPDATES} times. Check its inputs and parameters.",
+        raise self._endless(
+            f"it requested another update of its discrete states {_MOST_UPDATES} times"
+        )
+
+    def _endless(self, what: str) -> CallError:
+        return CallError(
+            f"The events of '{self.name}' at t = {self.memory[Number.TIME]:.12g} s do not end: {what}. Check its inputs "
+            "and parameters.",
             instance=self.name,
             function=self.prefix + self.update_function,
             status="not settled",
@@ -195,9 +216,16 @@ class ModelExchangeInstance(BinaryInstance):
     def execute_events(self) -> None:
         """Event Mode from its start to its end, inside a step."""
         self.enter_event_mode()
+        self._count_event(self.memory[Number.TIME])
         self._settle()
         if not self.memory[Number.ENDS]:
             self._continue()
+
+    def _count_event(self, now: float) -> None:
+        makes_progress = now - self._last_event > _CHATTER * abs(now) or now < self._last_event
+        self._last_event, self._n_events = now, 0 if makes_progress else self._n_events + 1
+        if self._n_events >= _MOST_UPDATES:
+            raise self._endless(f"there were {_MOST_UPDATES}, without progress in time")
 
     def update_discrete_states(self) -> UpdateAnswer:
         """Update the discrete states; the answer defines the next time event anew."""
@@ -210,7 +238,8 @@ class ModelExchangeInstance(BinaryInstance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Integrate from ``time`` by ``size``, or to the first event if a step ends there."""
         memory = self.memory
-        memory[Number.TIME] = time
+        if abs(memory[Number.TIME] - time) > _SAME * abs(time):  # otherwise it stands there already
+            memory[Number.TIME] = time
         if memory[Number.MODE] == Mode.EVENT:  # discrete inputs were set
             self.execute_events()
         self._begin_step(time)
