@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
+import pickle
 import select
 import signal
 import socket
@@ -30,9 +30,10 @@ MODULES = (
 """What the preloaded process imports: what nearly all processes need, and what is slow to import."""
 
 _PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from fmimaster.apart.server import main; "
-    "main(int(sys.argv[1]), json.loads(sys.argv[3]))"
+    "import sys; sys.path[:] = sys.argv[3:]; from fmimaster.apart.server import main; "
+    "main(int(sys.argv[1]), sys.argv[2].split())"
 )
+"""It imports nothing before the path is set: the working directory may have files with the names of modules."""
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables for the preloaded process: libraries must not start threads in it, because it is forked."""
@@ -126,8 +127,7 @@ class Process:
                 dict(os.environ),
                 [os.path.abspath(p) for p in sys.path],
                 memory_limit,
-                main,
-                arguments,
+                pickle.dumps((main, arguments)),
             )
             with suppress(OSError):  # it has ended: the report says how
                 self.channel.send(start)
@@ -183,7 +183,6 @@ class _Preloaded:
         self._numbers = count()
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        path = json.dumps([os.path.abspath(p) for p in sys.path])
         with theirs:
             self._process = subprocess.Popen(
                 [
@@ -192,8 +191,8 @@ class _Preloaded:
                     "-c",
                     _PROGRAM,
                     str(theirs.fileno()),
-                    path,
-                    json.dumps(MODULES),
+                    " ".join(MODULES),
+                    *(os.path.abspath(p) for p in sys.path),
                 ],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import pickle
 import select
 import signal
 import socket
@@ -17,7 +18,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from fmimaster.apart.channel import Channel
 
@@ -47,9 +48,9 @@ class Start(NamedTuple):
     path: list[str]
     memory_limit: int | None
     """In bytes, beyond what the process has at its start."""
-    main: Any
-    """Called with the channel, further descriptors, and the arguments."""
-    arguments: tuple[Any, ...]
+    call: bytes
+    """Pickled: a function, called with the channel, further descriptors, and arguments; and the arguments. Unpickled when
+    the path is set, on which the function is found."""
 
 
 def main(control: int, modules: Sequence[str]) -> None:
@@ -182,7 +183,8 @@ def _run(channel: int, report: int, output: int, further: list[int]) -> NoReturn
         with suppress(OSError):
             os.chdir(start.folder)
         _limit(start.memory_limit)
-        start.main(connection, further, *start.arguments)
+        called, arguments = pickle.loads(start.call)
+        called(connection, further, *arguments)
         status = 0
     except (EOFError, BrokenPipeError):
         pass  # the process that asked has ended

@@ -22,7 +22,8 @@ def make_instance(
     planned = prepared.plan.instances[i]
     if planned.name not in prepared.isolated:
         return loader.instantiate(component, planned.name, options)
-    from fmimaster.run.isolated.instance import IsolatedInstance, Limits  # few runs need it
+    from fmimaster.run.isolated.instance import IsolatedInstance  # few runs need it
+    from fmimaster.run.isolated.loss import Limits
 
     segments = prepared.plan.layout.segments(i, Group.CONTINUOUS)
     file, options = loader.file(component.source, component.interface), loader.options(options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -107,6 +108,30 @@ def test_a_call_that_does_not_return_is_ended_at_its_deadline() -> None:
     values = {"fault": HANG, "faultTime": 0.5}
     with pytest.raises(FmuLostError, match=r"did not answer within 0\.5 s and was ended"):
         Simulation(reference_path(FAULTY), start_values=values, call_timeout=0.5, **TIMES).run()
+
+
+class Refusing(logging.Handler):
+    """A log handler that raises after some messages, as one whose disk is full may do."""
+
+    left = 5
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError("no space left")
+        return True
+
+
+def test_an_error_of_a_log_handler_ends_an_isolated_run_with_that_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "fmimaster")
+    monkeypatch.setattr(logging.getLogger("fmimaster"), "handlers", [Refusing()])
+    run = Simulation(
+        reference_path("fmi3/BouncingBall.fmu"), isolate=True, debug_logging=True, stop_time=3.0
+    )
+    with pytest.raises(OSError, match="no space left"):
+        run.run()
 
 
 def test_nothing_remains_of_isolated_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

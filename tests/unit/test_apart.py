@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -145,6 +146,28 @@ def test_a_process_that_is_lost_with_the_preloaded_one_says_so_and_the_next_one_
     process.close()
     assert run_apart(acts.doubled, 4).value == 8
     assert not is_there(process.pid)
+
+
+def test_a_function_is_found_on_the_present_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_apart(acts.doubled, 1)  # the preloaded process has the path until now
+    (tmp_path / "made_later.py").write_text("def tripled(x): return 3 * x\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tripled = importlib.import_module("made_later").tripled
+    assert run_apart(tripled, 2).value == 6
+
+
+def test_files_of_the_working_directory_are_not_taken_for_modules(tmp_path: Path) -> None:
+    for name in ("json", "struct", "signal"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(9)\n")
+    program = (
+        "import sys; sys.path[:] = sys.argv[1:]; from fmimaster.apart.run import run_apart; "
+        "import acts_apart; print(run_apart(acts_apart.doubled, 2).value)"
+    )
+    command = [sys.executable, "-c", program, *map(os.path.abspath, sys.path)]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.stdout == "4\n", run.stderr
 
 
 ORPHAN = """
