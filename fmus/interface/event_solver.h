@@ -285,6 +285,18 @@ static bool is_due(Variables *v, int event, Motion m)
     return largest_indicator(v, event, ON, flow(v, 0.0, m, ON)) <= 0.0;
 }
 
+void model_locate(Variables *v)
+{
+    Motion m = get_motion(v);
+    for (int event = 0; event < FM_EVENT_COUNT; event++) {
+        fm_EventMemory *memory = &v->memory.event[event];
+        bool occurs = largest_indicator(v, event, ON, flow(v, 0.0, m, ON)) <= 0.0;
+        memory->located = occurs && !memory->done && v->eventPolicy != IGNORE;
+        memory->located_payload = own_payload(v, event, 0.0);
+        if (memory->located && announcement(v, event)) fm_count(announcement(v, event));
+    }
+}
+
 fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update)
 {
     fm_Memory *memory = &v->memory;

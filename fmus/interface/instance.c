@@ -220,6 +220,9 @@ fm_Status fm_enter_event_mode(fm_Instance *self, const char *function)
         return fm_report(self, FM_ERROR, "%s: the FMU was instantiated without Event Mode.", function);
     self->state.mode = FM_EVENT_MODE;
     Variables *v = &self->state.variables;
+#if FM_HAS_EVENT_MODE && FM_HAS_MODEL_EXCHANGE
+    if (self->exchange) model_locate(v);
+#endif
     for (int event = 0; event < FM_EVENT_COUNT; event++)
         if (fm_events[event].announce)
             ((fm_Clock *)((char *)v + fm_events[event].announce))->active = v->memory.event[event].located;

@@ -84,6 +84,9 @@ fm_Status model_step(fm_Instance *self, Variables *v, double *h);
 /* A model with Event Mode: executes what happens at v->time. */
 fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update);
 
+/* Model Exchange: the importer has entered Event Mode. Notes and counts the events that occur now. */
+void model_locate(Variables *v);
+
 /* Partial derivative of an output or state derivative with respect to an input or state; NAN if it is not provided. */
 double model_partial(const Variables *v, uint32_t unknown, uint32_t known);
 

@@ -85,6 +85,12 @@ def test_events_inside_steps_give_the_exact_solution(version: str) -> None:
     assert results["h"] == pytest.approx([exact_height(t) for t in results.time], abs=1e-10)
 
 
+@pytest.mark.parametrize("settings", [{}, {"event_clock": EarlyReturn(), "algorithm": Jacobi()}])
+def test_bounces_are_counted_as_in_co_simulation(settings: dict[str, Any]) -> None:
+    """bounce.out of FMI 2.0 says how often the event has occurred, also if the importer has located it."""
+    assert bounces("fmi2", **settings)["bounce.out"][-1] == 11
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_dahlquist_is_as_accurate_as_the_tolerance(version: str) -> None:
     path = reference_path(f"{version}/Dahlquist.fmu")
