@@ -85,7 +85,13 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
                 f"'{path}' cannot be written: its folder does not exist. Create the folder first."
             )
         file = Path(path).resolve()
-        refuse_to_overwrite(file, read)
+        if option == "--checkpoint":
+            # most runs have none
+            from fmimaster.checkpoint.file import is_checkpoint
+
+            refuse_to_overwrite(file, read, is_ours=is_checkpoint)
+        else:
+            refuse_to_overwrite(file, read)
         if file.exists() and not file.is_file():  # such as /dev/null
             continue
         if file in taken:

@@ -27,6 +27,17 @@ def test_the_command_continues_a_run_of_simulate(
     assert rows.read_bytes() == whole
 
 
+def test_the_same_command_replaces_its_checkpoint(
+    run: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    file = tmp_path / "ball.checkpoint"
+    given = ("--stop-time", "0.2", "--step-size", "0.1", "--checkpoint", str(file))
+    assert run("simulate", BALL, *given).status == 0
+    first = file.read_bytes()
+    assert run("simulate", BALL, *given).status == 0
+    assert file.read_bytes() != first
+
+
 def test_it_prints_the_ranges_or_json_without_a_file(
     run: Callable[..., Outcome], tmp_path: Path
 ) -> None:
