@@ -85,7 +85,8 @@ def _named(patterns: Sequence[str], fmus: Sequence[str]) -> list[str]:
         if not any(name == pattern or fnmatchcase(name, pattern) for name in fmus):
             near = did_you_mean(pattern, fmus)
             raise OptionError(
-                f"isolate: '{pattern}' fits no component with an FMU.{near} Expected a name or a glob."
+                f"isolate: '{pattern}' fits no component with an FMU.{near} Expected names or globs; or True "
+                "(--isolate all) or False (--isolate none)."
             )
     return [n for n in fmus if any(n == p or fnmatchcase(n, p) for p in patterns)]
 

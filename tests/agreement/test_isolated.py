@@ -164,6 +164,7 @@ def test_calls_are_logged_as_in_this_process(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"isolate": "pump"}, "'pump' fits no component with an FMU"),
+        ({"isolate": "no"}, "Expected names or globs; or True"),
         ({"isolate": 3}, "isolate: 3, expected a sequence of names or globs"),
         ({"call_timeout": 0}, "call_timeout: 0, expected a positive number of seconds"),
         ({"memory_limit": 0}, "memory_limit: 0, expected a positive number of bytes"),
