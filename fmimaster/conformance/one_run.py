@@ -21,6 +21,7 @@ from fmimaster.conformance.curve import curves
 from fmimaster.conformance.fmu_facts import FmuFacts, read_facts
 from fmimaster.conformance.measures import ConformanceLimits, measure
 from fmimaster.conformance.options_file import ReferenceOptions, read_options
+from fmimaster.conformance.reference_file import read_reference
 from fmimaster.conformance.times import times_of
 from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
 from fmimaster.errors import (
@@ -208,13 +209,14 @@ def _reference(run: _Run) -> Results | None:
     if file is None:
         return None
     try:
-        reference = Results.read(file)
+        reference, notes = read_reference(file)
     except InputError as error:
         run.problems.append(str(error))
         return None
     if not reference.rows:
         run.problems.append(f"'{file.name}' has no rows.")
         return None
+    run.note(*notes)
     return reference
 
 
