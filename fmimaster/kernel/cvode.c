@@ -7,6 +7,7 @@
 
 #include "kernel.h"
 #include "status.h"
+#include "exchange.h"
 
 enum { SUCCESS = 0, RECOVERABLE = 1, FAILED = -1 }; /* answers of a callback */
 enum { ONE_STEP = 2, TOO_CLOSE = -27 };             /* CV_ONE_STEP, CV_TOO_CLOSE */
@@ -27,9 +28,9 @@ static int answer(fm_cvode *c, int status)
 int fm_cvode_derive(double time, void *states, void *derivatives, void *data)
 {
     fm_cvode *c = data;
-    int status = fm_exchange_move(c->exchange, time, c->sundials.elements(states));
+    int status = move(c->exchange, time, c->sundials.elements(states));
     if (!fm_failed(status))
-        status = fm_exchange_derive(c->exchange, c->sundials.elements(derivatives));
+        status = derive(c->exchange, c->sundials.elements(derivatives));
     return answer(c, status);
 }
 
@@ -41,7 +42,7 @@ int fm_cvode_linearize(double time, void *states, void *derivatives, void *matri
     size_t n = (size_t)c->exchange->n;
     double *columns = c->sundials.columns(matrix);
     (void)derivatives, (void)first, (void)second, (void)third;
-    int status = fm_exchange_move(c->exchange, time, c->sundials.elements(states));
+    int status = move(c->exchange, time, c->sundials.elements(states));
     if (fm_failed(status))
         return answer(c, status);
     for (size_t j = 0; j < n; j++) {
@@ -75,7 +76,7 @@ static int has_jumped(fm_cvode *c, int *jumped)
     *jumped = 1;
     if (!c->is_known)
         return FM_OK;
-    int status = fm_exchange_derive(c->exchange, c->slopes);
+    int status = derive(c->exchange, c->slopes);
     if (fm_failed(status))
         return status == FM_DISCARD ? FM_OK : status;
     *jumped = 0;
@@ -144,11 +145,11 @@ static int advance(void *self, double end, double *reached)
     c->is_fresh = flag == TOO_CLOSE;
     double *size = &x->memory[FM_X_SIZE], length = c->time - before;
     *size = length > *size ? length : *size;
-    int status = fm_exchange_move(x, c->time, c->states);
+    int status = move(x, c->time, c->states);
     if (fm_failed(status) && status != FM_DISCARD)
         return status;
     if (c->time == end && c->has_inputs) {
-        status = fm_exchange_derive(x, c->slopes_before);
+        status = derive(x, c->slopes_before);
         if (fm_failed(status) && status != FM_DISCARD)
             return status;
         c->is_known = status != FM_DISCARD;

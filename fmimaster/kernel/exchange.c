@@ -10,9 +10,8 @@
 #include "kernel.h"
 #include "doubles.h"
 #include "status.h"
+#include "exchange.h"
 
-typedef int (*set_time_t)(void *, double);
-typedef int (*array_t)(void *, double *, size_t);
 typedef int (*completed2_t)(void *, int, int *, int *);
 typedef int (*completed3_t)(void *, bool, bool *, bool *);
 
@@ -20,31 +19,6 @@ enum { MODE_EVENT = 1, MODE_CONTINUOUS_TIME = 2 }; /* Mode in memory.py */
 
 static const double SAME = 8 * 0x1p-52, TOLERANCE = 4 * 0x1p-52;
 enum { MOST_TRIALS = 400, BISECT_EVERY = 4 };
-
-static inline void *find(fm_exchange *x, int which)
-{
-    x->function = x->fmu->names[which];
-    return x->fmu->functions[which];
-}
-
-/* A call of an FMI function with an array. */
-static int pass(fm_exchange *x, int which, double *values, int n)
-{
-    if (n == 0)
-        return FM_OK;
-    void *address = find(x, which);
-    return address ? ((array_t)address)(x->fmu->component, values, (size_t)n) : FM_MISSING;
-}
-
-int fm_exchange_move(fm_exchange *x, double time, double *states)
-{
-    void *address = find(x, FM_SET_TIME);
-    int status = address ? ((set_time_t)address)(x->fmu->component, time) : FM_MISSING;
-    if (fm_failed(status))
-        return status;
-    status = pass(x, FM_SET_CONTINUOUS_STATES, states, x->n);
-    return fm_failed(status) || !x->fmu->updates ? status : fm_exchange_set_inputs(x, time);
-}
 
 int fm_exchange_set_inputs(fm_exchange *x, double time)
 {
@@ -56,12 +30,6 @@ int fm_exchange_set_inputs(fm_exchange *x, double time)
         return FM_OK;
     x->function = u->inputs.function;
     return FM_ERROR;
-}
-
-int fm_exchange_derive(fm_exchange *x, double *derivatives)
-{
-    x->evaluations++;
-    return pass(x, FM_GET_DERIVATIVES, derivatives, x->n);
 }
 
 /* Event indicators where the FMU stands; an FMU that discards them has failed. */
@@ -81,7 +49,7 @@ static int go(fm_exchange *x, double time, const double *states)
         status = x->integrator.between(x->integrator.self, time, x->y);
     if (fm_failed(status))
         return status;
-    status = fm_exchange_move(x, time, x->y);
+    status = move(x, time, x->y);
     return status == FM_DISCARD ? FM_REFUSED : status;
 }
 
@@ -139,10 +107,10 @@ static int locate(fm_exchange *x, double low, double high, double *there)
 
 static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
 {
-    void *address = find(x, FM_COMPLETED_INTEGRATOR_STEP);
+    void *address = x->fmu->functions[FM_COMPLETED_INTEGRATOR_STEP];
     int keeps = *x->fmu->kept_from >= there, status;
     if (!address)
-        return FM_MISSING;
+        return called(x, FM_COMPLETED_INTEGRATOR_STEP, FM_MISSING);
     if (x->version == 2) {
         int enter = 0, end = 0;
         status = ((completed2_t)address)(x->fmu->component, keeps, &enter, &end);
@@ -154,7 +122,7 @@ static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
         *wants_event = enter;
         *ends = end;
     }
-    return status;
+    return called(x, FM_COMPLETED_INTEGRATOR_STEP, status);
 }
 
 /* One step of the integrator, not beyond the first event; whether there is a state or step event. */
@@ -274,7 +242,7 @@ static int restore(void *self, int place, const char **function)
         return status;
     memcpy(x->memory, saved, sizeof(double) * x->size);
     if (x->copies && x->memory[FM_X_MODE] == MODE_CONTINUOUS_TIME) {
-        status = fm_exchange_move(x, x->memory[FM_X_TIME], x->states);
+        status = move(x, x->memory[FM_X_TIME], x->states);
         *function = x->function;
         if (status == FM_DISCARD)
             status = FM_OK;

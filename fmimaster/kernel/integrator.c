@@ -7,6 +7,7 @@
 #include "kernel.h"
 #include "doubles.h"
 #include "status.h"
+#include "exchange.h"
 
 enum { STAGES = FM_MOST_STAGES };
 
@@ -62,8 +63,8 @@ static double scale(const fm_one_step *s, int i, double magnitude)
 int fm_one_step_restart(void *self, double time, const double *states)
 {
     fm_one_step *s = self;
+    (void)states; /* those before a step are the ones of the exchange */
     s->time = time;
-    copy_doubles(s->states, states, s->exchange->n);
     s->is_known = 0;
     s->left = 0.0;
     return FM_OK;
@@ -73,12 +74,11 @@ int fm_one_step_restart(void *self, double time, const double *states)
 static int begin(fm_one_step *s, int stages)
 {
     int n = s->exchange->n;
-    copy_doubles(s->before, s->states, n);
     if (s->is_known) {
         copy_doubles(s->slopes, s->slopes + (stages - 1) * n, n);
         return FM_OK;
     }
-    int status = fm_exchange_derive(s->exchange, s->slopes);
+    int status = derive(s->exchange, s->slopes);
     return status == FM_DISCARD ? FM_NO_DERIVATIVES : status;
 }
 
@@ -98,9 +98,9 @@ static int attempt(fm_one_step *s, double length, double there, double *error)
         for (int i = 0; i < n; i++)
             s->states[i] = s->before[i] + length * sum(WEIGHTS[stage], N_WEIGHTS[stage], s->slopes, n, i);
         double at = NODES[stage] == 1.0 ? there : s->time + NODES[stage] * length;
-        int status = fm_exchange_move(s->exchange, at, s->states);
+        int status = move(s->exchange, at, s->states);
         if (!fm_failed(status))
-            status = fm_exchange_derive(s->exchange, s->slopes + stage * n);
+            status = derive(s->exchange, s->slopes + stage * n);
         if (status == FM_DISCARD)
             return *error = INFINITY, FM_OK;
         if (fm_failed(status))
@@ -134,7 +134,7 @@ int fm_dormand_prince_advance(void *self, double end, double *reached)
     fm_one_step *s = self;
     double *size = &s->exchange->memory[FM_X_SIZE], time = s->time;
     if (!s->exchange->n) {
-        int status = fm_exchange_move(s->exchange, end, s->states);
+        int status = move(s->exchange, end, s->states);
         return fm_failed(status) && status != FM_DISCARD ? status : end_at(s, end, end - time, reached);
     }
     int status = begin(s, STAGES);
@@ -195,7 +195,7 @@ int fm_euler_advance(void *self, double end, double *reached)
     s->left -= 1.0;
     for (int i = 0; i < s->exchange->n; i++)
         s->states[i] = s->before[i] + length * s->slopes[i];
-    status = fm_exchange_move(s->exchange, there, s->states);
+    status = move(s->exchange, there, s->states);
     if (fm_failed(status))
         return status == FM_DISCARD ? FM_STATES_DISCARDED : status;
     return end_at(s, there, length, reached);

@@ -723,13 +723,10 @@ typedef struct {
     double *places;           /* copies of it */
     double *there, *at_low, *at_high, *z, *y; /* room for indicators, and for states */
     double wanted;            /* time of the copy that could not be restored */
-    int64_t evaluations;
-    const char *function;     /* the last one that was called */
+    const char *function;     /* the last one that has failed */
 } fm_exchange;
 
-/* Calls for integrators: set time, states and inputs; derivatives where the FMU stands. FM_DISCARD: not possible there. */
-int fm_exchange_move(fm_exchange *x, double time, double *states);
-int fm_exchange_derive(fm_exchange *x, double *derivatives);
+/* For the calls of integrators in exchange.h. */
 int fm_exchange_set_inputs(fm_exchange *x, double time);
 
 /* Fill the table of functions of such an instance. */
@@ -743,7 +740,8 @@ typedef struct {
     double end, left, part;    /* Euler: so many equal parts of this length are left to the end; 0: not known yet */
     double time, from, length; /* where it is; its last step */
     int is_known;              /* whether the last slope is the one where it is */
-    double *states, *before, *slopes; /* slopes: n for each of FM_MOST_STAGES */
+    double *states, *slopes;   /* slopes: n for each of FM_MOST_STAGES */
+    const double *before;      /* the states where a step starts; those of the exchange, which advance after the step */
 } fm_one_step;
 void fm_exchange_one_step(fm_exchange *x, fm_one_step *s, int is_euler);
 int fm_one_step_restart(void *self, double time, const double *states);

@@ -81,7 +81,7 @@ class ExchangeEntry(FmuEntry):
             s.relative, s.absolute = integrator.tolerances(instance.tolerance)
         elif isinstance(integrator, Euler):
             s.step = integrator.step
-        s.states, s.before = self._room(x.n), self._room(x.n)
+        s.states, s.before = self._room(x.n), x.states
         s.slopes = self._room(x.n * lib.FM_MOST_STAGES)
         lib.fm_exchange_one_step(x, s, isinstance(integrator, Euler))
 
