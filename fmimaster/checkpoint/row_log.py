@@ -137,6 +137,8 @@ def records(path: Path, identity: bytes, length: int) -> Iterator[tuple[Record, 
         with path.open("rb") as file:
             if file.read(len(_MAGIC) + len(identity)) != _MAGIC + identity:
                 raise FileError(f"'{path}' does not belong to the checkpoint beside it.")
+            if length < file.tell():
+                raise ValueError("it is shorter than its head")
             while file.tell() < length:
                 kind, size, checksum = _HEAD.unpack(file.read(_HEAD.size))
                 content = file.read(size) if file.tell() + size <= length else b""
@@ -145,7 +147,8 @@ def records(path: Path, identity: bytes, length: int) -> Iterator[tuple[Record, 
                 yield Record(kind), content
     except FileNotFoundError:
         raise FileError(
-            f"'{path}' is missing: it belongs to the checkpoint and holds its rows. Put both into one folder."
+            f"'{path}' is missing: it belongs to the checkpoint and holds its rows. Put both into one folder, and do "
+            "not rename them."
         ) from None
     except OSError as error:
         raise FileError(f"'{path}' cannot be read: {error.strerror or error}.") from error

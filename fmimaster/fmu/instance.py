@@ -164,6 +164,11 @@ class Instance(ABC):
         """Called in each step in which the instance does not take part any more; a run sets it."""
 
     @property
+    def is_dropped(self) -> bool:
+        """Whether it no longer takes part in the run, because its process was lost."""
+        return False
+
+    @property
     def binding(self) -> Binding:
         """How the kernel calls it: through its methods, unless a subclass defines another binding."""
         return IN_PYTHON

@@ -59,10 +59,26 @@ class Journaled(Instance):
         self._places: dict[int, bool] = {}
         self._take(instance)
 
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the other instance no longer takes part in the run."""
+        return self.instance.is_dropped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the other instance."""
+        return self.instance.notes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of the other instance."""
+        return self.instance.warnings
+
     def _take(self, instance: Instance) -> None:
         self.instance = instance
         instance.clock = lambda: self.clock()
         instance.kept_from = lambda: self.kept_from()
+        instance.mark_dropped = lambda: self.mark_dropped()
 
     def move_to(self, instance: Instance) -> Noise:
         """Replace the instance by a new one of the same FMU, which is brought to the state of the old one.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
+from struct import error as StructError  # noqa: N812 (it is a class)
 from time import perf_counter
 from typing import Any
 
@@ -37,6 +38,9 @@ from fmimaster.session.snapshot import (
 from fmimaster.system.model import Model
 
 log = logging.getLogger("fmimaster")
+
+_NO_SENSE = LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StructError
+"""Errors of content that no checkpoint has."""
 
 _CALLS = Struct("<IQ")
 """Head of the content of CALLS: number of the instance, and how many bytes of its entries stay before these."""
@@ -168,9 +172,11 @@ class Checkpoints:
 
     def _instance(self, i: int) -> bytes | list[Transferred]:
         """The serialized state of an instance, or the variables of its noted calls."""
-        if i in self._journaled:
-            return list(self._journaled[i][0].journal.transfers)
-        return self._session.instances[i].serialized()
+        instance = self._session.instances[i]
+        state = None if i in self._journaled else instance.serialized()
+        if instance.is_dropped:  # perhaps by the last call
+            raise NotPlainError(f"'{instance.name}' was dropped and has no state")
+        return list(self._journaled[i][0].journal.transfers) if state is None else state
 
     def _note_rows(self, times: NDArray[Any], block: Block) -> None:
         self._append(Record.ROWS, rows_as_bytes(times, block))
@@ -224,10 +230,13 @@ class Checkpoints:
         state = _state_of(self._path, resumed, self._origin.modules | _modules_of(session))
         for _ in records(row_log, resumed.identity, resumed.length):
             pass  # a damaged file is refused before a results file is replaced
-        put_back(session, state)
-        entries = self._take_records(row_log, resumed)
-        self._take_instances(state["instances"], entries)
-        self.earlier_seconds = state["seconds"]
+        try:
+            put_back(session, state)
+            entries = self._take_records(row_log, resumed)
+            self._take_instances(state["instances"], entries)
+            self.earlier_seconds = float(state["seconds"])
+        except _NO_SENSE as error:
+            raise damaged(self._path, error) from error
         log.info("The run continues from '%s' at t = %.12g s.", self._path, resumed.time)
         self._log = self._made(lambda: RowLog(row_log, resumed.identity, resumed.length))
 
@@ -264,7 +273,8 @@ class Checkpoints:
             if isinstance(its, bytes):
                 instance.deserialize(its)
                 continue
-            assert isinstance(instance, Journaled)
+            if not isinstance(instance, Journaled):
+                raise TypeError(f"the state of '{instance.name}' is missing")
             noise = instance.repeat(its, bytes(entries.get(i, b"")))
             instance.journal.unchanged = len(instance.journal.entries)
             log.info("The calls of '%s' were repeated: %s.", instance.name, noise)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from edited_fmu import edited_fmu
 
 from fmimaster import (
     AccuracyWarning,
@@ -28,6 +29,7 @@ from fmimaster import (
 )
 from fmimaster.causes import GRID
 from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError, joined, separated
+from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.checkpoint.interval import Interval, interval_of
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.system.model import DataType
@@ -221,6 +223,29 @@ def test_a_failure_to_write_does_not_end_the_run(
     assert resume(tmp_path / "run.checkpoint").time[-1] == 2.0  # from the first one
 
 
+@pytest.mark.parametrize("serializes", [True, False])
+def test_a_run_that_has_dropped_an_fmu_keeps_the_last_checkpoint_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, serializes: bool
+) -> None:
+    fmu = reference_path("fmi3/Faulty.fmu")
+    if not serializes:
+        fmu = edited_fmu(fmu, tmp_path / "Faulty.fmu", capabilities={"canSerializeFMUState": None})
+    file = tmp_path / "run.checkpoint"
+    run = Simulation(
+        fmu,
+        stop_time=1,
+        step_size=0.125,
+        start_values={"fault": 9, "faultTime": 0.5},
+        on_fault="drop",
+        checkpoint=file,
+    )
+    with pytest.warns(AccuracyWarning, match="was dropped"), run.start() as running:
+        running.advance_to(0.75)
+    assert running.results["Faulty.dropped"].tolist() == [0, 0, 0, 0, 0, 1, 1]
+    assert "No more checkpoints are written: 'Faulty' was dropped" in caplog.text
+    assert CheckpointFile.read(file).time == 0.0
+
+
 # Settings -------------------------------------------------------------------------------------------------------------
 
 
@@ -377,3 +402,35 @@ def test_a_list_in_two_places_is_refused_where_it_would_become_two() -> None:
 def test_a_file_cannot_name_what_is_not_ours(name: str) -> None:
     with pytest.raises(FileError):
         Decoder([]).value(json.dumps({"object": [name, {}]}))
+
+
+# Content that makes no sense ------------------------------------------------------------------------------------------
+
+
+def edited(checkpoint: Path, member: str, edit: Callable[[Any], None]) -> None:
+    """Change JSON in a checkpoint; its checksums fit."""
+    with zipfile.ZipFile(checkpoint) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(members[member])
+    edit(data)
+    members[member] = json.dumps(data).encode()
+    with zipfile.ZipFile(checkpoint, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("part", ["state", "registers", "store", "recorder", "row", "instances"])
+def test_a_state_that_was_edited_is_refused(copied: Path, part: str) -> None:
+    def edit(state: Any) -> None:
+        (entry,) = (entry for entry in state["dict"] if entry[0] == part)
+        entry[1] = {"tuple": []}
+
+    edited(copied, "state.json", edit)
+    with pytest.raises(FileError, match="is damaged"):
+        resume(copied)
+
+
+def test_a_checkpoint_without_its_rows_is_refused(copied: Path) -> None:
+    edited(copied, "checkpoint.json", lambda head: head.update(length=0))
+    with pytest.raises(FileError, match="is damaged or cut off"):
+        resume(copied)

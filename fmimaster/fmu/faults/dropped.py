@@ -45,5 +45,5 @@ class DroppedInstance(SurvivingInstance):
         )
         log.warning("%s", text)
         self._warnings = (text,)
-        self.is_dropped = True
+        self._is_dropped = True
         return otherwise()

@@ -33,8 +33,12 @@ class SurvivingInstance(Instance):
         """The functions of the instance that transfer values."""
         self._steps = False
         """Whether it has begun its first step: all outputs that are used have been read."""
-        self.is_dropped = False
+        self._is_dropped = False
+
+    @property
+    def is_dropped(self) -> bool:
         """Whether it no longer takes part in the run."""
+        return self._is_dropped
 
     def _follow(self, instance: Instance) -> None:
         """Let an instance have the present time of this one, which an executor sets."""
