@@ -45,7 +45,7 @@ def resume(
     Raises
     ------
     FileError
-        If the file is missing, damaged, cut off, or is no checkpoint.
+        If the file is missing, damaged, truncated, or not a checkpoint.
     OptionError
         If it belongs to another run: to other FMUs, another system, other settings, or another version of fmimaster; or
         if the simulation is needed.

@@ -101,7 +101,7 @@ class Correction:
         ]
         if missing:
             self._warn(
-                f"direct dependencies that the FMU does not declare were seen, and are taken into account: "
+                f"direct dependencies were seen that the FMU does not declare; the plan takes them into account: "
                 f"{listed(missing, _NAMES)}"
             )
         fewer = sorted(

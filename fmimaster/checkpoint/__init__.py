@@ -1,1 +1,1 @@
-"""Files from which a run that was ended goes on."""
+"""Files from which a run that was ended can be continued."""

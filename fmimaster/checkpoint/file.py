@@ -128,7 +128,7 @@ class CheckpointFile:
                 )
         except zipfile.BadZipFile:
             raise FileError(
-                f"'{path}' is not a checkpoint of fmimaster, or it is damaged or cut off."
+                f"'{path}' is not a checkpoint of fmimaster, or it is damaged or truncated."
             ) from None
         except OSError as error:
             raise FileError(f"'{path}' cannot be read: {error.strerror or error}.") from error
@@ -166,8 +166,8 @@ def check_fingerprint(path: Path, written: Mapping[str, str], present: Mapping[s
             continue
         known = f"{what} {before} before, and {now} now" if _is_short(before, now) else what
         raise OptionError(
-            f"The checkpoint '{path}' does not belong to this run: another {known}. A run goes on only with the same "
-            "FMUs, system, settings and version of fmimaster. Simulate from the start."
+            f"The checkpoint '{path}' does not belong to this run: another {known}. A run can be continued only with "
+            "the same FMUs, system, settings and version of fmimaster. Simulate from the start."
         )
 
 

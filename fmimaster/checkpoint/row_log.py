@@ -153,7 +153,9 @@ def records(path: Path, identity: bytes, length: int) -> Iterator[tuple[Record, 
     except OSError as error:
         raise FileError(f"'{path}' cannot be read: {error.strerror or error}.") from error
     except (ValueError, StructError):
-        raise FileError(f"'{path}' is damaged or cut off, so the run cannot go on.") from None
+        raise FileError(
+            f"'{path}' is damaged or truncated, so the run cannot be continued."
+        ) from None
 
 
 def _escaped(name: str) -> str:

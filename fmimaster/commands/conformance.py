@@ -27,9 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     again = parser.add_mutually_exclusive_group().add_argument
     again("--again", action="store_true", help="run all FMUs, also those that have a verdict")
     again("--retry", action="store_true", help="run the FMUs that have not passed")
-    cards = (
-        "measure what each FMU really does as well, as 'fmimaster probe'; its card is in the report"
-    )
+    cards = "also measure each FMU as 'fmimaster probe' does; its card is in the report"
     add("--cards", action="store_true", help=cards)
     add("--json", action="store_true", help="print the verdicts as JSON")
     compare = "show what has changed between two runs: --compare OLD NEW"

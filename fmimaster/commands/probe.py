@@ -21,7 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="show long lists in full")
     parser.add_argument("--json", action="store_true", help="print the card as JSON")
     parser.add_argument(
-        "--output-file", metavar="FILE", help="write the card to a file as well, as JSON"
+        "--output-file", metavar="FILE", help="also write the card to a file, as JSON"
     )
     parser.add_argument(
         "--interface",
@@ -36,10 +36,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="wall time after which a measurement is ended (default: %(default)g)",
     )
     parser.add_argument(
-        "--again", action="store_true", help="measure the FMU although it has a card"
+        "--again", action="store_true", help="measure the FMU again, also if it has a card"
     )
     parser.add_argument(
-        "--no-cache", action="store_true", help="do not use or keep cards in the user's folder"
+        "--no-cache", action="store_true", help="neither read nor write cards in the cache folder"
     )
 
 

@@ -166,8 +166,8 @@ def _add_execution(parser: ArgumentParser) -> None:
     )
     add("--threads", type=int, default=1, metavar="N", help=threads)
     isolate = (
-        "FMUs in processes of their own: all, none, or a COMPONENT or glob; can be repeated (default: where an FMU "
-        "allows one instance per process and is used more than once, or another option needs it)"
+        "FMUs in processes of their own: all, none, or a COMPONENT or glob; can be repeated (default: FMUs "
+        "that allow one instance per process and are used more than once; all if another option needs it)"
     )
     add("--isolate", action="append", metavar="WHICH", help=isolate)
     timeout = "wall time in s after which the process of an FMU that has not returned from a call is ended"
@@ -175,7 +175,7 @@ def _add_execution(parser: ArgumentParser) -> None:
     memory = "bytes that each FMU can allocate in its process, such as 2e9"
     add("--memory-limit", type=float, metavar="BYTES", help=memory)
     faults = (
-        f"what to do when the process of an FMU ends or is ended: {', '.join(names.FAULT_POLICIES)}; with settings: "
+        f"what the run does when the process of an FMU ends: {', '.join(names.FAULT_POLICIES)}; with settings: "
         "restart:tries=3 (default: stop)"
     )
     add("--on-fault", default=names.FAULT_POLICIES[0], metavar="POLICY", help=faults)

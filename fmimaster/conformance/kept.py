@@ -1,4 +1,4 @@
-"""The file with the verdicts of a run: it is written while the run goes on, and the next run goes on from it."""
+"""The file with the verdicts of a run: it is written during the run, and a later run continues from it."""
 
 from __future__ import annotations
 

@@ -228,28 +228,28 @@ def _problems(
     if outside > limits.outside:
         yield (
             f"'{d.name}': {_percent(outside)} of the samples are outside the band around the reference; "
-            f"permitted are {_percent(limits.outside)}."
+            f"the limit is {_percent(limits.outside)}."
         )
     if d.relative > limits.relative_rms:
         yield (
             f"'{d.name}': the root mean square of the deviation is {_percent(d.relative)} of the range; "
-            f"permitted are {_percent(limits.relative_rms)}."
+            f"the limit is {_percent(limits.relative_rms)}."
         )
     if d.largest > limits.largest * d.range:
         yield (
             f"'{d.name}': the largest deviation is {d.largest:.3g} {d.unit}".rstrip()
-            + f" at t = {d.time:.6g} s; permitted are {_percent(limits.largest)} of the range."
+            + f" at t = {d.time:.6g} s; the limit is {_percent(limits.largest)} of the range."
         )
     if jumps is not None and isfinite(limits.jump_time):
         if jumps.missed or jumps.added:
             yield (
                 f"'{d.name}': of {count(jumps.known, 'jump')} of the reference {jumps.missed} are missing, "
-                f"and {jumps.added} others are there."
+                f"and there are {jumps.added} additional ones."
             )
         if jumps.largest > limits.jump_time:
             yield (
                 f"'{d.name}': the jump at t = {jumps.time:.6g} s is {jumps.largest:.3g} s away in the results; "
-                f"permitted are {limits.jump_time:g} s."
+                f"the limit is {limits.jump_time:g} s."
             )
 
 

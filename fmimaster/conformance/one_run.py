@@ -246,7 +246,7 @@ def _judge(run: _Run, limits: ConformanceLimits) -> None:
     """The verdict about a run that has reached its end."""
     verdict, results = run.verdict, run.results
     if not run.case.follows_rules:
-        reason = f"A file '{NOT_COMPLIANT}' is beside it; it is not run."
+        reason = f"The FMU is not run, because there is a file '{NOT_COMPLIANT}' beside it."
         run.end(Outcome.REJECTED, VerdictCause.RULES, reason)
         return
     if results is None or verdict.start_time is None or verdict.stop_time is None:

@@ -71,7 +71,8 @@ def _entry(path: Path, number: int, line: str) -> tuple[str, float | None]:
     if name not in _NUMBERS:
         known = (*_NUMBERS, *_TEXTS)
         raise FileError(
-            f"{where}: '{name}' is no option of a reference.{did_you_mean(name, known)} Known are {', '.join(known)}."
+            f"{where}: '{name}' is not an option of a reference.{did_you_mean(name, known)} Expected one of: "
+            f"{', '.join(known)}."
         )
     if not value:
         return name, None

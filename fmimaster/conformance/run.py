@@ -154,7 +154,7 @@ def _chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
     for glob in only:
         if not any(_fits(case, glob) for case in cases):
             near = did_you_mean(glob, [case.name for case in cases])
-            raise OptionError(f"No FMU has a name that fits '{glob}'.{near}")
+            raise OptionError(f"No FMU has a name that matches '{glob}'.{near}")
     return [case for case in cases if not only or any(_fits(case, glob) for glob in only)]
 
 

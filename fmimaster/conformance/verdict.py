@@ -1,4 +1,4 @@
-"""The verdict of each FMU of a conformance run, and the file that keeps them: JSON lines, written while the run goes on."""
+"""The verdict of each FMU of a conformance run, and the file that keeps them: JSON lines, written during the run."""
 
 from __future__ import annotations
 
@@ -228,8 +228,8 @@ class ConformanceRun:
         head = _parsed(file, 1, lines[0] if lines else "")
         if head.get("fmimasterConformance") != FORM:
             raise FileError(
-                f"'{file}' is no file of verdicts that this version can read. Expected one that 'fmimaster "
-                "conformance' has written."
+                f"'{file}' is not a file of verdicts that this version can read. Expected a file written by "
+                "'fmimaster conformance'."
             )
         found = {}
         for number, line in enumerate(lines[1:], 2):
@@ -237,7 +237,7 @@ class ConformanceRun:
                 verdict = Verdict.from_json(_parsed(file, number, line))
             except (KeyError, TypeError, ValueError) as error:
                 raise FileError(
-                    f"'{file}', line {number}: it is no verdict ({error!r})."
+                    f"'{file}', line {number}: it is not a verdict ({error!r})."
                 ) from error
             found[verdict.name] = verdict
         try:
@@ -261,7 +261,7 @@ def _parsed(file: Path, number: int, line: str) -> Mapping[str, Any]:
     try:
         values = json.loads(line)
     except ValueError as error:
-        raise FileError(f"'{file}', line {number}: it is no JSON ({error}).") from error
+        raise FileError(f"'{file}', line {number}: it is not JSON ({error}).") from error
     if not isinstance(values, dict):
         raise FileError(f"'{file}', line {number}: expected a JSON object.")
     return values

@@ -125,7 +125,7 @@ class Work:
                 if isinstance(error, KeyboardInterrupt):
                     have = len(self._kept.run.verdicts)
                     raise Interrupted(
-                        f"Interrupted. {have} of {self._total} FMUs have a verdict; the same command goes on with the "
+                        f"Interrupted. {have} of {self._total} FMUs have a verdict; the same command continues with the "
                         "others."
                     ) from None
                 raise

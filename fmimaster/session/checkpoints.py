@@ -127,7 +127,7 @@ class Checkpoints:
             self.take()
 
     def take(self) -> None:
-        """Write a checkpoint; between two steps. If that fails, the run goes on without further checkpoints."""
+        """Write a checkpoint; between two steps. If that fails, the run continues without further checkpoints."""
         session = self._session
         if self._log is None or session.has_ended():
             return
@@ -219,7 +219,9 @@ class Checkpoints:
         if row_log is not None:
             with suppress(FileError):
                 row_log.close()
-        log.warning("No more checkpoints are written: %s. The run goes on.", str(error).rstrip("."))
+        log.warning(
+            "No more checkpoints are written: %s. The run continues.", str(error).rstrip(".")
+        )
 
     # Continuing
 

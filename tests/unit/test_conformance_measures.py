@@ -56,7 +56,7 @@ def test_a_tenth_of_the_samples_may_be_outside_the_band() -> None:
     assert measured(table(x=TIME + 5.0 * (TIME < 1.0)), reference).passed
     found = measured(table(x=TIME + 5.0 * (TIME < 1.1)), reference)
     assert found.problem == (
-        "'x': 11 % of the samples are outside the band around the reference; permitted are 10 %."
+        "'x': 11 % of the samples are outside the band around the reference; the limit is 10 %."
     )
 
 
@@ -228,7 +228,7 @@ def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "line 1"),
-        ("{}\n", "no file of verdicts"),
+        ("{}\n", "not a file of verdicts"),
         ("time,x\n0,1\n", "line 1"),
         ("[1]\n", "line 1"),
     ],

@@ -335,7 +335,7 @@ def test_ctrl_c_keeps_the_verdicts_and_ends_the_processes(tmp_path: Path) -> Non
         ({"deadline": float("nan")}, "The deadline is nan s"),
         ({"memory_limit": 0}, "The memory limit is 0 bytes"),
         ({"interfaces": ["Cosim"]}, "The interface is 'Cosim'"),
-        ({"only": ["*Dalquist*"]}, "No FMU has a name that fits"),
+        ({"only": ["*Dalquist*"]}, "No FMU has a name that matches"),
         ({"solver": "cvod"}, "cvod"),
     ],
 )
@@ -351,11 +351,11 @@ def test_an_argument_without_meaning_is_an_error(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: it is no JSON"),
+        ("", "line 1: it is not JSON"),
         ("[]\n", "line 1: expected a JSON object"),
-        ('{"fmimasterConformance": 99}\n', "no file of verdicts that this version can read"),
+        ('{"fmimasterConformance": 99}\n', "not a file of verdicts that this version can read"),
         ('{"fmimasterConformance": 1}\n', "line 1: 'folder' is missing"),
-        ('{"fmimasterConformance": 1}\n{"name": "a"}\n', "line 2: it is no verdict"),
+        ('{"fmimasterConformance": 1}\n{"name": "a"}\n', "line 2: it is not a verdict"),
     ],
 )
 def test_a_foreign_file_of_verdicts_is_an_error(tmp_path: Path, text: str, message: str) -> None:
