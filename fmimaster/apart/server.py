@@ -159,7 +159,7 @@ class _Server:
 
 
 def _kill(pid: int) -> None:
-    """End a process and all that it has started; before it is reaped, so that the number is its own."""
+    """End a process and all processes that it has started. It is not reaped yet, so its number is still its own."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     with suppress(ProcessLookupError, PermissionError):

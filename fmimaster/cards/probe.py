@@ -46,7 +46,7 @@ def probe(
 ) -> FmuCard:
     """Measure what an FMU really does, beside what it declares.
 
-    Each measurement loads the FMU in a process of its own, so that an FMU that crashes or hangs does no harm. The card is
+    Each measurement loads the FMU in a process of its own, so a crash or a hang ends only this measurement. The card is
     kept in a folder of the user, by the hash of the FMU, and is not measured a second time. Linux only.
 
     Parameters

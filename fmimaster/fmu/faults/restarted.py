@@ -71,7 +71,7 @@ class RestartedInstance(SurvivingInstance):
         if self._worst.is_exact:
             return ()
         return (
-            f"'{self.name}' was started again, and does not repeat its calls exactly: {self._worst}.",
+            f"'{self.name}' was started again, and its repeated calls are not exact: {self._worst}.",
         )
 
     def _lost(

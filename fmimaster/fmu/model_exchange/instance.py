@@ -369,10 +369,10 @@ class ModelExchangeInstance(BinaryInstance):
             self.equations.move(self.memory[Number.TIME], self.memory.states)
 
     def behind_event(self, time: float) -> CallError:
-        """The error for copied states that an event lies behind."""
+        """The error if there was an event after the states were copied."""
         return CallError(
-            f"'{self.name}' cannot go back to t = {time:.12g} s: it has executed an event since, and "
-            "cannot save its state (canGetAndSetFMUState is false), so that only its continuous states can be "
+            f"'{self.name}' cannot go back to t = {time:.12g} s: it has executed an event since then. "
+            "It cannot save its state (canGetAndSetFMUState is false), so only its continuous states can be "
             "restored. Use Event Mode for its events, or an algorithm that does not repeat steps.",
             instance=self.name,
             function=self.prefix + self.state_function("Set"),

@@ -1,4 +1,4 @@
-"""All that an instance with an integrator remembers between steps, in one array, so that a copy of it is its state.
+"""The memory of an instance with an integrator between steps: one array, whose copy is a saved state.
 
 The kernel works on the same array; the numbers stand in ``kernel.h`` in the same order.
 """

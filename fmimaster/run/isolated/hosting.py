@@ -35,7 +35,7 @@ FREEING_TIMEOUT = 5.0
 
 
 class HostedInstance(RemoteInstance):
-    """What an isolated FMU needs whatever is called: its process, messages to it, and the error if it is lost."""
+    """What an isolated FMU needs in all calls: its process, messages to it, and the error if it is lost."""
 
     def __init__(
         self,
