@@ -149,13 +149,26 @@ def encoding(pytestconfig: pytest.Config) -> Iterator[None]:
         yield
 
 
+def _stays(test: pytest.Item) -> bool:
+    """Whether it is marked, with a reason."""
+    marker = test.get_closest_marker("in_this_process")
+    if marker is not None and not marker.args:
+        pytest.fail("in_this_process has no reason")
+    return marker is not None
+
+
+def _isolate_used(settings: Settings) -> bool | Sequence[str] | None:
+    """All FMUs, unless the test decides."""
+    return True if settings.isolate is None else settings.isolate
+
+
 @pytest.fixture(autouse=True)
 def isolation(request: pytest.FixtureRequest) -> Iterator[None]:
     """FMUs are in processes of their own if the option of the test run forces it, and the test is not about FMUs in this
     process."""
     with pytest.MonkeyPatch.context() as patch:
-        if request.config.getoption("--isolate") and "in_this_process" not in request.keywords:
-            patch.setattr(Settings, "needs_isolation", True)
+        if request.config.getoption("--isolate") and not _stays(request.node):
+            patch.setattr(Settings, "isolate_used", property(_isolate_used))
         yield
 
 

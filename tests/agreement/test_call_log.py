@@ -60,6 +60,7 @@ CASES: dict[str, tuple[Path, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.in_this_process("calls are traced in the process of the run")
 @pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE], ids=lambda b: b.value)
 @pytest.mark.parametrize("case", CASES)
 def test_the_log_has_every_call_and_changes_no_bit(
@@ -76,6 +77,7 @@ def test_the_log_has_every_call_and_changes_no_bit(
     assert all(np.array_equal(plain[n], logged[n]) for n in ("time", *plain.names))
 
 
+@pytest.mark.in_this_process("calls are traced in the process of the run")
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 def test_arguments_and_answers_are_those_of_the_calls(tmp_path: Path, version: str) -> None:
     settings: dict[str, Any] = {"stop_time": 0.02, "step_size": 0.01}

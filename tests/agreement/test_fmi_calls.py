@@ -36,6 +36,8 @@ from fmimaster.control.ramp import Ramp
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 
+pytestmark = pytest.mark.in_this_process("calls are traced in the process of the run")
+
 Calls = list[tuple[Any, ...]]
 
 

@@ -129,11 +129,13 @@ def assert_same_calls(system: Any, **settings: Any) -> None:
         assert calls(Backend.NATIVE) == expected
 
 
+@pytest.mark.in_this_process("calls are traced in the process of the run")
 @pytest.mark.parametrize("version", [2, 3])
 def test_calls_that_are_apart(version: int) -> None:
     assert_same_calls(ring(version, 3), algorithm=Uneven())
 
 
+@pytest.mark.in_this_process("calls are traced in the process of the run")
 @pytest.mark.parametrize("version", [2, 3])
 def test_inputs_from_several_outputs(version: int) -> None:
     system = reference_path(f"systems/two-mass-b3-fmi{version}.ssp")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,11 @@ from fmimaster import (
     Results,
     Richardson,
     Simulation,
+    SystemBuilder,
     Waveform,
     reference_path,
 )
+from fmimaster.algorithms import Algorithm
 from fmimaster.errors import FmuLostError, OptionError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
@@ -148,16 +152,45 @@ def test_nothing_remains_of_isolated_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_calls_are_logged_as_in_this_process(tmp_path: Path) -> None:
+def test_runs_leave_no_descriptor_until_garbage_is_collected() -> None:
+    run = Simulation(reference_path("fmi3/Dahlquist.fmu"), isolate=True, **TIMES)
+    run.run()
+    gc.collect()
+    before = os.listdir("/proc/self/fd")
+    gc.disable()
+    try:
+        for _ in range(3):
+            run.run()
+        assert len(os.listdir("/proc/self/fd")) == len(before)
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize("algorithm", [Jacobi(), Waveform(Jacobi())], ids=["jacobi", "sweeps"])
+def test_calls_are_logged_as_in_this_process(
+    tmp_path: Path, algorithm: Algorithm, backend: str
+) -> None:
+    """Also the number of times that outputs are read: a step reads them in advance only if they will be read."""
+    builder = SystemBuilder("pair")
+    builder.add("first", reference_path("fmi2/Dahlquist.fmu"))
+    builder.add("second", reference_path("fmi3/Dahlquist.fmu"))
+    builder.connect("first.x", "second.u")
     logs = []
     for isolate in (False, True):
         log = tmp_path / f"{isolate}.log"
         Simulation(
-            reference_path("fmi2/Dahlquist.fmu"), isolate=isolate, fmi_log_file=log, stop_time=0.3
+            builder.build(),
+            algorithm=algorithm,
+            isolate=isolate,
+            fmi_log_file=log,
+            backend=backend,
+            **TIMES,
         ).run()
-        calls = log.read_text().splitlines()
-        logs.append([call.partition("(")[0] for call in calls])
+        calls = re.findall(r"(\w+): (fmi\w+)", log.read_text())
+        logs.append({name: [c for c in calls if c[0] == name] for name in ("first", "second")})
     assert logs[0] == logs[1]
+    assert logs[0]["second"]
 
 
 @pytest.mark.parametrize(

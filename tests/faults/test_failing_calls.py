@@ -430,7 +430,7 @@ def test_fifty_runs_with_all_faults_leave_no_file_and_no_library_open(
     assert before[1] == []
 
 
-@pytest.mark.in_this_process
+@pytest.mark.in_this_process("counts calls of free in the process of the run")
 @both_versions
 @on_every_backend
 @pytest.mark.parametrize("fault", FAULTS)

@@ -16,7 +16,7 @@ from command_line import changed, reference, system
 
 from fmimaster import ModelError, Severity, Simulation, simulate, validate
 
-pytestmark = pytest.mark.in_this_process
+pytestmark = pytest.mark.in_this_process("second instances in the process of the run are refused")
 
 ONCE = '<CoSimulation canBeInstantiatedOnlyOncePerProcess="true"'
 SETTINGS = {"stop_time": 1, "step_size": "1/4", "isolate": False}

@@ -21,7 +21,7 @@ from fmimaster.results.csv import read_csv
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="POSIX"),
-    pytest.mark.in_this_process,
+    pytest.mark.in_this_process("what FMUs change in the process of the run is put back"),
 ]
 
 BACKENDS = (Backend.NATIVE, Backend.REFERENCE)

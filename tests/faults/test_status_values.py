@@ -164,6 +164,7 @@ def test_after_fatal_nothing_of_the_fmu_is_called_any_more(
     assert verdict.calls.count(call) == 1
 
 
+@pytest.mark.in_this_process("Fatal is about all instances of an FMU in one process")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
 def test_after_fatal_no_other_instance_from_the_same_file_is_called(
@@ -179,6 +180,7 @@ def test_after_fatal_no_other_instance_from_the_same_file_is_called(
     assert trace.read_text().splitlines()[-1] == "a DoStep"
 
 
+@pytest.mark.in_this_process("Fatal is about all instances of an FMU in one process")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_after_fatal_in_a_thread_no_further_step_is_begun(version: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"

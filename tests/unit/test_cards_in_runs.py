@@ -95,6 +95,7 @@ def test_a_capability_that_failed_is_not_used(silent: Path, card: FmuCard) -> No
     assert any("but the step was refused" in w for w in used.warnings)
 
 
+@pytest.mark.in_this_process("the card decides which FMUs are isolated")
 def test_an_fmu_that_has_ended_its_process_gets_one_of_its_own(silent: Path, card: FmuCard) -> None:
     lost = replace(card, not_measured={"tiny_steps": "the process was ended by SIGSEGV"})
     used = prepared(silent, lost)
@@ -105,6 +106,7 @@ def test_an_fmu_that_has_ended_its_process_gets_one_of_its_own(silent: Path, car
     assert not prepared(silent, unused).isolated
 
 
+@pytest.mark.in_this_process("the card decides which FMUs are isolated")
 def test_instances_that_disturb_each_other_get_processes_of_their_own(
     silent: Path, card: FmuCard
 ) -> None:

@@ -183,6 +183,7 @@ def test_without_event_mode_a_tunable_parameter_can_be_set_between_steps() -> No
     actions(guarded)[Call.SET_TUNABLE]()
 
 
+@pytest.mark.in_this_process("the guard is around instances in the process of the run")
 @pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.FASTEST])
 def test_a_run_with_events_makes_no_call_that_is_not_allowed(
     monkeypatch: pytest.MonkeyPatch, backend: Backend

@@ -117,6 +117,9 @@ CASES: dict[str, tuple[Make, Algorithm]] = {
 }
 
 
+@pytest.mark.in_this_process(
+    "counts lines of Python, of which there are more while it waits for processes"
+)
 @pytest.mark.parametrize("case", CASES)
 def test_what_a_system_takes_grows_linearly(case: str) -> None:
     """Of twice as many components each function does at most twice as much more."""

@@ -19,6 +19,7 @@ from fmimaster.errors import FmuLostError
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan
 from fmimaster.program.polynomial import MOST_COEFFICIENTS
 from fmimaster.run.isolated.host import Hosted, serve
@@ -26,7 +27,7 @@ from fmimaster.run.isolated.loss import LOADING_TIMEOUT, Limits, PresentCall, lo
 from fmimaster.run.isolated.memory import SharedMemory
 from fmimaster.run.isolated.messages import Receiver
 from fmimaster.run.native.isolated import RemoteInstance
-from fmimaster.system.model import Variable
+from fmimaster.system.model import DataType, Variable
 
 log = logging.getLogger("fmimaster")
 
@@ -60,6 +61,8 @@ class HostedInstance(RemoteInstance):
         self._lost: FmuLostError | None = None
         self._error: BaseException | None = None
         self._kept: list[Any] = []
+        self._remotes: dict[tuple[Group, DataType, tuple[int, ...]], Any] = {}
+        """Variables → what reads or sets them."""
         self._is_freed = False
         self._memory = SharedMemory.new()
         try:

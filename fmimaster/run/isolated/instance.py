@@ -51,7 +51,14 @@ class IsolatedInstance(HostedInstance):
     # Values
 
     def remote(self, group: Group, kind: DataType, references: Sequence[int], n: int) -> Any:
-        """Variables as the kernel reads or sets them."""
+        """Variables as the kernel reads or sets them; requested again, they are the same object.
+
+        A step also reads what was read after the step before. If two objects had the same variables, the FMU would be
+        read twice where one of them is read no more.
+        """
+        key = group, kind, tuple(references)
+        if found := self._remotes.get(key):
+            return found
         room = self._memory.allocate(n * kind.dtype.itemsize)
         place = self._memory.array(room, kind.dtype, n)
         number = self._ask("bind", group, kind, tuple(references), n, room)
@@ -61,6 +68,7 @@ class IsolatedInstance(HostedInstance):
         remote.place = ffi.from_buffer(place)
         remote.fresh = self.isolated.change - 1
         self._kept += [place, remote]
+        self._remotes[key] = remote
         return remote
 
     def _text(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
+import ctypes
 import os
+import weakref
+from functools import cache
+from mmap import MAP_SHARED, PROT_READ, PROT_WRITE
 from typing import Any
 
 import numpy as np
@@ -27,7 +30,7 @@ class SharedMemory:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._parts: dict[int, mmap.mmap] = {}
+        self._parts: dict[int, ctypes.Array[ctypes.c_char]] = {}
         """Where it begins → part."""
         self._size = self._used = 0
 
@@ -52,18 +55,50 @@ class SharedMemory:
     _size_before = 0
     """Begin of the last part."""
 
-    def part(self, begin: int, length: int) -> mmap.mmap:
+    def part(self, begin: int, length: int) -> ctypes.Array[ctypes.c_char]:
         """A part, from its begin; the other process has allocated it."""
         if begin not in self._parts:
-            self._parts[begin] = mmap.mmap(self.descriptor, length, offset=begin)
+            self._parts[begin] = _mapped(self.descriptor, begin, length)
         return self._parts[begin]
 
     def array(self, room: tuple[int, int, int], kind: Any, n: int) -> NDArray[Any]:
         """Allocated room as an array of n elements."""
         begin, length, at = room
-        return np.frombuffer(self.part(begin, length), kind, n, at)
+        return np.frombuffer(memoryview(self.part(begin, length)), kind, n, at)
 
     def close(self) -> None:
         """Close the descriptor; parts live as long as arrays in them."""
         os.close(self.descriptor)
         self._parts.clear()
+
+
+@cache
+def _c() -> ctypes.CDLL:
+    c = ctypes.CDLL(None, use_errno=True)
+    c.mmap.restype = ctypes.c_void_p
+    c.mmap.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_long,
+    ]
+    c.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return c
+
+
+def _mapped(descriptor: int, begin: int, length: int) -> ctypes.Array[ctypes.c_char]:
+    """Memory of this process; unmapped when the last array in it is deleted.
+
+    ``mmap.mmap`` keeps a copy of the descriptor (until Python 3.13, ``trackfd``). Arrays of a run are in cycles, so that
+    each run would leave descriptors open until garbage is collected.
+    """
+    access = PROT_READ | PROT_WRITE
+    address = _c().mmap(None, length, access, MAP_SHARED, descriptor, begin)
+    if address == ctypes.c_void_p(-1).value:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    part = (ctypes.c_char * length).from_address(address)
+    weakref.finalize(part, _c().munmap, address, length).atexit = False
+    return part
