@@ -432,5 +432,5 @@ def test_a_state_that_was_edited_is_refused(copied: Path, part: str) -> None:
 
 def test_a_checkpoint_without_its_rows_is_refused(copied: Path) -> None:
     edited(copied, "checkpoint.json", lambda head: head.update(length=0))
-    with pytest.raises(FileError, match="is damaged or cut off"):
+    with pytest.raises(FileError, match="is damaged or truncated"):
         resume(copied)
