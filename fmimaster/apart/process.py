@@ -26,6 +26,8 @@ MODULES = (
     "fmimaster.run.choice",
     "fmimaster.fmu.fmi2",
     "fmimaster.fmu.fmi3",
+    "fmimaster.fmu.model_exchange.instance",
+    "fmimaster.conformance.one_run",
 )
 """What the preloaded process imports: what nearly all processes need, and what is slow to import."""
 

@@ -37,7 +37,7 @@ from fmimaster.version import installed_version
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
-DEADLINE = 3.0
+DEADLINE = 2.0
 """In s; the FMU that hangs takes as long."""
 
 TIMES = np.linspace(0.0, 2.0, 21)
@@ -123,7 +123,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
         ("Terminates", Outcome.PASSED, VerdictCause.NONE, ""),
         ("Deviating", Outcome.FAILED, VerdictCause.DEVIATION, "'x'"),
         ("Crash", Outcome.FAILED, VerdictCause.CRASH, "was ended by SIGSEGV"),
-        ("Hang", Outcome.FAILED, VerdictCause.DEADLINE, "did not end within 3 s"),
+        ("Hang", Outcome.FAILED, VerdictCause.DEADLINE, "did not end within 2 s"),
         (
             "Error",
             Outcome.FAILED,
