@@ -319,7 +319,7 @@ def test_ctrl_c_keeps_the_verdicts_and_ends_the_processes(tmp_path: Path) -> Non
         if progress.done == 1:
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted, match="1 of 2 FMUs have a verdict; the same command goes on"):
+    with pytest.raises(Interrupted, match="1 of 2 FMUs have a verdict; the same command continues"):
         check_conformance(
             folder, output_folder=output, workers=2, deadline=1000.0, progress=interrupt
         )
