@@ -37,6 +37,14 @@ _NAMES_SHOWN = 4
 """Most names in a sentence; the others are counted."""
 
 
+def bytes_in_words(value: float) -> str:
+    """A number of bytes with a unit, such as "3.28 kB"."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value:.0f} bytes"
+
+
 def page_width(stream: TextIO | None = None) -> int:
     """Columns of a page: those of the terminal (or the variable ``COLUMNS``), and 100 if the output is a file or a pipe.
 

@@ -16,11 +16,11 @@ from typing import Any
 from fmimaster.apart.channel import Channel
 from fmimaster.apart.process import Process
 from fmimaster.errors import OptionError
+from fmimaster.text import bytes_in_words
 
 _MOST_OUTPUT = 1 << 20
 """Bytes of output that are kept: the last ones."""
 
-_GIB = 1 << 30
 
 _STOP_SEEN = 0.1
 """Time in s after which a request to stop is noticed."""
@@ -198,7 +198,7 @@ def _followed(
         if cause is Cause.RETURNED:
             return Ended(cause, value=value, **common)
         if isinstance(value, MemoryError) and memory_limit is not None:
-            how = f"exceeded its memory limit of {memory_limit / _GIB:.3g} GiB"
+            how = f"exceeded its memory limit of {bytes_in_words(memory_limit)}"
             return Ended(Cause.MEMORY, error=value, traceback=text, how=how, **common)
         return Ended(cause, error=value, traceback=text, **common)
     cause = Cause.SIGNAL if end.signal else Cause.EXIT

@@ -16,7 +16,7 @@ from fmimaster.cards.findings import (
 )
 from fmimaster.cards.measured import Repetition
 from fmimaster.system.notes import listed
-from fmimaster.text import aligned, count, section, shortened
+from fmimaster.text import aligned, bytes_in_words, count, section, shortened
 
 _MOST_ROWS = 15
 """Most rows of a table."""
@@ -149,11 +149,11 @@ def _costs(card: FmuCard) -> Iterator[tuple[str, str]]:
     ]
     yield from ((name, _seconds(value)) for name, value in rows if value is not None)
     if two is not None and two.memory_per_instance is not None:
-        yield "memory of an instance", _bytes(two.memory_per_instance)
+        yield "memory of an instance", bytes_in_words(two.memory_per_instance)
     if card.leak is not None and card.leak.bytes_per_cycle is not None:
         remains = card.leak.bytes_per_cycle
         of = f"of {count(card.leak.cycles, 'instance')}"
-        text = f"{_bytes(remains)} of each {of}" if remains > LEAK else f"none {of}"
+        text = f"{bytes_in_words(remains)} of each {of}" if remains > LEAK else f"none {of}"
         yield "memory that remains", text
 
 
@@ -162,13 +162,6 @@ def _seconds(value: float) -> str:
         if value * factor >= 1.0 or unit == "us":
             return f"{value * factor:.3g} {unit}"
     raise AssertionError
-
-
-def _bytes(value: float) -> str:
-    for unit, factor in (("MB", 1e6), ("kB", 1e3)):
-        if value >= factor:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value:.0f} bytes"
 
 
 def _feedthrough(card: FmuCard) -> Iterator[tuple[str, str]]:

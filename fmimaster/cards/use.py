@@ -103,7 +103,26 @@ def use_cards(
             reasons[name] = reason
         notes.add(name, used.notes)
         warnings.add(name, used.warnings)
-    return CardUse(changed, reasons, notes.sentences, warnings.sentences)
+        if not (reason or used.notes or used.warnings):
+            notes.add(name, ["nothing in this run has to be different"])
+    return CardUse(
+        changed,
+        reasons,
+        (*notes.sentences, *_without_card(given, cards, components)),
+        warnings.sentences,
+    )
+
+
+def _without_card(
+    given: Cards, cards: Mapping[str, FmuCard], components: Mapping[str, Component]
+) -> tuple[str, ...]:
+    """A note about FMUs without card, if kept cards are to be used."""
+    if CACHED not in _entries(given):
+        return ()
+    names = [f"'{n}'" for n, c in components.items() if _is_fmu(c) and n not in cards]
+    if not names:
+        return ()
+    return (f"There is no kept card of {listed(names, _NAMES)}. 'fmimaster probe FMU' makes one.",)
 
 
 class _Texts:
@@ -130,7 +149,7 @@ def _cards_of(
     given: Cards, components: Mapping[str, Component], models: Mapping[str, Model]
 ) -> dict[str, FmuCard]:
     """Name of a component → its card."""
-    entries = [given] if isinstance(given, FmuCard | str | os.PathLike) else list(given)
+    entries = _entries(given)
     hashes = {
         name: source_hash(component.source)
         for name, component in components.items()
@@ -156,6 +175,10 @@ def _cards_of(
             )
         found.update(dict.fromkeys(users, card))
     return found
+
+
+def _entries(given: Cards) -> list[FmuCard | str | os.PathLike[str]]:
+    return [given] if isinstance(given, FmuCard | str | os.PathLike) else list(given)
 
 
 def _is_fmu(component: Component) -> bool:

@@ -26,7 +26,7 @@ GROUPS: Mapping[str, str] = {
     "Algebraic loops": "--loops all --loop-tolerance 1e-10",
     "Model Exchange": "--solver cvode:relative=1e-8",
     "Start values and inputs": "--start-value motor.k=3 --input-file drive.csv",
-    "Results": '--output-variable "motor.*" --output-file results.csv',
+    "Results": "--output-file results.csv --plot results.png",
     "Accuracy": "--accuracy 1e-4",
     "Execution": "--threads 0",
     "Messages and logs": "--verbose --log-file run.log",

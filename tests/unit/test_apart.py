@@ -79,7 +79,7 @@ def test_a_deadline_ends_a_function() -> None:
 def test_a_memory_limit_makes_allocations_fail() -> None:
     ended = run_apart(acts.allocate, 1 << 30, memory_limit=1 << 28)
     assert ended.cause is Cause.MEMORY
-    assert ended.how == "exceeded its memory limit of 0.25 GiB"
+    assert ended.how == "exceeded its memory limit of 268 MB"
     assert run_apart(acts.allocate, 1 << 26, memory_limit=1 << 28).value == 1 << 26
 
 

@@ -147,3 +147,14 @@ def test_kept_cards_are_used_by_the_hashes_of_the_fmus(
 def test_what_is_no_card_is_refused(silent: Path, given: object) -> None:
     with pytest.raises(OptionError, match=r"cards: .* expected cards, their files"):
         prepared(silent, given)  # type: ignore[arg-type]
+
+
+def test_a_note_says_that_a_card_changes_nothing(silent: Path, card: FmuCard) -> None:
+    used = prepared(silent, replace(card, feedthrough=None))
+    expected = "'one', 'two', by their card: nothing in this run has to be different."
+    assert expected in used.notes
+
+
+def test_a_note_says_that_there_is_no_kept_card() -> None:
+    notes = Simulation(FUNCTION, cards="cached", stop_time=1).prepare().notes
+    assert any("no kept card of 'LoopFunction'" in note for note in notes)

@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "attributes": {"errors"},
     "causes": set(),
     "checkpoint": {"errors"},
-    "apart": {"errors"},
+    "apart": {"errors", "text"},
     "reference_files": {"errors"},
     "results": {
         "errors",
@@ -64,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "control",
         "fmu",
         "kernel",
+        "text",
     },
     "input_values": {"errors", "system"},
     "input_signals": {"errors", "given_path", "system", "plan", "fmu", "results", "input_values"},

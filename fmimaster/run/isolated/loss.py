@@ -10,11 +10,11 @@ from fmimaster.apart.process import Exit
 from fmimaster.errors import FmuLostError
 from fmimaster.kernel._kernel import lib
 from fmimaster.system.model import Model
+from fmimaster.text import bytes_in_words
 
 LOADING_TIMEOUT = 30.0
 """Wall time in s in which an FMU must be loaded and instantiated, unless the deadline for calls is longer."""
 
-_GIB = 1 << 30
 
 _CALLS = {
     lib.FM_REQUEST_DERIVE: "GetDirectionalDerivative",
@@ -98,7 +98,7 @@ def lost_error(
         advice = "If it only needs more time: call_timeout (--call-timeout)."
     elif limits.memory is not None:
         advice = (
-            f"Allocations beyond its memory limit of {limits.memory / _GIB:.3g} GiB fail, which may be the "
+            f"Allocations beyond its memory limit of {bytes_in_words(limits.memory)} fail, which may be the "
             "reason: memory_limit (--memory-limit)."
         )
     function = call.function(f"fmi{model.fmi_version[0]}")
