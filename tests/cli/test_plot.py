@@ -108,7 +108,7 @@ def test_an_unknown_demo_is_suggested(run: Run) -> None:
     assert "There is no demo 'tow-mass'. Did you mean 'two-mass'?" in message
 
 
-OTHERS = ("four-units", "quarter-car", "files")
+OTHERS = ("four-units", "quarter-car", "faults", "files")
 
 
 @pytest.mark.parametrize("name", [d.name for d in DEMOS if d.name not in OTHERS])

@@ -42,7 +42,7 @@ def test_a_model_identifier_that_leads_out_of_the_fmu_is_refused(
         description=lambda text: text.replace('modelIdentifier="Dahlquist"', identifier),
     )
     message = run(command, fmu).error
-    assert "modelDescription.xml, line 3: modelIdentifier of CoSimulation is" in message
+    assert "modelDescription.xml, line 4: modelIdentifier of CoSimulation is" in message
     assert "expected the name of a library without any folder" in message
 
 
