@@ -64,6 +64,7 @@ def rows(fused: Any) -> Iterator[tuple[int, int]]:
         at += call.alike
 
 
+@pytest.mark.in_this_process("calls of FMUs in the process of the run are fused")
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_ring_is_three_rows_of_calls(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 5
@@ -73,6 +74,7 @@ def test_a_ring_is_three_rows_of_calls(version: int, monkeypatch: pytest.MonkeyP
     assert code[1 + code[0].least].op == lib.FM_END
 
 
+@pytest.mark.in_this_process("calls of FMUs in the process of the run are fused")
 @pytest.mark.parametrize("version", [2, 3])
 def test_gauss_seidel_is_one_fused_instruction(
     version: int, monkeypatch: pytest.MonkeyPatch
@@ -81,6 +83,7 @@ def test_gauss_seidel_is_one_fused_instruction(
     assert list(rows(code[0])) == [(kind, 1) for kind in DIRECT[version] * 3]
 
 
+@pytest.mark.in_this_process("calls of FMUs in the process of the run are fused")
 def test_inputs_with_a_factor_are_moved_and_then_set_directly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

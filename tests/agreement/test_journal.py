@@ -102,6 +102,7 @@ def rows(session: Session) -> list[bytes]:
     return [times.tobytes(), *(values[kind].tobytes() for kind in sorted(values, key=str))]
 
 
+@pytest.mark.in_this_process("the loader of the test puts journals around the instances")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("serializes", [False, True], ids=["replay", "serialized state"])
 def test_new_instances_go_on_in_the_same_bits(
