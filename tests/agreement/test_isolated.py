@@ -28,7 +28,7 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.algorithms import Algorithm
-from fmimaster.errors import FmuLostError, OptionError
+from fmimaster.errors import FmuLostError, OptionError, SimulationError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
@@ -214,3 +214,12 @@ def test_other_platforms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(OptionError, match="on Linux only; this is darwin"):
         run.prepare()
+
+
+def test_fmus_that_fail_at_the_same_time_are_all_freed(caplog: pytest.LogCaptureFixture) -> None:
+    system = SystemBuilder("pair")
+    for name in ("one", "two"):
+        system.add(name, reference_path("fmi3/Faulty.fmu"), {"fault": 3, "faultTime": 0.5})
+    with pytest.raises(SimulationError, match="returned fmi3Error"):
+        Simulation(system, **TIMES, isolate=True, threads=2).run()
+    assert not [r for r in caplog.records if "cannot be freed" in r.getMessage()]

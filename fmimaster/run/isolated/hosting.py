@@ -197,6 +197,7 @@ class HostedInstance(RemoteInstance):
     def _answer(self, timeout: float, name: str, *arguments: Any) -> Any:
         self._mark_time()
         self._calling = name
+        self._drop_errors()
         try:
             if name != "instantiate":  # for which the host waits at its start
                 self._check(lib.fm_isolated_talk(self.isolated))
@@ -212,6 +213,14 @@ class HostedInstance(RemoteInstance):
         if not is_value:
             raise value
         return value
+
+    def _drop_errors(self) -> None:
+        """Errors that nobody has raised are no answers: of several FMUs that fail at the same time, one ends the run."""
+        channel, poll = self._process.channel, select.poll()
+        poll.register(channel.fileno(), select.POLLIN)
+        with suppress(EOFError, OSError):
+            while poll.poll(0):
+                channel.receive()
 
     def _received(self, deadline: float) -> tuple[bool, Any]:
         """What comes through the channel next; what it logs meanwhile is logged."""
