@@ -4,7 +4,7 @@
 
 Explicit Euler, 10 steps and 1 step from each communication point to the next, all outputs recorded there; FMI 3.0. CPU
 time of a long run without that of a short one, so without loading. Both are measured alternately in one process; the ratio
-is that of the medians, the goal at most 1.5. With 1 step, the work of the kernel at each communication point counts as well.
+is that of the medians, the goal at most 1.5. With 1 step, the work of the kernel at each communication point counts, too.
 """
 
 from __future__ import annotations

@@ -21,8 +21,10 @@ VERSIONS = pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 def assert_same_bits(one: Results, other: Results) -> None:
     assert list(one) == list(other)
     for name in ("time", *one):
-        values = (results.time if name == "time" else results[name] for results in (one, other))
-        np.testing.assert_array_equal(*values, err_msg=name)
+        here, there = (
+            results.time if name == "time" else results[name] for results in (one, other)
+        )
+        np.testing.assert_array_equal(here, there, err_msg=name)
 
 
 def here_and_apart(source: Any, **settings: Any) -> tuple[Results, Results]:

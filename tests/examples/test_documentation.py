@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import logging
 import os
 import re
 import shlex
@@ -172,6 +173,17 @@ def compare(printed: str, shown: str | None, where: str) -> None:
         assert same, f"{where}\nshown:\n{shown}\nprinted:\n{printed}"
 
 
+@pytest.fixture
+def root_log() -> Iterator[None]:
+    """The log that a page sets up does not stay for other tests."""
+    log = logging.getLogger()
+    level, handlers = log.level, [*log.handlers]
+    yield
+    log.setLevel(level)
+    log.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("root_log")
 @pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
 def test_blocks_of_the_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

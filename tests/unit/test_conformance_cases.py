@@ -134,7 +134,10 @@ def test_the_options_of_a_reference_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("StartTime,0\nStoptime,1\n", "line 2: 'Stoptime' is no option.*Did you mean 'StopTime'"),
+        (
+            "StartTime,0\nStoptime,1\n",
+            "line 2: 'Stoptime' is not an option.*Did you mean 'StopTime'",
+        ),
         ("StopTime,one", "line 1: StopTime is 'one', expected a number"),
         ("StopTime,inf", "expected a number"),
         ("StartTime,1\nStopTime,1", "the stop time 1 s is not after the start time 1 s"),

@@ -41,6 +41,7 @@ class RemoteInstance(Instance):
     @abstractmethod
     def raise_failure(self) -> NoReturn:
         """Raise the error of the last request."""
+        raise NotImplementedError
 
     @abstractmethod
     def messages(self) -> tuple[str, ...]:
