@@ -11,6 +11,7 @@
 #if defined(__linux__)
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,7 +54,7 @@ static int spin(fm_bell *bell, uint32_t count)
         return has_rung(bell, count);
     }
     int64_t end = nanoseconds() + SPIN;
-    do
+    do {
         for (int i = 0; i < LOOKS; i++) {
             if (has_rung(bell, count)) {
                 bell->in_vain = 0;
@@ -63,7 +64,8 @@ static int spin(fm_bell *bell, uint32_t count)
             __builtin_ia32_pause();
 #endif
         }
-    while (nanoseconds() < end);
+        sched_yield(); /* the other process may wait for this processor */
+    } while (nanoseconds() < end);
     bell->in_vain = bell->in_vain >= MOST_SKIPPED ? MOST_SKIPPED : 2 * bell->in_vain + 1;
     bell->skips = bell->in_vain;
     return 0;
