@@ -17,7 +17,7 @@ RUNS = 320
 """The usual number; more with ``--repetitions``: ten thousand take three minutes. A leak of a few hundred bytes per run
 shows in some hundred too."""
 
-WARM_UP = 300
+WARM_UP = 600
 """Runs before the first look: caches and tables of the interpreter grow that long, also where nothing leaks."""
 
 LARGEST_GROWTH = 100
