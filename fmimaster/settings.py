@@ -75,9 +75,9 @@ class Settings:
     ----------
     system : SystemDescription, SystemBuilder or path
         A path to an FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
-    interface : ``"CoSimulation"`` or ``"ModelExchange"``
-        Interface by which a single FMU is used. Default: Co-Simulation if the FMU has it, else Model Exchange. In a
-        system each component has its own, see ``SystemBuilder.add``.
+    interface : ``"CoSimulation"``, ``"ModelExchange"`` or ``"ScheduledExecution"``
+        Interface by which a single FMU is used. Default: the first of these that the FMU has. In a system each component
+        has its own, see ``SystemBuilder.add``.
     algorithm : Algorithm, or text such as ``"GaussSeidel:mode=lin"``
         The co-simulation algorithm. Default: Jacobi with held inputs; if an event clock fires events, Jacobi with
         extrapolated inputs (``ADAPTIVE``), because held inputs delay events.

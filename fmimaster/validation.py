@@ -77,8 +77,8 @@ def validate(
     path
         An FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked;
         or a system that was built in Python.
-    interface : ``"CoSimulation"`` or ``"ModelExchange"``
-        By which a single FMU is used. Default: Co-Simulation if it has it.
+    interface : ``"CoSimulation"``, ``"ModelExchange"`` or ``"ScheduledExecution"``
+        By which a single FMU is used. Default: the first of these that it has.
 
     Returns
     -------

@@ -46,7 +46,7 @@ class FmuCard:
     model_name: str
     fmi_version: str
     interface: str
-    """``"CoSimulation"`` or ``"ModelExchange"``."""
+    """``"CoSimulation"``, ``"ModelExchange"`` or ``"ScheduledExecution"``."""
     generation_tool: str
     platform: str
     fmimaster: str

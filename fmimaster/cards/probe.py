@@ -53,8 +53,8 @@ def probe(
     ----------
     path : path
         An FMU, or the folder of an unpacked one.
-    interface : Interface or its name, ``"CoSimulation"`` or ``"ModelExchange"``
-        Default: Co-Simulation, if the FMU has it.
+    interface : Interface or its name, ``"CoSimulation"``, ``"ModelExchange"`` or ``"ScheduledExecution"``
+        Default: the first of these that the FMU has.
     deadline : float, in s
         Wall time after which a measurement is ended.
     use_cache : bool

@@ -20,7 +20,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--output-folder", metavar="FOLDER", default=CONFORMANCE_OUTPUT, help=output)
     only = "run only FMUs whose path in the folder fits; can be repeated"
     add("--only", action="append", default=[], metavar="GLOB", help=only)
-    interface = "run FMUs by this interface only: co-simulation, model-exchange"
+    interface = (
+        "run FMUs by this interface only: co-simulation, model-exchange, scheduled-execution"
+    )
     add("--interface", metavar="NAME", help=interface)
     solver = f"solver of Model Exchange FMUs: {', '.join(SOLVERS)} (default: {SOLVERS[0]})"
     add("--solver", metavar="NAME[:KEY=VALUE,...]", help=solver)

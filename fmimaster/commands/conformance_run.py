@@ -26,7 +26,11 @@ _FAILED = 1
 
 _LIMITS = ("outside", "relative_rms", "largest", "jump_time")
 
-_KINDS = {Interface.CO_SIMULATION.value: "CS", Interface.MODEL_EXCHANGE.value: "ME"}
+_KINDS = {
+    Interface.CO_SIMULATION.value: "CS",
+    Interface.MODEL_EXCHANGE.value: "ME",
+    Interface.SCHEDULED_EXECUTION.value: "SE",
+}
 
 _MOST_REASON = 160
 """Letters of a reason in the summary; the whole one is in the report."""

@@ -42,9 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--all", action="store_true", help="show long lists in full, and local variables"
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    interface = (
-        "interface of an FMU: CoSimulation, ModelExchange (default: Co-Simulation if it has it)"
-    )
+    interface = "interface of an FMU: CoSimulation, ModelExchange, ScheduledExecution (default: the first that it has)"
     parser.add_argument("--interface", metavar="NAME", help=interface)
 
 

@@ -46,7 +46,7 @@ HINTS: Mapping[str, str] = {
     "--validate": "'fmimaster validate' is a command.",
     "--timeout": "A run has no time limit. Ctrl-C ends a run, and its rows are kept.",
     "--visible": "FMUs are always instantiated without a window.",
-    "--interface-type": "Use --interface CoSimulation or --interface ModelExchange.",
+    "--interface-type": "Use --interface CoSimulation, ModelExchange or ScheduledExecution.",
 }
 """Option of another tool without an equivalent here → what to do instead."""
 

@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--interface",
         metavar="NAME",
-        help="CoSimulation or ModelExchange (default: Co-Simulation, if the FMU has it)",
+        help="CoSimulation, ModelExchange or ScheduledExecution (default: the first that the FMU has)",
     )
     parser.add_argument(
         "--deadline",

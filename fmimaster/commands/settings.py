@@ -112,8 +112,8 @@ def _add_solvers(parser: ArgumentParser) -> None:
         "components only as COMPONENT=NAME, where COMPONENT may be a glob; can be repeated"
     )
     interface = (
-        "interface by which a single FMU is used: CoSimulation, ModelExchange (default: Co-Simulation if the FMU has "
-        "it)"
+        "interface by which a single FMU is used: CoSimulation, ModelExchange, ScheduledExecution (default: the first of "
+        "these that the FMU has)"
     )
     add("--interface", metavar="NAME", help=interface)
     add("--solver", action="append", default=[], metavar="NAME", help=solvers)

@@ -21,9 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("path", metavar="SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
     parser.add_argument("--all", action="store_true", help="print all findings of one kind")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    interface = (
-        "interface of an FMU: CoSimulation, ModelExchange (default: Co-Simulation if it has it)"
-    )
+    interface = "interface of an FMU: CoSimulation, ModelExchange, ScheduledExecution (default: the first that it has)"
     parser.add_argument("--interface", metavar="NAME", help=interface)
 
 

@@ -25,8 +25,12 @@ IMPORTER = "fmimaster"
 NOT_COMPLIANT = "notCompliantWithLatestRules"
 """A file of this name beside an FMU says that it does not follow the cross-check rules."""
 
-_KINDS = {"cs": Interface.CO_SIMULATION, "me": Interface.MODEL_EXCHANGE}
-"""Folder of the cross-check layout → interface."""
+_KINDS = {
+    "cs": Interface.CO_SIMULATION,
+    "me": Interface.MODEL_EXCHANGE,
+    "se": Interface.SCHEDULED_EXECUTION,
+}
+"""Folder of the cross-check layout → interface; "se" is ours, the layout has none."""
 _SHORT = {interface: short for short, interface in _KINDS.items()}
 _VERSIONS = ("1.0", "2.0", "3.0")
 _UNKNOWN = "unknown"
@@ -123,7 +127,7 @@ class _Taken:
 
 
 def find_cases(
-    folder: str | os.PathLike[str], interfaces: Sequence[Interface] = tuple(_SHORT)
+    folder: str | os.PathLike[str], interfaces: Sequence[Interface] = tuple(Interface)
 ) -> tuple[Case, ...]:
     """All FMUs in a folder and its subfolders, in the order of their paths.
 
@@ -173,12 +177,12 @@ def _cases_of(
     head, place = _head(path), _place(path.absolute())
     named = path.relative_to(root)
     tool, version = exporter_of(head.tool)
-    offered = [i for i in head.interfaces if i in _SHORT]
-    chosen: Iterable[Interface | None] = [place.interface] if place else offered or [None]
+    offered = head.interfaces
+    chosen: Iterable[Interface | None] = [place.interface] if place else offered or (None,)
     for interface in chosen:
         if interface is not None and interface not in wanted:
             continue
-        is_second = place is None and interface is Interface.MODEL_EXCHANGE and len(offered) > 1
+        is_second = place is None and interface not in offered[:1]
         name = named.with_suffix("").as_posix()
         case = Case(
             name=f"{name}:{interface.value}" if is_second and interface else name,

@@ -42,7 +42,7 @@ def check_conformance(
     deadline: float = DEADLINE,
     memory_limit: int | None = None,
     only: Sequence[str] = (),
-    interfaces: Sequence[Interface | str] = (Interface.CO_SIMULATION, Interface.MODEL_EXCHANGE),
+    interfaces: Sequence[Interface | str] = tuple(Interface),
     limits: ConformanceLimits | None = None,
     solver: Integrator | str | None = None,
     again: bool = False,
@@ -72,7 +72,7 @@ def check_conformance(
     only : globs
         Names of FMUs, which are their paths in the folder; others are not run. Default: all.
     interfaces
-        ``"CoSimulation"`` and ``"ModelExchange"``. An FMU that has both is run by both.
+        ``"CoSimulation"``, ``"ModelExchange"`` and ``"ScheduledExecution"``. An FMU is run by each that it has.
     limits : ConformanceLimits
         Limits of the deviations. Default: the band of the cross-check.
     solver : Integrator, or text such as ``"cvode"``

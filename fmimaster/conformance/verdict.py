@@ -82,7 +82,7 @@ class Verdict:
         The name of the model, the tool that has exported it, ``"2.0"`` or ``"3.0"``, and the folder of the library
         that was used, as ``"linux64"``. Empty if they are not known.
     interface : str
-        ``"CoSimulation"``, ``"ModelExchange"``, or empty if the FMU cannot be read.
+        ``"CoSimulation"``, ``"ModelExchange"``, ``"ScheduledExecution"``, or empty if the FMU cannot be read.
     sha256 : str
         Of the file.
     start_time, stop_time, step_size : float or None

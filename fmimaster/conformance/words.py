@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from fmimaster.conformance.measures import Measure
 from fmimaster.conformance.verdict import Verdict
+from fmimaster.system.model import Interface
 
 
 def words_of_interface(verdict: Verdict) -> str:
     """``"Co-Simulation"``."""
-    return {"CoSimulation": "Co-Simulation", "ModelExchange": "Model Exchange"}.get(
-        verdict.interface, verdict.interface
-    )
+    return Interface(verdict.interface).words if verdict.interface else ""
 
 
 def place_of(verdict: Verdict) -> str:

@@ -78,7 +78,7 @@ class Fmi3Instance(BinaryInstance):
             update = fmi3IntermediateUpdateCallback(self._intermediate_update)
         else:
             update = fmi3IntermediateUpdateCallback()
-        self._callbacks = (
+        self._callbacks: tuple[Any, ...] = (
             fmi3LogMessageCallback(
                 lambda _environment, status, category, text: messages.add(status, category, text)
             ),

@@ -79,11 +79,19 @@ def _fmi3_model_exchange() -> Kind:
     return FMU3ModelTolerant, Fmi3ModelExchange
 
 
+def _fmi3_scheduled_execution() -> Kind:
+    from fmimaster.fmu.scheduled import ScheduledInstance
+    from fmimaster.fmu.tolerant import FMU3ScheduledTolerant
+
+    return FMU3ScheduledTolerant, ScheduledInstance
+
+
 _KINDS: Mapping[tuple[str, Interface], Callable[[], Kind]] = {
     ("2", Interface.CO_SIMULATION): _fmi2,
     ("3", Interface.CO_SIMULATION): _fmi3,
     ("2", Interface.MODEL_EXCHANGE): _fmi2_model_exchange,
     ("3", Interface.MODEL_EXCHANGE): _fmi3_model_exchange,
+    ("3", Interface.SCHEDULED_EXECUTION): _fmi3_scheduled_execution,
 }
 """Supported combinations of major version of FMI and interface. Imported when a library is loaded."""
 
@@ -94,7 +102,8 @@ class FmuFile:
     Parameters
     ----------
     interface : Interface, optional
-        Interface by which the FMU is used. Default: Co-Simulation if the FMU has it, else Model Exchange.
+        Interface by which the FMU is used. Default: the first that it has of Co-Simulation, Model Exchange and Scheduled
+        Execution.
     whole : bool
         Whether parts that a simulation does not need are kept: folders such as the sources, and the parsed model
         description.
@@ -278,7 +287,7 @@ def _kind(model: Model, where: str) -> Callable[[], Kind]:
         offered = " and ".join(i.value for i in model.interfaces)
         raise ModelError(
             f"'{where}' cannot be run by {model.interface.words} of FMI {model.fmi_version}, it offers {offered}. "
-            "Expected Co-Simulation or Model Exchange."
+            "Expected Co-Simulation or Model Exchange, or Scheduled Execution of FMI 3.0."
         )
     return kind
 

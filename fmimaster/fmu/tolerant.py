@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fmpy.fmi2 import FMU2Model, FMU2Slave
-from fmpy.fmi3 import FMU3Model, FMU3Slave
+from fmpy.fmi3 import FMU3Model, FMU3ScheduledExecution, FMU3Slave
 
 
 @dataclass
@@ -106,3 +106,7 @@ class FMU3Tolerant(_Fmi3Tolerant, FMU3Slave):  # type: ignore[misc]
 
 class FMU3ModelTolerant(_Fmi3Tolerant, FMU3Model):  # type: ignore[misc]
     """fmpy's FMI 3.0 class for Model Exchange."""
+
+
+class FMU3ScheduledTolerant(_Fmi3Tolerant, FMU3ScheduledExecution):  # type: ignore[misc]
+    """fmpy's FMI 3.0 class for Scheduled Execution."""

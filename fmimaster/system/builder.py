@@ -91,8 +91,8 @@ class SystemBuilder:
         start_values
             Variable name → value, see :meth:`set`.
         interface
-            Interface by which the FMU is used: ``"CoSimulation"`` or ``"ModelExchange"``. Default: Co-Simulation if the
-            FMU has it, else Model Exchange.
+            Interface by which the FMU is used: ``"CoSimulation"``, ``"ModelExchange"`` or
+            ``"ScheduledExecution"``. Default: the first of these that the FMU has.
 
         Returns
         -------

@@ -44,7 +44,7 @@ class Interface(Enum):
         for interface in cls:
             if interface.value.lower() == wanted:
                 return interface
-        expected = ", ".join(f"'{i.value}'" for i in (cls.CO_SIMULATION, cls.MODEL_EXCHANGE))
+        expected = ", ".join(f"'{i.value}'" for i in cls)
         raise OptionError(f"The interface is {name!r}. Expected {expected}.")
 
     @property
@@ -254,8 +254,8 @@ class Capabilities:
     might_return_early_from_do_step: bool = False
     has_event_mode: bool = False
     copies_states: bool = False
-    """Whether a Model Exchange FMU cannot save its state, so that copies of its continuous states stand in; they cannot
-    undo an event."""
+    """Whether an FMU cannot save its state, so that copies of what a step changes stand in: of the continuous states in
+    Model Exchange, of the time in Scheduled Execution. They cannot undo an event."""
 
 
 def attribute_name(field: str) -> str:

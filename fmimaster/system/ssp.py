@@ -48,7 +48,7 @@ _SSD = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
 _IMPLEMENTATIONS: Mapping[str, Interface | None] = {
     "any": None,
-    **{i.value: i for i in (Interface.CO_SIMULATION, Interface.MODEL_EXCHANGE)},
+    **{i.value: i for i in Interface},
 }
 """The attribute ``implementation`` of a component → the interface by which its FMU is used."""
 _KINDS: Mapping[str, Causality] = {

@@ -20,11 +20,8 @@ def offered_interfaces(root: Element) -> tuple[Interface, ...]:
 
 
 def default_interface(root: Element) -> Interface:
-    """The interface that is used if none is chosen: Model Exchange only if there is no Co-Simulation."""
-    offered = offered_interfaces(root)
-    if Interface.MODEL_EXCHANGE in offered and Interface.CO_SIMULATION not in offered:
-        return Interface.MODEL_EXCHANGE
-    return Interface.CO_SIMULATION
+    """The interface that is used if none is chosen: the first of Co-Simulation, Model Exchange, Scheduled Execution."""
+    return next(iter(offered_interfaces(root)), Interface.CO_SIMULATION)
 
 
 def interface_element(root: Element, interface: Interface, where: str) -> Element:
@@ -66,7 +63,8 @@ def read_capabilities(
 ) -> Capabilities:
     """Capabilities from the element of an interface; FMI 2.0 spells two of them in another way than FMI 3.0.
 
-    Those of a Model Exchange FMU are the ones that it has together with an integrator.
+    Those of a Model Exchange FMU are the ones that it has together with an integrator; those of a Scheduled Execution FMU,
+    the ones that it has as an instance with Event Mode.
     """
     state = "FMUstate" if is_fmi2 else "FMUState"
 
@@ -91,7 +89,24 @@ def read_capabilities(
         might_return_early_from_do_step=not is_fmi2 and can("mightReturnEarlyFromDoStep"),
         has_event_mode=not is_fmi2 and can("hasEventMode"),
     )
-    return _integrated(found) if interface is Interface.MODEL_EXCHANGE else found
+    match interface:
+        case Interface.MODEL_EXCHANGE:
+            return _integrated(found)
+        case Interface.SCHEDULED_EXECUTION:
+            return _scheduled(found)
+        case _:
+            return found
+
+
+def _scheduled(of_fmu: Capabilities) -> Capabilities:
+    """Capabilities of a Scheduled Execution FMU: its steps change nothing, so they can always be undone."""
+    return replace(
+        of_fmu,
+        can_get_and_set_fmu_state=True,
+        copies_states=not of_fmu.can_get_and_set_fmu_state,
+        can_handle_variable_communication_step_size=True,
+        has_event_mode=True,
+    )
 
 
 def _integrated(of_fmu: Capabilities) -> Capabilities:

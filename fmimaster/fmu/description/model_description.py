@@ -5,6 +5,7 @@ Input is checked here: a model is valid, or refused with file and line. Other mo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +91,20 @@ def _settable_between_points(variable: Variable) -> Variable:
     return replace(variable, intermediate_update=True)
 
 
+def _check_partitions(root: Element, variables: Iterable[Variable], findings: Findings) -> None:
+    """Check the clocks that activate the model partitions of a Scheduled Execution FMU (FMI 3.0, 5.1)."""
+    clocks = [v for v in variables if v.clock is not None and v.causality is Causality.INPUT]
+    if not clocks:
+        raise ModelError(
+            f"{root.base}: the FMU offers Scheduled Execution, but has no input clock, so none of its model partitions can "
+            "be activated. Expected at least one variable of type Clock with causality input; ask the FMU's vendor."
+        )
+    for clock in clocks:
+        if clock.clock is not None and clock.clock.priority is None:
+            what = "a clock of Scheduled Execution has no priority; its partition is activated after all others"
+            findings.note(root, what, repr(clock.name))
+
+
 def _model(root: Element, version: Version, interface: Interface, used: Element) -> Model:
     is_fmi2 = version.startswith("2.")
     dialect = FMI2 if is_fmi2 else FMI3
@@ -121,6 +136,8 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
             f"{root.base}: all variables together have more than {MOST_ELEMENTS} elements. Expected fewer; make the arrays "
             "smaller."
         )
+    if interface is Interface.SCHEDULED_EXECUTION:
+        _check_partitions(root, variables, findings)
     dependencies = read_dependencies(root, dialect, references, variables, names, findings)
     return Model(
         name=root.get("modelName") or identifier,

@@ -13,6 +13,7 @@ from fmimaster.fmu.description.definitions import TypeDefinition
 from fmimaster.fmu.description.dialects import Dialect
 from fmimaster.fmu.description.entries import Entry, References
 from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted
+from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.model import (
     MOST_ELEMENTS,
     Causality,
@@ -126,7 +127,7 @@ class VariableReader:
             "shape": shape,
             "enumeration": declared.items if declared else None,
             "clocks": self._clocks(element),
-            "clock": read_clock(element, self.findings) if kind is DataType.CLOCK else None,
+            "clock": self._clock(element, declared) if kind is DataType.CLOCK else None,
             "previous": previous.name if previous else None,
             "intermediate_update": self.findings.truth(element, "intermediateUpdate"),
             "can_be_set_repeatedly": self.findings.truth(
@@ -135,6 +136,9 @@ class VariableReader:
             **(self._of_a_float(entry, declared) if kind.is_float else {}),
         }
         return _Common(facts, Variable(name=entry.name, value_reference=entry.reference, **facts))
+
+    def _clock(self, element: Element, declared: TypeDefinition | None) -> ClockAttributes:
+        return read_clock(element, declared.element if declared else None, self.findings)
 
     def _declared(self, entry: Entry) -> TypeDefinition | None:
         name = entry.typed.get("declaredType")

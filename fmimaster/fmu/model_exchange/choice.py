@@ -114,7 +114,8 @@ def exchange_notes(models: Mapping[str, Model], solvers: Mapping[str, Integrator
             by_solver.setdefault(words, []).append(f"'{name}'")
     for words, names in by_solver.items():
         yield f"Model Exchange: the equations of {listed(names)} are solved by {words}"
-    copied = [f"'{name}'" for name, model in models.items() if model.capabilities.copies_states]
+    exchanged = (n for n, m in models.items() if m.interface is Interface.MODEL_EXCHANGE)
+    copied = [f"'{name}'" for name in exchanged if models[name].capabilities.copies_states]
     if copied:
         yield (
             f"{listed(copied)} cannot save the FMU state (canGetAndSetFMUState): to repeat a step, the continuous states "
