@@ -212,6 +212,16 @@ def test_a_row_that_equals_the_last_one_at_the_same_time_is_not_taken_again() ->
     assert block.take()[0].tolist() == [0.0, 1.0]
 
 
+def test_where_clocks_are_recorded_each_iteration_is_a_row() -> None:
+    """Two iterations may activate a clock with the same value."""
+    block, _ = rows()
+    assert not block.keeps_equal
+    block.keeps_equal = True
+    for _ in range(3):
+        block.append(1.0)
+    assert block.take()[0].tolist() == [1.0, 1.0, 1.0]
+
+
 def test_other_values_at_the_same_time_are_a_row_of_their_own() -> None:
     block, outputs = rows()
     for value in (5.0, 6.0):
