@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
+from fractions import Fraction
 
 from description import (
     INPUT_DERIVATIVES,
@@ -66,6 +67,8 @@ def c_header(
     ]
     references = [f"    VR_{v.member} = {v.reference}," for v in variables(description)]
     names = [f"EVENT_{c_name(event.name)}" for event in events(manifest)]
+    most_clocks = max([1, *(len(v.clocks) for v in variables(description))])
+    has_intervals = any(v.ticks for v in variables(description))
     most_payload = max([1, *(len(event.payload) for event in events(manifest))])
     return "\n".join(
         [
@@ -80,6 +83,7 @@ def c_header(
             f"enum {{ FM_INDICATOR_COUNT = {len(indicator_offsets(description))} }};",
             f"#define FM_HAS_RESOURCES {int(has_resources)}",
             f"#define FM_HEARS_CALLS {int(hears_calls)}",
+            f"#define FM_HAS_INTERVALS {int(has_intervals)}",
             f"#define FM_INPUT_DERIVATIVES {INPUT_DERIVATIVES}",
             "",
             "/* Several of these FMUs can be linked into one program. FMI functions have a prefix too. */",
@@ -89,6 +93,7 @@ def c_header(
             "",
             f"enum {{ {', '.join([*names, 'FM_EVENT_COUNT'])} }};",
             f"enum {{ FM_MOST_PAYLOAD = {most_payload} }};",
+            f"enum {{ FM_MOST_CLOCKS = {most_clocks} }};",
             '#include "event_memory.h"',
             "",
             "typedef struct {",
@@ -113,6 +118,7 @@ def c_source(
     """
     ordered = sorted(variables(description), key=lambda v: v.reference)
     starts = [f"    .{v.member} = {_c_start(v)}," for v in ordered if v.start is not None]
+    starts += [f"    .{v.member} = {_c_interval(*v.interval)}," for v in ordered if v.interval]
     clocks = {v.reference: v.member for v in ordered if v.type == "Clock"}
     has_arrays = version == "fmi3" and not by_element
     rows = [_c_row(v, clocks) for v in ordered] if has_arrays else _scalar_rows(description)
@@ -192,9 +198,20 @@ def _c_start(variable: Variable) -> str:
     return f"{{{', '.join(start.split())}}}" if variable.length > 1 else start
 
 
+def _c_interval(interval: Fraction, shift: Fraction) -> str:
+    """The start value of a clock whose interval is declared."""
+
+    def fraction(value: Fraction) -> str:
+        return f"{{{value.numerator}u, {value.denominator}u}}"
+
+    return (
+        f"{{.known = FM_UNCHANGED, .interval = {fraction(interval)}, .shift = {fraction(shift)}}}"
+    )
+
+
 def _c_row(variable: Variable, clocks: dict[int, str]) -> str:
-    clock = "0" if variable.clock is None else _offset(clocks[variable.clock])
-    return _row(variable, variable.member, clock)
+    offsets = ", ".join(_offset(clocks[clock]) for clock in variable.clocks)
+    return _row(variable, variable.member, offsets or "0")
 
 
 def _scalar_rows(description: ET.Element) -> list[str]:
@@ -214,7 +231,7 @@ def _scalar_rows(description: ET.Element) -> list[str]:
 
 
 def _row(
-    variable: Variable, member: str, clock: str, part: str = "", role: str | None = None
+    variable: Variable, member: str, clocks: str, part: str = "", role: str | None = None
 ) -> str:
     """The row of a variable that is a member of Variables, or a part of it such as [0]."""
     slope = _offset(f"{member}_slope{part}") if variable.derivatives == 1 else "0"
@@ -224,7 +241,7 @@ def _row(
     return (
         f"{{{variable.reference}, FM_{variable.type.upper()}, {' | '.join(variable.settable) or '0'}, "
         f"{variable.length}, {_offset(member + part)}, {slope}, {variable.derivatives}, {role or variable.role}, "
-        f'{"true" if is_discrete else "false"}, {clock}, "{variable.name}"}}'
+        f'{"true" if is_discrete else "false"}, {{{clocks}}}, {" | ".join(variable.ticks) or "0"}, "{variable.name}"}}'
     )
 
 

@@ -13,6 +13,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 # FMI 2.0 has no other types, and no arrays.
 FMI2_TYPES = {
@@ -123,10 +124,28 @@ class Variable:
         return any(a.get("type") == type_ for a in annotations)
 
     @property
-    def clock(self) -> int | None:
-        """Value reference of the clock of a clocked variable."""
-        text = self.element.get("clocks")
-        return None if text is None else int(text)
+    def clocks(self) -> tuple[int, ...]:
+        """Value references of the clocks of a clocked variable."""
+        return tuple(map(int, self.element.get("clocks", "").split()))
+
+    @property
+    def ticks(self) -> list[str]:
+        """How a time-based clock ticks, see instance.h; empty for all others."""
+        kind = self.element.get("intervalVariability", "triggered")
+        if self.type != "Clock" or kind == "triggered":
+            return []
+        is_periodic = kind in ("constant", "fixed", "tunable")
+        bits = ["FM_PERIODIC" if is_periodic else f"FM_{kind.upper()}"]
+        if "intervalDecimal" in self.element.attrib:
+            bits += ["FM_SET_AT_START"] if kind in ("fixed", "tunable") else []
+            bits += ["FM_SET_AT_EVENTS"] if kind == "tunable" else []
+        return bits + ["FM_BY_FRACTION"] * (self.element.get("supportsFraction") == "true")
+
+    @property
+    def interval(self) -> tuple[Fraction, Fraction] | None:
+        """Interval and shift of a clock in s, if they are declared."""
+        interval = self.element.get("intervalDecimal")
+        return interval and (Fraction(interval), Fraction(self.element.get("shiftDecimal", "0")))
 
     @property
     def role(self) -> str:
@@ -394,7 +413,9 @@ class _Resets:
         all_variables = variables(description)
         triggers = {v.reference for v in all_variables if v.role == "FM_TRIGGER"}
         causes = [
-            v.reference for v in all_variables if v.reference in triggers or v.clock in triggers
+            v.reference
+            for v in all_variables
+            if v.reference in triggers or not triggers.isdisjoint(v.clocks)
         ]
         return cls(frozenset(v.reference for v in all_variables if v.is_reset), tuple(causes))
 

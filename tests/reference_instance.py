@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +45,9 @@ MODELS = (
     "TwoMassLower",
     "TwoMassUpper",
 )
+EVENT_UNITS = ("Sampler",)
+"""Models of FMI 3.0 only, with clocks."""
+
 VERSIONS = ("fmi2", "fmi3")
 
 
@@ -55,6 +60,21 @@ class Update(NamedTuple):
     states_changed: bool
     next_time_defined: bool
     next_time: float
+
+
+class Known(Enum):
+    """fmi3IntervalQualifier."""
+
+    NOT_YET = 0
+    UNCHANGED = 1
+    CHANGED = 2
+
+
+class Interval(NamedTuple):
+    """What an FMU says of the interval of a clock."""
+
+    known: Known
+    seconds: Fraction | None
 
 
 class Instance:
@@ -147,6 +167,34 @@ class Instance:
 
     def activate(self, name: str, is_active: bool = True) -> None:
         self.fmu.setClock([self.variables[name].valueReference], [is_active])
+
+    def _reference(self, name: str) -> ctypes.Array[ctypes.c_uint32]:
+        return (ctypes.c_uint32 * 1)(self.variables[name].valueReference)
+
+    def interval(self, name: str) -> Interval:
+        """What fmi3GetIntervalFraction says of a clock; fmi3GetIntervalDecimal agrees if the interval is known."""
+        counter, resolution = (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)()
+        qualifier = (ctypes.c_int * 1)()
+        reference = self._reference(name)
+        self.fmu.getIntervalFraction(reference, counter, resolution, qualifier)
+        known = Known(qualifier[0])
+        if known is Known.NOT_YET:
+            return Interval(known, None)
+        seconds = Fraction(counter[0], resolution[0])
+        decimal = (ctypes.c_double * 1)()
+        self.fmu.getIntervalDecimal(reference, decimal, qualifier)
+        assert (decimal[0], qualifier[0]) == (float(seconds), Known.UNCHANGED.value)
+        return Interval(known, seconds)
+
+    def set_interval(self, name: str, seconds: Fraction) -> None:
+        counter = (ctypes.c_uint64 * 1)(seconds.numerator)
+        resolution = (ctypes.c_uint64 * 1)(seconds.denominator)
+        self.fmu.setIntervalFraction(self._reference(name), counter, resolution)
+
+    def shift(self, name: str) -> Fraction:
+        counter, resolution = (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)()
+        self.fmu.getShiftFraction(self._reference(name), counter, resolution)
+        return Fraction(counter[0], resolution[0])
 
     def update(self) -> Update:
         return Update(*self.fmu.updateDiscreteStates())

@@ -201,13 +201,90 @@ fmi3Status fmi3SetClock(fmi3Instance instance, const fmi3ValueReference valueRef
                         const fmi3Clock values[])
 {
     if (!fm_allowed(instance, __func__, FM_EVENT_MODE)) return fmi3Error;
+    for (size_t i = 0; i < nValueReferences; i++)
+        if (fm_set_clock(instance, __func__, valueReferences[i], values[i]) != FM_OK) return fmi3Error;
+    return fmi3OK;
+}
+
+static const unsigned CLOCK_MODES = FM_INITIALIZATION_MODE | FM_EVENT_MODE;
+
+fmi3Status fmi3GetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference valueReferences[],
+                                  size_t nValueReferences, fmi3Float64 intervals[], fmi3IntervalQualifier qualifiers[])
+{
+    if (!fm_allowed(instance, __func__, CLOCK_MODES)) return fmi3Error;
     for (size_t i = 0; i < nValueReferences; i++) {
-        const fm_Variable *variable = fm_settable(instance, __func__, valueReferences[i], FM_CLOCK);
-        if (!variable) return fmi3Error;
-        ((fm_Clock *)fm_value(instance, variable))->active = values[i];
+        fm_Interval interval;
+        if (fm_get_interval(instance, __func__, valueReferences[i], false, &interval) != FM_OK) return fmi3Error;
+        intervals[i] = interval.seconds;
+        qualifiers[i] = (fmi3IntervalQualifier)interval.known;
     }
     return fmi3OK;
 }
+
+fmi3Status fmi3GetIntervalFraction(fmi3Instance instance, const fmi3ValueReference valueReferences[],
+                                   size_t nValueReferences, fmi3UInt64 counters[], fmi3UInt64 resolutions[],
+                                   fmi3IntervalQualifier qualifiers[])
+{
+    if (!fm_allowed(instance, __func__, CLOCK_MODES)) return fmi3Error;
+    for (size_t i = 0; i < nValueReferences; i++) {
+        fm_Interval interval;
+        if (fm_get_interval(instance, __func__, valueReferences[i], true, &interval) != FM_OK) return fmi3Error;
+        counters[i] = interval.fraction.counter;
+        resolutions[i] = interval.fraction.resolution;
+        qualifiers[i] = (fmi3IntervalQualifier)interval.known;
+    }
+    return fmi3OK;
+}
+
+fmi3Status fmi3GetShiftDecimal(fmi3Instance instance, const fmi3ValueReference valueReferences[],
+                               size_t nValueReferences, fmi3Float64 shifts[])
+{
+    if (!fm_allowed(instance, __func__, CLOCK_MODES)) return fmi3Error;
+    for (size_t i = 0; i < nValueReferences; i++) {
+        fm_Interval shift;
+        if (fm_get_shift(instance, __func__, valueReferences[i], false, &shift) != FM_OK) return fmi3Error;
+        shifts[i] = shift.seconds;
+    }
+    return fmi3OK;
+}
+
+fmi3Status fmi3GetShiftFraction(fmi3Instance instance, const fmi3ValueReference valueReferences[],
+                                size_t nValueReferences, fmi3UInt64 counters[], fmi3UInt64 resolutions[])
+{
+    if (!fm_allowed(instance, __func__, CLOCK_MODES)) return fmi3Error;
+    for (size_t i = 0; i < nValueReferences; i++) {
+        fm_Interval shift;
+        if (fm_get_shift(instance, __func__, valueReferences[i], true, &shift) != FM_OK) return fmi3Error;
+        counters[i] = shift.fraction.counter;
+        resolutions[i] = shift.fraction.resolution;
+    }
+    return fmi3OK;
+}
+
+#define SET_OF_CLOCKS(What, set_it, modes)                                                                             \
+    fmi3Status fmi3Set##What##Decimal(fmi3Instance instance, const fmi3ValueReference valueReferences[],               \
+                                      size_t nValueReferences, const fmi3Float64 values[])                             \
+    {                                                                                                                  \
+        if (!fm_allowed(instance, __func__, modes)) return fmi3Error;                                                  \
+        for (size_t i = 0; i < nValueReferences; i++)                                                                  \
+            if (set_it(instance, __func__, valueReferences[i], false, (fm_Interval){.seconds = values[i]}) != FM_OK)   \
+                return fmi3Error;                                                                                      \
+        return fmi3OK;                                                                                                 \
+    }                                                                                                                  \
+    fmi3Status fmi3Set##What##Fraction(fmi3Instance instance, const fmi3ValueReference valueReferences[],              \
+                                       size_t nValueReferences, const fmi3UInt64 counters[],                           \
+                                       const fmi3UInt64 resolutions[])                                                 \
+    {                                                                                                                  \
+        if (!fm_allowed(instance, __func__, modes)) return fmi3Error;                                                  \
+        for (size_t i = 0; i < nValueReferences; i++)                                                                  \
+            if (set_it(instance, __func__, valueReferences[i], true,                                                   \
+                       (fm_Interval){.fraction = {counters[i], resolutions[i]}}) != FM_OK)                             \
+                return fmi3Error;                                                                                      \
+        return fmi3OK;                                                                                                 \
+    }
+
+SET_OF_CLOCKS(Interval, fm_set_interval, CLOCK_MODES)
+SET_OF_CLOCKS(Shift, fm_set_shift, FM_INITIALIZATION_MODE)
 
 /* Getting and setting variable values ------------------------------------------------------------------------------ */
 
@@ -459,28 +536,5 @@ UNSUPPORTED(fmi3GetOutputDerivatives,
 UNSUPPORTED(fmi3EnterConfigurationMode, (fmi3Instance instance))
 UNSUPPORTED(fmi3ExitConfigurationMode, (fmi3Instance instance))
 UNSUPPORTED(fmi3EvaluateDiscreteStates, (fmi3Instance instance))
-UNSUPPORTED(fmi3GetIntervalDecimal,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
-             fmi3Float64 intervals[], fmi3IntervalQualifier qualifiers[]))
-UNSUPPORTED(fmi3GetIntervalFraction,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3UInt64 counters[],
-             fmi3UInt64 resolutions[], fmi3IntervalQualifier qualifiers[]))
-UNSUPPORTED(fmi3GetShiftDecimal,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3Float64 shifts[]))
-UNSUPPORTED(fmi3GetShiftFraction,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3UInt64 counters[],
-             fmi3UInt64 resolutions[]))
-UNSUPPORTED(fmi3SetIntervalDecimal,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
-             const fmi3Float64 intervals[]))
-UNSUPPORTED(fmi3SetIntervalFraction,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
-             const fmi3UInt64 counters[], const fmi3UInt64 resolutions[]))
-UNSUPPORTED(fmi3SetShiftDecimal,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
-             const fmi3Float64 shifts[]))
-UNSUPPORTED(fmi3SetShiftFraction,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
-             const fmi3UInt64 counters[], const fmi3UInt64 resolutions[]))
 UNSUPPORTED(fmi3ActivateModelPartition,
             (fmi3Instance instance, fmi3ValueReference clockReference, fmi3Float64 activationTime))

@@ -141,7 +141,10 @@ static bool trigger_waits(const Variables *v)
 
 void fm_refresh(fm_Instance *self)
 {
-    if (self->state.mode == FM_INITIALIZATION_MODE) accept_start_counts(&self->state.variables);
+    if (self->state.mode == FM_INITIALIZATION_MODE) {
+        accept_start_counts(&self->state.variables);
+        if (self->state.stale) fm_schedule(self);
+    }
     if (self->state.stale) model_outputs(&self->state.variables);
     self->state.stale = false;
 }
@@ -219,6 +222,7 @@ fm_Status fm_enter_event_mode(fm_Instance *self, const char *function)
     if (!self->event_mode)
         return fm_report(self, FM_ERROR, "%s: the FMU was instantiated without Event Mode.", function);
     self->state.mode = FM_EVENT_MODE;
+    fm_begin_event_mode(self);
     Variables *v = &self->state.variables;
 #if FM_HAS_EVENT_MODE && FM_HAS_MODEL_EXCHANGE
     if (self->exchange) model_locate(v);
@@ -245,7 +249,9 @@ fm_Status fm_update(fm_Instance *self, const char *function, fm_Update *update)
 #if FM_HAS_EVENT_MODE
     Variables *v = &self->state.variables;
     deactivate_clocks(self, false);
+    fm_start_ticks(self);
     fm_Status status = model_update(self, v, update);   /* may activate output clocks for another iteration */
+    fm_finish_ticks(self);
     deactivate_clocks(self, true);
     for (int event = 0; event < FM_EVENT_COUNT; event++) v->memory.event[event].located = false;
     v->memory.event_waits = false;
@@ -342,20 +348,30 @@ const fm_Variable *fm_readable(fm_Instance *self, const char *function, uint32_t
     return variable;
 }
 
+/* Is a clock of this clocked variable active? */
+static bool is_present(const Variables *v, const fm_Variable *variable)
+{
+    for (int i = 0; i < FM_MOST_CLOCKS; i++) {
+        const fm_Clock *clock = (const fm_Clock *)((const char *)v + variable->clocks[i]);
+        if (variable->clocks[i] && clock->active) return true;
+    }
+    return false;
+}
+
 const fm_Variable *fm_settable(fm_Instance *self, const char *function, uint32_t reference, unsigned types)
 {
     const fm_Variable *variable = find(self, function, reference, types);
     if (!variable) return NULL;
     unsigned modes = variable->settable;
     if (modes & FM_STEP_MODE && self->event_mode) modes |= FM_EVENT_MODE;
-    if (variable->clock || (variable->discrete && self->event_mode)) modes &= ~(unsigned)FM_STEP_MODE;
+    if (variable->clocks[0] || (variable->discrete && self->event_mode)) modes &= ~(unsigned)FM_STEP_MODE;
     if (!(modes & self->state.mode)) {
         fm_report(self, FM_ERROR, "%s: the variable '%s' (value reference %u) cannot be set in %s.", function,
                   variable->name, (unsigned)reference, mode_name(self->state.mode));
         return NULL;
     }
     Variables *v = &self->state.variables;
-    if (self->state.mode == FM_EVENT_MODE && variable->clock && !((fm_Clock *)((char *)v + variable->clock))->active) {
+    if (self->state.mode == FM_EVENT_MODE && variable->clocks[0] && !is_present(v, variable)) {
         fm_report(self, FM_ERROR, "%s: the variable '%s' (value reference %u) cannot be set, because its clock is not "
                   "active.", function, variable->name, (unsigned)reference);
         return NULL;

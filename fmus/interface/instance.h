@@ -43,6 +43,16 @@ typedef enum {
     FM_TRIGGER               /* an input clock, or the counter in its place: inputs that were set before it are of before */
 } fm_Role;
 
+/* How a time-based clock ticks: bits. None for a triggered clock. */
+enum {
+    FM_PERIODIC = 1,         /* constant, fixed, tunable */
+    FM_CHANGING = 2,
+    FM_COUNTDOWN = 4,
+    FM_SET_AT_START = 8,     /* fixed and tunable, with intervalDecimal: the importer may set it in Initialization Mode */
+    FM_SET_AT_EVENTS = 16,   /* tunable, with intervalDecimal */
+    FM_BY_FRACTION = 32      /* supportsFraction */
+};
+
 typedef struct {
     uint32_t reference;
     fm_Type type;
@@ -53,7 +63,8 @@ typedef struct {
     int derivatives;         /* how many of them there are */
     fm_Role role;
     bool discrete;           /* it changes at events only: with Event Mode it is set there and not in Step Mode */
-    size_t clock;            /* offset in Variables of the clock of a clocked variable; 0: none */
+    size_t clocks[FM_MOST_CLOCKS];   /* offsets in Variables of the clocks of a clocked variable; 0: none */
+    unsigned ticks;          /* how a time-based clock ticks; 0 for all others */
     const char *name;
 } fm_Variable;
 
@@ -111,6 +122,27 @@ fm_Status fm_directional_derivative(fm_Instance *self, const char *function,
                                     const uint32_t unknowns[], size_t unknown_count,
                                     const uint32_t knowns[], size_t known_count,
                                     const double seed[], size_t seed_count, double sensitivity[]);
+
+/* Clocks: clocks.c. An interval or a shift in both forms; the importer gives one of them. */
+typedef struct {
+    fm_Known known;
+    fm_Fraction fraction;
+    double seconds;
+} fm_Interval;
+
+void fm_schedule(fm_Instance *self);           /* Initialization Mode: something was set */
+void fm_begin_event_mode(fm_Instance *self);
+void fm_start_ticks(fm_Instance *self);        /* before and after an update of the model */
+void fm_finish_ticks(fm_Instance *self);
+fm_Status fm_set_clock(fm_Instance *self, const char *function, uint32_t reference, bool active);
+fm_Status fm_get_interval(fm_Instance *self, const char *function, uint32_t reference, bool by_fraction,
+                          fm_Interval *interval);
+fm_Status fm_get_shift(fm_Instance *self, const char *function, uint32_t reference, bool by_fraction,
+                       fm_Interval *shift);
+fm_Status fm_set_interval(fm_Instance *self, const char *function, uint32_t reference, bool by_fraction,
+                          fm_Interval interval);
+fm_Status fm_set_shift(fm_Instance *self, const char *function, uint32_t reference, bool by_fraction,
+                       fm_Interval shift);
 
 /* Calculates what was not calculated since something was set. */
 void fm_refresh(fm_Instance *self);

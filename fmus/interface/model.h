@@ -7,6 +7,7 @@
 #ifndef FM_MODEL_H
 #define FM_MODEL_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,12 +18,32 @@ enum { FM_CAPACITY = 1024 };
 typedef struct { char text[FM_CAPACITY]; } fm_String;
 typedef struct { size_t size; uint8_t bytes[FM_CAPACITY]; } fm_Binary;
 
-/* A triggered clock. FMI 3.0 sees whether it is active, in Event Mode. FMI 2.0 sees an Integer: its count. */
+/* [s] counter / resolution */
+typedef struct { uint64_t counter, resolution; } fm_Fraction;
+
+/* What the importer knows of an interval: the numbers of fmi3IntervalQualifier. */
+typedef enum { FM_NOT_YET_KNOWN, FM_UNCHANGED, FM_CHANGED } fm_Known;
+
+/* A clock. FMI 3.0 sees whether it is active, in Event Mode. FMI 2.0 sees an Integer: its count. */
 typedef struct {
     int32_t count;   /* of an output: events that were located; of an input: FMI 2.0, set by the importer */
     int32_t done;    /* of an input: the count whose event has been executed */
     bool active;
+    bool ticked;     /* it was active in this Event Mode */
+    fm_Known known;  /* the rest is that of a time-based clock */
+    fm_Fraction interval, shift;
+    double origin;   /* [s] it ticks next at origin + ticks * interval; NAN: from the present time on */
+    uint64_t ticks;
 } fm_Clock;
+
+/* Lets a time-based clock tick after this interval: from now on, in Initialization Mode from the start on. */
+static inline void fm_announce(fm_Clock *clock, fm_Fraction interval)
+{
+    clock->interval = interval;
+    clock->known = FM_CHANGED;
+    clock->origin = NAN;
+    clock->ticks = 1;
+}
 
 /* Counts an event. After the largest number follows the smallest: only a change counts. */
 static inline void fm_count(fm_Clock *clock)
@@ -74,7 +95,13 @@ fm_Status model_load(fm_Instance *self, Variables *v, const char *resources);
 void model_called(Variables *v, const char *function);
 #endif
 
-/* Calculates all variables that depend directly on inputs, states, parameters and time. */
+#if FM_HAS_INTERVALS
+/* Initialization Mode: announces the time-based clocks whose intervals and shifts depend on parameters. */
+void model_schedule(Variables *v);
+#endif
+
+/* Calculates all variables that depend directly on inputs, states, parameters and time; in Event Mode also the output
+ * clocks and the clocked outputs of the clocks that are active. */
 void model_outputs(Variables *v);
 
 /* Advances states and outputs from v->time to v->time + *h, but not v->time. Where it ends before, also on FM_DISCARD, it

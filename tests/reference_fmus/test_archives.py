@@ -19,7 +19,7 @@ from archives import archive_bytes
 from fmpy.validation import validate_fmu
 from lxml import etree
 from pytest import approx
-from reference_instance import MODELS
+from reference_instance import EVENT_UNITS, MODELS
 from reference_systems import all_systems
 
 BUILD = Path(__file__).parents[2] / "fmus" / "build.py"
@@ -51,8 +51,9 @@ def test_fmpy_finds_nothing_wrong(reference: Path, model: str, version: str) -> 
     assert validate_fmu(str(reference / version / f"{model}.fmu")) == []
 
 
-def test_fmpy_finds_nothing_wrong_with_superdense(reference: Path) -> None:
-    assert validate_fmu(str(reference / "fmi3" / "Superdense.fmu")) == []
+@pytest.mark.parametrize("event_unit", ["Superdense", *EVENT_UNITS])
+def test_fmpy_finds_nothing_wrong_with_fmus_of_fmi3_only(reference: Path, event_unit: str) -> None:
+    assert validate_fmu(str(reference / "fmi3" / f"{event_unit}.fmu")) == []
 
 
 def test_it_has_a_binary_for_this_platform_and_its_sources(
