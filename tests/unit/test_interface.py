@@ -23,7 +23,9 @@ ELEMENTS = {
     Interface.SCHEDULED_EXECUTION: '<ScheduledExecution modelIdentifier="se" needsExecutionTool="true"/>',
 }
 TEXT = """<fmiModelDescription fmiVersion="3.0" modelName="m" instantiationToken="x">
-{}<ModelVariables/><ModelStructure/></fmiModelDescription>"""
+{}<ModelVariables>
+  <Clock name="k" valueReference="1" causality="input" intervalVariability="triggered" priority="0"/>
+</ModelVariables><ModelStructure/></fmiModelDescription>"""
 
 
 def model(folder: Path, interface: Interface, offered: Iterable[Interface] = Interface) -> Model:
@@ -57,7 +59,17 @@ def model(folder: Path, interface: Interface, offered: Iterable[Interface] = Int
                 has_event_mode=True,
             ),
         ),
-        (Interface.SCHEDULED_EXECUTION, "se", Capabilities(needs_execution_tool=True)),
+        (
+            Interface.SCHEDULED_EXECUTION,
+            "se",
+            Capabilities(
+                needs_execution_tool=True,
+                can_get_and_set_fmu_state=True,
+                copies_states=True,
+                can_handle_variable_communication_step_size=True,
+                has_event_mode=True,
+            ),
+        ),
     ],
 )
 def test_capabilities_come_from_the_element_of_the_interface(
@@ -91,7 +103,7 @@ def test_two_components_can_use_one_file_by_two_interfaces(tmp_path: Path) -> No
     with Loader() as loader:
         first = loader.model(Component("a", source))
         assert loader.model(Component("b", source)) is first
-        with pytest.raises(ModelError, match=r"cannot be run by Scheduled Execution of FMI 3\.0"):
+        with pytest.raises(ModelError, match=r"offers Scheduled Execution, but has no input clock"):
             loader.model(Component("c", source, interface=Interface.SCHEDULED_EXECUTION))
         assert loader.model(Component("b", source)) is first
 
@@ -109,6 +121,7 @@ def test_co_simulation_is_used_if_an_fmu_has_it_and_no_interface_is_chosen(tmp_p
     assert _default(tmp_path, [*Interface]) is Interface.CO_SIMULATION
     others = [Interface.MODEL_EXCHANGE, Interface.SCHEDULED_EXECUTION]
     assert _default(tmp_path, others) is Interface.MODEL_EXCHANGE
+    assert _default(tmp_path, others[1:]) is Interface.SCHEDULED_EXECUTION
 
 
 def _default(folder: Path, offered: Iterable[Interface]) -> Interface:
@@ -120,7 +133,7 @@ def _default(folder: Path, offered: Iterable[Interface]) -> Interface:
 def test_the_implementation_of_a_component_of_ssp_is_its_interface(tmp_path: Path) -> None:
     path = system(tmp_path, {"a": reference("fmi3/Dahlquist.fmu")})
     text = path.read_text()
-    for value in ("CoSimulation", "ModelExchange", "any"):
+    for value in ("CoSimulation", "ModelExchange", "ScheduledExecution", "any"):
         path.write_text(text.replace(' name="a"', f' name="a" implementation="{value}"', 1))
         [(_, component)] = read_system(path).components()
         assert component.interface is (None if value == "any" else Interface(value))
