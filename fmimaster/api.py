@@ -106,6 +106,7 @@ from fmimaster.run.choice import Backend
 from fmimaster.session import Progress, Run
 from fmimaster.simulation import Simulation, simulate
 from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.description import ConstraintEnd, Level, Port, PowerBond
 from fmimaster.system.model import Unit
 from fmimaster.system.python_component import PythonComponent
@@ -137,6 +138,7 @@ __all__ = [
     "CallError",
     "Cause",
     "Check",
+    "ClockInterval",
     "ColumnError",
     "Comparison",
     "ConformanceLimits",

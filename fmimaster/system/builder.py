@@ -10,6 +10,7 @@ from typing import Any
 
 from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.given_path import given_path
+from fmimaster.system.clocks import check_priority
 from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.description import (
     START_TOLERANCE,
@@ -77,6 +78,7 @@ class SystemBuilder:
         start_values: Mapping[str, Any] | None = None,
         *,
         interface: Interface | str | None = None,
+        priority: int | None = None,
     ) -> str:
         """Add a component.
 
@@ -93,15 +95,20 @@ class SystemBuilder:
         interface
             Interface by which the FMU is used: ``"CoSimulation"``, ``"ModelExchange"`` or
             ``"ScheduledExecution"``. Default: the first of these that the FMU has.
+        priority
+            Of a discrete-event unit: of all units whose clocks tick at one superdense instant, the one with the lowest
+            number ticks first, alone, and of equal ones that with the lowest name. Default: the component is no such
+            unit, and ticks together with all others.
 
         Returns
         -------
         The name.
         """
         self._check_new(name)
+        check_priority(priority, f"Component '{name}'")
         if isinstance(source, PythonComponent):
             source.model()  # errors in the declaration are found here
-            self._take(Component(name, _IN_PYTHON, python=source))
+            self._take(Component(name, _IN_PYTHON, python=source, priority=priority))
         elif isinstance(source, type) and issubclass(source, PythonComponent):
             raise DescriptionError(
                 f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."
@@ -113,7 +120,8 @@ class SystemBuilder:
             )
         else:
             chosen = None if interface is None else Interface.named(interface)
-            self._take(Component(name, Source(given_path(source)), interface=chosen))
+            at = Source(given_path(source))
+            self._take(Component(name, at, interface=chosen, priority=priority))
         for variable, value in (start_values or {}).items():
             self.set(f"{name}.{variable}", value)
         return name
@@ -183,7 +191,8 @@ class SystemBuilder:
         name
             ``"component.variable"``.
         value
-            A number, a Boolean, a text, or, for an array, a sequence of them; in the unit of the variable.
+            A number, a Boolean, a text, or, for an array, a sequence of them; in the unit of the variable. For a clock,
+            the interval in s at which it ticks, or a :class:`ClockInterval`.
 
         Raises
         ------

@@ -1,10 +1,14 @@
-"""When a clock ticks, as the model description declares it (FMI 3.0, 2.2.8 and 2.4.7.6)."""
+"""When a clock ticks: as the model description declares it (FMI 3.0, 2.2.8 and 2.4.7.6), and as a user schedules it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from typing import Any
+
+from fmimaster.errors import DescriptionError, OptionError
+from fmimaster.system.exact import exact
 
 
 class IntervalVariability(Enum):
@@ -25,7 +29,7 @@ class ClockAttributes:
 
     interval_variability: IntervalVariability = IntervalVariability.TRIGGERED
     interval: Fraction | None = None
-    """Between two ticks, in s; None if it is not declared."""
+    """Between two ticks, in s; None if it is not declared. A triggered clock has one only if the user schedules it."""
     shift: Fraction = Fraction(0)
     """From the start to the first tick, in s."""
     resolution: int | None = None
@@ -39,4 +43,88 @@ class ClockAttributes:
     @property
     def is_time_based(self) -> bool:
         """Whether it ticks at intervals that the importer must know."""
-        return self.interval_variability is not IntervalVariability.TRIGGERED
+        is_triggered = self.interval_variability is IntervalVariability.TRIGGERED
+        return not is_triggered or self.interval is not None
+
+    def scheduled(self, given: ClockInterval) -> ClockAttributes:
+        """The same with the interval and the shift that a user gives."""
+        shift = self.shift if given.shift is None else given.shift
+        return replace(self, interval=given.interval, shift=shift)
+
+    @property
+    def takes_interval(self) -> bool:
+        """Whether the importer may choose the interval of this input clock (FMI 3.0, 2.2.8.3)."""
+        kind = self.interval_variability
+        leaves = (IntervalVariability.FIXED, IntervalVariability.TUNABLE)
+        is_open = kind in leaves and self.interval is not None
+        return is_open or kind is IntervalVariability.TRIGGERED
+
+
+@dataclass(frozen=True, slots=True)
+class ClockInterval:
+    """The interval at which the importer makes an input clock active, chosen by a user.
+
+    Parameters
+    ----------
+    interval : Fraction, in s
+        Above 0. A number is read as a decimal, and a text may be a fraction: 0.1 and ``"1/10"`` are a tenth of a second.
+    shift : Fraction, in s, optional
+        From the start to the first tick; None keeps the shift of the FMU, 0 if there is none.
+
+    Raises
+    ------
+    DescriptionError
+        If the interval is not above 0, or the shift is below 0.
+    """
+
+    interval: Fraction
+    shift: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        interval = _seconds("interval", self.interval)
+        if interval <= 0:
+            raise DescriptionError(
+                f"The interval of a clock is {self.interval!r} s. Expected a number above 0, such as 0.1."
+            )
+        object.__setattr__(self, "interval", interval)
+        if self.shift is not None:
+            shift = _seconds("shift", self.shift)
+            if shift < 0:
+                raise DescriptionError(
+                    f"The shift of a clock is {self.shift!r} s. Expected 0 or more."
+                )
+            object.__setattr__(self, "shift", shift)
+
+    def __str__(self) -> str:
+        shift = f", first after {self.shift} s" if self.shift else ""
+        return f"every {self.interval} s{shift}"
+
+    @classmethod
+    def of(cls, value: Any, where: str) -> ClockInterval:
+        """From what a user gives: an interval, or this object; ``where`` names it in messages."""
+        try:
+            return value if isinstance(value, cls) else cls(value)
+        except DescriptionError as error:
+            raise DescriptionError(f"{where}: {error}") from None
+
+
+def _seconds(what: str, value: Any) -> Fraction:
+    try:
+        return exact(value)
+    except OptionError as error:
+        raise DescriptionError(f"The {what} of a clock: {error}") from None
+
+
+def check_priority(priority: object, where: str) -> None:
+    """Refuse a priority of a component that is not a whole number.
+
+    Raises
+    ------
+    DescriptionError
+    """
+    is_number = isinstance(priority, int) and not isinstance(priority, bool)
+    if priority is not None and not is_number:
+        raise DescriptionError(
+            f"{where}: priority={priority!r}, expected a whole number, or None for a component that is no discrete-event "
+            "unit."
+        )

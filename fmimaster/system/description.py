@@ -97,6 +97,7 @@ class Parameter:
     name: str
     """Name of the variable; in a system's list prefixed by the names of the elements that lead to it."""
     value: Any
+    """Of a clock: its interval in s, or a :class:`ClockInterval`."""
     unit: Unit | None = None
     where: str = ""
     transformation: Transformation = Transformation()
@@ -173,6 +174,9 @@ class Component:
     """The constraint, if the component is one."""
     python: PythonComponent | None = None
     """The object, if the component is written in Python."""
+    priority: int | None = None
+    """Of a discrete-event unit: of all units whose clocks tick at one superdense instant, the one with the lowest number
+    is first, and of equal ones that with the lowest name. None: the component ticks together with all others."""
 
     @property
     def is_file(self) -> bool:

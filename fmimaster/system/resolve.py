@@ -64,6 +64,8 @@ class ResolvedComponent:
     """Variable name → values, shape (size,)."""
     is_input: bool = False
     """Whether it consists of the signals that the user gives as input."""
+    priority: int | None = None
+    """Of a discrete-event unit, see :class:`fmimaster.system.description.Component`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,9 @@ def resolve(
     components = []
     for name, component in parts.items():
         model, values = apply(name, models[name], given[name])
-        components.append(ResolvedComponent(name, component.source, model, values))
+        components.append(
+            ResolvedComponent(name, component.source, model, values, priority=component.priority)
+        )
     links, open_inputs = _links(components, wiring, conversions, allow_lossy_conversions)
     parameter_links = _parameter_links(components, wiring, conversions, allow_lossy_conversions)
     note_contradictions(description, {c.name: c.model for c in components}, wiring, notes)

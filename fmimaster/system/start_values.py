@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.system.clocks import ClockAttributes, ClockInterval
 from fmimaster.system.conversions import Conversions, check_finite
 from fmimaster.system.description import Parameter, System, SystemDescription
 from fmimaster.system.misspelt import meant
@@ -174,10 +175,44 @@ def apply(
         if name in holders
     }
     model = _resized(component, model, structural) if structural else model
+    clocks = {n: p for n, p in given.items() if (v := model.variable(n)) and v.clock is not None}
+    model = _scheduled(component, model, clocks) if clocks else model
     return model, {
         name: _values(component, _settable(component, model, parameter), parameter)
         for name, parameter in given.items()
+        if name not in clocks
     }
+
+
+def _scheduled(component: str, model: Model, given: Mapping[str, Parameter]) -> Model:
+    """The model with the intervals that a user gives to its clocks: the start value of a clock is its interval."""
+
+    def scheduled(variable: Variable) -> Variable:
+        if variable.name not in given or variable.clock is None:
+            return variable
+        where = _where(component, given[variable.name])
+        interval = ClockInterval.of(given[variable.name].value, where)
+        _check_takes_interval(component, variable, variable.clock, where)
+        return replace(variable, clock=variable.clock.scheduled(interval))
+
+    return replace(model, variables=tuple(scheduled(v) for v in model.variables))
+
+
+def _check_takes_interval(
+    component: str, variable: Variable, clock: ClockAttributes, where: str
+) -> None:
+    name, kind = f"'{component}.{variable.name}'", clock.interval_variability.value
+    if variable.causality is not Causality.INPUT:
+        raise DescriptionError(
+            f"{where}: the clock {name} is not an input (causality={variable.causality.value}): the FMU decides when it "
+            "ticks. Give an interval to an input clock."
+        )
+    if not clock.takes_interval:
+        raise DescriptionError(
+            f"{where}: the FMU decides when the clock {name} ticks (intervalVariability={kind}"
+            f"{', no interval is declared' if clock.interval is None else ''}). Only triggered input clocks, and fixed or "
+            "tunable ones with a declared interval, take one. Leave it out."
+        )
 
 
 def _resized(component: str, model: Model, structural: Mapping[str, int]) -> Model:
