@@ -25,6 +25,8 @@ class Kind(Enum):
     CONTROLLED = "{}"
     """Limited by step-size control: the error estimate that limited the step, and its place."""
     ENDED = "{} ended the run"
+    AHEAD = "{} ahead"
+    """An instance has stepped past an early return and cannot go back: the others step to its time."""
 
     # of the end of a step, and of an event
     PREDICTED = "{} predicted"
@@ -37,6 +39,8 @@ class Kind(Enum):
     EXECUTED = "executed by {}"
     REQUESTED = "requested by {}"
     CHANGED_INPUT = "changed input of {}"
+    SEEN_LATE = "event before, seen late by {}"
+    """An instance that stood ahead of an event has it at its own time."""
 
 
 class Cause(NamedTuple):

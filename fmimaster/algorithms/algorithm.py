@@ -14,6 +14,7 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.program.programs import Pattern
+from fmimaster.system.model import Scope
 
 _AT_AN_EVENT = (
     "an FMU stops at an event",
@@ -120,13 +121,19 @@ class Algorithm(ABC):
         return self
 
     def goes_back(self, plan: Plan) -> Sequence[int]:
-        """Instances that may have to go back at an early return of another instance or of themselves."""
-        members = plan.members
-        stopping = [i for i in members if plan.instances[i].may_return_early]
-        if len(stopping) != 1:
-            return members if stopping else ()
-        (only,) = stopping
-        return [i for i in members if i != only or not plan.instances[i].event_mode]
+        """Instances that may have to go back at an early return of another instance or of themselves: not those that
+        stay ahead because they cannot."""
+        stopping = [i for i in plan.members if plan.instances[i].may_return_early]
+        if not stopping:
+            return ()
+        only = stopping[0] if len(stopping) == 1 else None
+        shared = {i for e in plan.events if e.scope is Scope.SHARED for i in e.instances}
+        return [
+            i
+            for i in plan.members
+            if (i != only or not plan.instances[i].event_mode)
+            and (i in shared or not plan.instances[i].stays_ahead)
+        ]
 
     @property
     def why_it_goes_back(self) -> tuple[str, str]:

@@ -14,7 +14,9 @@ class Aligned(Wrapper):
     """Step by the base algorithm, then roll back to the earliest early return the instances that stepped past it.
 
     Only instances that can step past it are saved: those that step before another one that may return early, and those
-    that discard a step at an event. They must be able to get and set their FMU state.
+    that discard a step at an event. An instance that cannot get and set its FMU state stays ahead: it has the event at
+    its own time, and the run reports how late that is. Members of shared events, and instances that discard a step at an
+    event, must be able to go back.
 
     Parameters
     ----------

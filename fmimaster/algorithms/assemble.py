@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -20,7 +20,7 @@ from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
 from fmimaster.program.given_inputs import given_inputs, unused_inputs
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import Hook, Hooks
 from fmimaster.program.instructions import Fit, Keep, Program
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.program.programs import Programs, Replay, Variant
@@ -182,7 +182,42 @@ def _variant(
     events = Events(
         plan, p.history, p.hooks, p.derivatives, attempt.event_hook, settling, p.measures
     )
-    return Variant(attempt.program, attempt.rollback, tell, events, attempt.leader)
+    without = _AttemptsOfParts(
+        attempt.plan, attempt.algorithm, p.history, p.hooks, p.derivatives, p.measures, p.given
+    )
+    return Variant(attempt.program, attempt.rollback, tell, events, attempt.leader, without)
+
+
+@dataclass
+class _AttemptsOfParts:
+    """The attempts of a variant without some instances, written and checked on first use."""
+
+    plan: Plan
+    algorithm: Algorithm
+    history: int
+    hooks: Hooks
+    derivatives: Mapping[int, int]
+    measures: Sequence[Hook]
+    given: Mapping[tuple[int, str], Polynomial]
+    _known: dict[frozenset[int], Program] = field(default_factory=dict)
+
+    def __call__(self, ahead: frozenset[int]) -> Program:
+        """The attempt without these instances; see :class:`fmimaster.program.programs.PartPrograms`."""
+        if ahead not in self._known:
+            p = Emitter(
+                self.plan,
+                self.history,
+                hooks=self.hooks,
+                derivatives=self.derivatives,
+                measures=self.measures,
+                given=self.given,
+            )
+            sequence = tuple(i for i in self.plan.trigger_sequence if i not in ahead)
+            part = replace(self.plan, trigger_sequence=sequence)
+            attempt = _attempt(part, self.algorithm, p, undoes=False)
+            _check_attempt(attempt, False, self.history)
+            self._known[ahead] = attempt.program
+        return self._known[ahead]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +225,7 @@ class _Attempt:
     """The program of one variant of an algorithm."""
 
     plan: Plan
+    algorithm: Algorithm
     program: Program
     rollback: Program
     polynomial_inputs: frozenset[int]
@@ -221,6 +257,7 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
         rollback = p.program("rollback")
     return _Attempt(
         plan,
+        algorithm,
         attempt,
         rollback,
         frozenset(

@@ -29,15 +29,19 @@ class Events:
     hook: Hook | None = None
     settling: Settling = Settling()
     measures: Sequence[Hook] = ()
-    _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Program] = field(
+    _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool, tuple[int, ...]], Program] = field(
         default_factory=dict
     )
 
     def __call__(
-        self, instances: tuple[int, ...], fired: tuple[int, ...], early: bool = False
+        self,
+        instances: tuple[int, ...],
+        fired: tuple[int, ...],
+        early: bool = False,
+        late: tuple[int, ...] = (),
     ) -> Program:
         """The program of an event; see :class:`fmimaster.program.programs.EventPrograms`."""
-        key = instances, fired, early
+        key = instances, fired, early, late
         if key not in self._known:
             p = Emitter(
                 self.plan,
@@ -46,7 +50,8 @@ class Events:
                 derivatives=self.derivatives,
                 measures=self.measures,
             )
-            emit_event(self.plan, p, instances, fired, self.hook if early else None, self.settling)
+            hook = self.hook if early else None
+            emit_event(self.plan, p, instances, fired, hook, self.settling, late)
             program = p.program("event")
             ready = State.STEP_MODE
             check(program, self.plan, begin=ready, end=ready, history=bool(self.history))
@@ -61,6 +66,7 @@ def emit_event(
     fired: Iterable[int],
     hook: Hook | None = None,
     settling: Settling | None = None,
+    late: Iterable[int] = (),
 ) -> None:
     """Write the program of an event.
 
@@ -74,6 +80,8 @@ def emit_event(
         Changes the value store after triggers and payload have been set.
     settling
         Makes the values consistent after each update.
+    late
+        Affected instances that stand ahead: their triggers become active, and are set at their own time.
     """
     instances = tuple(instances)
     modes = [i for i in instances if plan.instances[i].event_mode]
@@ -81,7 +89,7 @@ def emit_event(
         p.mode(i, State.EVENT_MODE)
     for trigger in fired:
         p.tick(trigger)
-    emit_updates(plan, p, instances, hook, settling=settling)
+    emit_updates(plan, p, instances, hook, settling=settling, late=late)
     for i in modes:
         p.mode(i, State.STEP_MODE)
     p.forget()
@@ -96,6 +104,7 @@ def emit_updates(
     *,
     rows: bool = True,
     settling: Settling | None = None,
+    late: Iterable[int] = (),
 ) -> None:
     """Update discrete states until nothing changes: all from left limits, then consistent values, then a row."""
     instances = tuple(instances)
@@ -114,6 +123,8 @@ def emit_updates(
         for i in triggered:
             if plan.instances[i].event_mode:
                 p.move(i)
+            p.move_triggers(i)
+        for i in late:
             p.move_triggers(i)
         if hook is not None:
             p.call(hook)

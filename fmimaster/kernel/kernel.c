@@ -550,7 +550,7 @@ RARE static int outcome(fm_kernel *k)
 {
     if (k->limit != k->end && !k->terminate) {
         for (int i = 0; i < k->n_instances; i++) {
-            if (k->at[i] > k->limit) { /* it is at an early return, and another instance returned even earlier */
+            if (k->at[i] > k->limit && !k->stays_ahead[i]) { /* it is at an early return, and another instance returned even earlier */
                 k->stop_instance = i;
                 k->stop_instruction = -1; /* found at the end: no instruction brought it back */
                 k->stop_time = k->limit;

@@ -350,6 +350,7 @@ struct fm_kernel {
     double limit, *kept_limit;
     uint8_t *requests, *kept_requests; /* n_instances; n_buffers * n_instances */
     int wants_another;                 /* whether an instance or a hook requests another pass */
+    const uint8_t *stays_ahead;        /* per instance: past an early return it stays where it is */
     int has_events;                    /* whether any instance can request an event */
     fm_passes passes[FM_MOST_NESTED];
     uint8_t *active;     /* per trigger */

@@ -42,6 +42,15 @@ class InstancePlan:
     refreshed: bool = False
     """Whether its outputs are read again with new inputs in Event Mode, where no event of its own can happen."""
 
+    @property
+    def stays_ahead(self) -> bool:
+        """Whether it remains where it is if it has stepped past an early return of another instance: it cannot go back.
+
+        An instance that stops by a discarded step has not done this step, and must go back itself.
+        """
+        discards = self.may_return_early and not self.event_mode
+        return not (self.model.capabilities.can_get_and_set_fmu_state or discards)
+
     def policy(self, variant: int) -> Policy:
         """Its policy at its own events in one variant."""
         return self.policies[min(variant, len(self.policies) - 1)]

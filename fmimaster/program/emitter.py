@@ -328,11 +328,15 @@ class Emitter:
         self._trace.step(instance, end)
 
     def step_all(self, instances: Iterable[int]) -> None:
-        """``DoStep`` of all these instances to the end of the interval, in any order or at the same time."""
+        """``DoStep`` of all these instances to the end of the interval, in any order or at the same time.
+
+        Those that may return early are first, one by one: the others then step no further. Of them, those that cannot go
+        back are last.
+        """
         planned, instances = self.plan.instances, list(instances)
         stopping = [i for i in instances if planned[i].may_return_early]
         others = [i for i in instances if not planned[i].may_return_early]
-        for instance in stopping:  # first, one by one: the others then step no further
+        for instance in sorted(stopping, key=lambda i: planned[i].stays_ahead):
             self.step(instance)
         if len(others) > 1:
             self._write(Parallel(len(others)))

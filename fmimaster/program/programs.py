@@ -14,7 +14,11 @@ class EventPrograms(Protocol):
     """Finds the program of an event."""
 
     def __call__(
-        self, instances: tuple[int, ...], fired: tuple[int, ...], early: bool = False
+        self,
+        instances: tuple[int, ...],
+        fired: tuple[int, ...],
+        early: bool = False,
+        late: tuple[int, ...] = (),
     ) -> Program:
         """The program of an event.
 
@@ -26,7 +30,17 @@ class EventPrograms(Protocol):
             Triggers that become active.
         early
             Whether an early return is the cause, for algorithms that need it.
+        late
+            Instances that the event affects and that stand ahead: they have it at their own time.
         """
+        ...
+
+
+class PartPrograms(Protocol):
+    """Finds the program of an attempt while instances stand ahead of the others."""
+
+    def __call__(self, ahead: frozenset[int]) -> Program:
+        """The attempt without the instances that stand ahead, which do not step."""
         ...
 
 
@@ -43,6 +57,8 @@ class Variant:
     """The programs of events while this variant is used."""
     first: int | None
     """The instance whose inputs are extrapolated; the others decide on shared events. None if there is none."""
+    without: PartPrograms
+    """The programs of attempts while instances stand ahead; see :attr:`InstancePlan.stays_ahead`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,18 @@ class Acceptance:
             self.committed(end, goal.cause if end == goal.end else self._cause(outcome))
             if changed:
                 self._events.located(changed)
-        if end != goal.end and not (outcome.terminate or outcome.event_requests):
-            self._check_progress(end.seconds)
+        if end != goal.end and not outcome.terminate:
+            self._find_ahead(end.seconds, goal.end.seconds)
+            if not outcome.event_requests:
+                self._check_progress(end.seconds)
         return True
+
+    def _find_ahead(self, end: float, wanted: float) -> None:
+        """Find the instances past an early return in a step that was to end later; both times in s."""
+        s, reached = self._state, self._executor.registers.at.tolist()
+        s.ahead = frozenset(i for i, at in enumerate(reached) if at > end)
+        # those that have returned early themselves, later than another one, have their events there
+        s.late |= {i for i in s.ahead if reached[i] < wanted}
 
     def context(self, goal: Goal, changed: tuple[str, ...] = ()) -> StepContext:
         """The arguments for rules and algorithms."""
@@ -107,6 +116,9 @@ class Acceptance:
         s.time, s.retry, s.index = end, None, 0
         s.unseen = frozenset()
         s.steps += 1
+        if s.ahead:
+            at = self._executor.registers.at
+            s.ahead = frozenset(i for i in s.ahead if at.item(i) > end.seconds)
         if not s.outdated:
             s.fired = NONE
             return

@@ -28,7 +28,7 @@ from fmimaster.run.failures import (
     too_often_late,
     unknown_event,
 )
-from fmimaster.run.log import Late, recorded_values
+from fmimaster.run.log import Delay, Late, recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.run.observed import Observer
 from fmimaster.run.outdated import outdated_instances, unseen_sets
@@ -54,6 +54,8 @@ class _Planned(NamedTuple):
     instances: tuple[int, ...]
     """Instances that take part in the event."""
     program: Program
+    late: frozenset[int]
+    """Instances that it concerns and that stand ahead."""
     outdated: frozenset[int]
     """Instances with outputs that are outdated by it."""
     unseen: frozenset[tuple[int, int]]
@@ -88,7 +90,9 @@ class EventHandler:
         self._begins_anew = begins_anew_at_jumps(loop.programs, loop.rule)
         self._halves: dict[int, tuple[Program, Program]] = {}
         """Of the programs of events at which the user has set values: before that and after it."""
-        self._planned: dict[tuple[frozenset[int], frozenset[int], bool, int], _Planned] = {}
+        self._planned: dict[
+            tuple[frozenset[int], frozenset[int], bool, int, frozenset[int]], _Planned
+        ] = {}
 
     def prepare(self) -> None:
         """Write and check the program of each event that may be fired alone, before anything is simulated."""
@@ -142,14 +146,14 @@ class EventHandler:
         found = self._look(requests) - due
         is_due = s.next_event <= s.time.seconds
         jumped = self._jumped() if s.timeline.jumps else NONE
-        if not (found or due or requests or is_due or self._changes.inputs or jumped):
+        if not (found or due or requests or is_due or self._changes.inputs or jumped or s.late):
             return observed, False
         waiting = dict.fromkeys(due, PREDICTED)
         if requests and self._plan.events:
             stopped = self._indicators.stopped_at(frozenset(requests)) - s.on
             waiting |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
             requests = self._known(requests, found | waiting.keys())
-        causes = self._causes_of_instances(requests, jumped)
+        causes = self._at_own_times(self._causes_of_instances(requests, jumped))
         if found or waiting:
             self._note_late(found - waiting.keys(), waiting.keys())
             waiting = dict.fromkeys(found, DETECTED) | waiting
@@ -281,12 +285,24 @@ class EventHandler:
             found[i] = Cause(Kind.TIME_EVENT, (self._names[i],))
         return found | {i: Cause(Kind.REQUESTED, (self._names[i],)) for i in requests}
 
+    def _at_own_times(self, causes: dict[int, Cause]) -> dict[int, Cause]:
+        """Causes without those of instances that stand ahead, which have their events at their own times; and with those
+        of instances that stood ahead until now."""
+        s = self._state
+        if not (s.ahead or s.late):
+            return causes
+        late = s.late | (causes.keys() & s.ahead)
+        s.late = late & s.ahead
+        late_now = {i: Cause(Kind.SEEN_LATE, (self._names[i],)) for i in sorted(late - s.ahead)}
+        return late_now | {i: cause for i, cause in causes.items() if i not in s.ahead}
+
     def _execute(
         self, causes: dict[int, Cause], fired: dict[int, Cause], *, is_early: bool
     ) -> bool:
         """Run the program of an event, and note what has happened; whether an FMU ends the run."""
         s, executor = self._state, self._executor
         planned = self._plan_of(frozenset(causes), frozenset(fired), is_early)
+        self._leave_ahead(planned.late)
         happening = self._happening(causes, fired)
         left = [self._recorded(components) for _, _, components, _ in happening]
         executor.next_events[list(planned.instances)] = inf
@@ -312,6 +328,14 @@ class EventHandler:
         self._check(causes, fired)
         return answer.terminate
 
+    def _leave_ahead(self, late: frozenset[int]) -> None:
+        """Note who sees an event of the present time late, and that these instances have it at their own times."""
+        s, at = self._state, self._executor.registers.at
+        s.late |= late
+        for i in sorted(s.ahead):
+            lateness = at.item(i) - s.time.seconds
+            s.event_log.note_delay(self._names[i], Delay.AHEAD, s.time.seconds, lateness)
+
     def _happening(
         self, causes: dict[int, Cause], fired: dict[int, Cause]
     ) -> list[tuple[str, bool, tuple[str, ...], Cause]]:
@@ -333,23 +357,29 @@ class EventHandler:
 
     def _plan_of(self, requests: frozenset[int], fired: frozenset[int], is_early: bool) -> _Planned:
         """The instances that an event concerns, its program, and whose outputs are outdated by it."""
-        key = requests, fired, is_early, self._state.variant
+        ahead = self._state.ahead
+        key = requests, fired, is_early, self._state.variant, ahead
         if key not in self._planned:
             plan, modes = self._plan, self._event_modes
             events = [plan.events[e] for e in sorted(fired)]
             first = requests.union(*(event.instances for event in events))
-            instances = concerned(first, plan.reached_by_events)
+            affected = concerned(first, plan.reached_by_events)
+            instances = tuple(i for i in affected if i not in ahead)
+            late = ahead.intersection(affected)
             triggers = tuple(
                 m.trigger for event in events for m in event.members if m.trigger is not None
             )
-            program = self._variants[self._state.variant].event(instances, triggers, is_early)
+            program = self._variants[self._state.variant].event(
+                instances, triggers, is_early, tuple(sorted(late))
+            )
             # an instance without Event Mode that was not triggered has only requested the event
             changed = {i for i in instances if modes[i]}
             changed |= {plan.triggers[k].instance for k in triggers}
             self._planned[key] = _Planned(
                 instances,
                 program,
-                outdated_instances(plan, changed, first, triggers),
+                late,
+                outdated_instances(plan, changed, first, triggers) - ahead,
                 *unseen_sets(plan, self._indicators.sets, changed, first, triggers),
             )
         return self._planned[key]

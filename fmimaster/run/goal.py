@@ -51,6 +51,8 @@ class Goals:
         if s.next_event <= (now.seconds if self._is_fixed else end):
             name = self._names[int(self._executor.next_events.argmin())]
             goal = Goal(Instant(max(s.next_event, now.seconds)), Cause(Kind.TIME_EVENT, (name,)))
+        if s.ahead:
+            goal = self._rejoined(goal)
         if s.outdated and not self._is_fixed:
             goal = self._sooner(goal)
         if self._clock is None:
@@ -76,6 +78,14 @@ class Goals:
             # a pause at a point of the rule has no effect
             return goal if until.seconds == end else Goal(until, IMPOSED_POINT)
         return goal
+
+    def _rejoined(self, goal: Goal) -> Goal:
+        """A step that ends no later than where an instance stands ahead of the others."""
+        at = self._executor.registers.at
+        first = min(self._state.ahead, key=lambda i: (at.item(i), i))
+        if at.item(first) >= goal.end.seconds:
+            return goal
+        return Goal(Instant(at.item(first)), Cause(Kind.AHEAD, (self._names[first],)))
 
     def _sooner(self, goal: Goal) -> Goal:
         """A short step, after which outdated outputs can be read."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from math import inf
 from typing import Any
 
@@ -15,6 +17,8 @@ from fmimaster.causes import GRID, Cause, Event, Steps
 from fmimaster.garbage import left_for_later
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
+
+_log = logging.getLogger("fmimaster")
 
 FEW = 16
 """Number of steps up to which adding them one by one is faster."""
@@ -254,6 +258,40 @@ class Late:
         )
 
 
+class Delay(Enum):
+    """Reasons why a component has events later than they happen. The value is the text for a reader."""
+
+    AHEAD = (
+        "it had stepped past an early return and cannot go back (canGetAndSetFMUState is false). Let components with "
+        "events step first (Jacobi, or the trigger sequence), or use smaller steps"
+    )
+    FIXED_STEP = (
+        "its step size cannot vary (canHandleVariableCommunicationStepSize is false), so events wait for the next "
+        "communication point. Use a step size on which they lie"
+    )
+
+
+@dataclass
+class Delayed:
+    """How often a component had events late for one reason, and by how much."""
+
+    times: int
+    time: float
+    """[s] Of the first event."""
+    largest: float
+    """[s] The largest delay."""
+
+    def text(self, name: str, reason: Delay) -> str:
+        """A warning."""
+        first, largest = f"at t = {self.time:.12g} s", f"{self.largest:.6g} s"
+        if self.times == 1:
+            return f"'{name}' has seen the event {first} late, by {largest}: {reason.value}"
+        return (
+            f"'{name}' has seen {self.times} events late, first that {first}, by at most {largest}: "
+            f"{reason.value}"
+        )
+
+
 @dataclass
 class EventLog:
     """The events of a run in their order, and how often one was late."""
@@ -264,6 +302,23 @@ class EventLog:
     """Events before them."""
     late: dict[str, Late] = field(default_factory=dict)
     """By name: those that were found when their indicators were well below 0."""
+    delayed: dict[tuple[str, str], Delayed] = field(default_factory=dict)
+    """By the names of a component and of a :class:`Delay`: events that it had late."""
+
+    def note_delay(self, name: str, reason: Delay, time: float, delay: float) -> None:
+        """Count an event at ``time`` that a component has later by ``delay``, both in s, and log it."""
+        _log.info("event at t = %.12g s seen late by '%s', by %.6g s", time, name, delay)
+        key = name, reason.name
+        if key not in self.delayed:
+            self.delayed[key] = Delayed(0, time, delay)
+            _log.warning("%s", Delayed(1, time, delay).text(name, reason))
+        known = self.delayed[key]
+        known.times += 1
+        known.largest = max(known.largest, delay)
+
+    def delays(self) -> list[str]:
+        """Warnings about events that components had late."""
+        return [d.text(name, Delay[reason]) for (name, reason), d in list(self.delayed.items())]
 
     @property
     def count(self) -> int:

@@ -54,6 +54,10 @@ class RunState:
     """Events whose condition has held since they occurred: they do not occur again."""
     unseen: frozenset[tuple[int, int]] = frozenset()
     """Sets of indicators, by number, and instances on which they depend and that have jumped at the present time."""
+    ahead: frozenset[int] = frozenset()
+    """Instances that have stepped past an early return and cannot go back: they stay at their own times."""
+    late: frozenset[int] = frozenset()
+    """Those of them that have an event at their own time, because they could not have it at the time of the others."""
     executed: float = -inf
     """Time in s at which it was last observed that FMUs have executed an event themselves."""
     outdated: frozenset[int] = frozenset()

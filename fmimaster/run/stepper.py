@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from fmimaster.causes import GRID
 from fmimaster.control.grid import rounding
@@ -121,6 +122,8 @@ class Stepper:
             steps = s.steps
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
                 variant = self._only or self._variant(goal)
+                if s.ahead:
+                    variant = replace(variant, attempt=variant.without(s.ahead))
                 goal, outcome = self._attempt(goal, until, variant)
                 if outcome is None:
                     self._acceptance.committed(goal.end, goal.cause)
@@ -179,7 +182,8 @@ class Stepper:
         """
         s, program = self.state, variant.attempt
         # the first step after an event is done alone, where it is done in another way or makes outputs known again
-        if s.retry is None and not s.outdated and variant is not self._programs.restart:
+        alone = s.retry is not None or s.outdated or s.ahead
+        if not alone and variant is not self._programs.restart:
             if self._controlled_steps is not None:
                 return self._controlled(self._controlled_steps, until, program)
             if self._can_look_ahead and self.events.is_quiet:

@@ -81,6 +81,7 @@ def warnings_of_run(
     return (
         *state.warnings,
         *late,
+        *state.event_log.delays(),
         *prepared.schedule.rule.warnings(state.memory),
         *(text for hook in prepared.programs.hooks for text in hook.warnings),
         *(text for instance in instances for text in instance.warnings),

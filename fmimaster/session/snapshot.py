@@ -64,6 +64,7 @@ def snapshot(session: Parts) -> dict[str, Any]:
         "state": {n: v for n, v in vars(s).items() if n not in _NOT_SAVED},
         "last step": {n: v for n, v in vars(s.step_log).items() if n not in ("ended", "handed_on")},
         "late": dict(s.event_log.late),
+        "delayed": dict(s.event_log.delayed),
         "registers": executor.registers.copy(),
         "store": executor.store.copy(),
         "hooks": [(hook.name, hook.remembered()) for hook in session.programs.hooks],
@@ -81,6 +82,7 @@ def put_back(session: Parts, saved: dict[str, Any]) -> None:
     for name, value in saved["last step"].items():
         setattr(s.step_log, name, value)
     s.event_log.late = saved["late"]
+    s.event_log.delayed = saved["delayed"]
     executor.registers.restore(saved["registers"])
     executor.store.restore(saved["store"])
     # hooks of programs of events are made when such an event happens first

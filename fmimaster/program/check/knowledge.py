@@ -129,9 +129,12 @@ class Knowledge:
     def ahead_of(self, i: int) -> int:
         """An instance that may have returned early, while this one may be past that time; -1 for none.
 
-        It may be this instance itself, if it discards a step at an event: it is then at the end of the step.
+        It may be this instance itself, if it discards a step at an event: it is then at the end of the step. An instance
+        that cannot go back may be past that time.
         """
         known = self.instances[i]
+        if self.plan.instances[i].stays_ahead:
+            return -1
         for r in self._returns:
             discards = not self.plan.instances[i].event_mode
             if known.at > 0.0 and r.step > known.since and (r.instance != i or discards):

@@ -73,6 +73,7 @@ class Lender:
         k, plan = self.kernel, self.plan
         k.n_instances, k.continuous_group = len(plan.instances), Group.CONTINUOUS
         k.experiment = self.lent(_experiment(experiment))
+        k.stays_ahead = self.bytes(np.array([i.stays_ahead for i in plan.instances], np.uint8))
         k.has_events = any(i.may_return_early or i.event_mode for i in plan.instances)
         k.limit = k.end = experiment.start
         k.instances = self.lent(ffi.new("fm_instance[]", [e.entry[0] for e in entries]))

@@ -103,13 +103,19 @@ class ReferenceExecutor:
                 act()
         except Stopped as stopped:
             return Outcome(stopped.stop.time, m.terminate, stopped.stop)
-        if m.limit != end and max(m.at) > m.limit and not m.terminate:
-            i = int(np.argmax(m.at))
+        if m.limit != end and not m.terminate and (i := self._past(m.limit)) is not None:
             return Outcome(m.limit, False, Stop(Reason.EARLY, i, -1, m.limit))
         requests = tuple(sorted(m.requests))
         if m.terminate:
             return Outcome(min(m.at), True, event_requests=requests)
         return Outcome(m.limit, event_requests=requests)
+
+    def _past(self, limit: float) -> int | None:
+        """The first instance past an early return at this time in s that does not stay there; None if there is none."""
+        m = self._machine
+        planned = m.plan.instances
+        past = (i for i, at in enumerate(m.at) if at > limit and not planned[i].stays_ahead)
+        return next(past, None)
 
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
         """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
