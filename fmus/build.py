@@ -54,7 +54,7 @@ NO_COMPILER = 3
 MANIFEST_PATH = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
 """Where in an FMU the manifest of its events is."""
 
-ONLY_FMI3 = {"Sampler", "Superdense"}
+ONLY_FMI3 = {"Partitions", "Sampler", "Superdense"}
 """Models that are nothing without Event Mode."""
 
 

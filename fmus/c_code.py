@@ -12,10 +12,10 @@ from description import (
     Event,
     Variable,
     c_name,
-    child,
     events,
     fmi2_variables,
     has_model_exchange,
+    main_interface,
     state_derivatives,
     variables,
 )
@@ -52,12 +52,12 @@ def c_header(
     `external_names` are functions and objects that the C sources share. `has_resources`, `hears_calls`: the model has the
     function model_load, model_called.
     """
-    co_simulation = child(description, "CoSimulation")
+    interface = main_interface(description)
 
     def flag(name: str) -> str:
-        return "1" if co_simulation.get(name) == "true" else "0"
+        return "1" if interface.get(name) == "true" else "0"
 
-    identifier = co_simulation.attrib["modelIdentifier"]
+    identifier = interface.attrib["modelIdentifier"]
 
     members = [f"    {_declaration(v)};" for v in variables(description)]
     members += [
@@ -79,6 +79,7 @@ def c_header(
             f"#define FM_PROVIDES_DIRECTIONAL_DERIVATIVES {flag('providesDirectionalDerivatives')}",
             f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
             f"#define FM_HAS_MODEL_EXCHANGE {int(has_model_exchange(description))}",
+            f"#define FM_HAS_SCHEDULED_EXECUTION {int(interface.tag == 'ScheduledExecution')}",
             f"enum {{ FM_STATE_COUNT = {len(state_offsets(description))} }};",
             f"enum {{ FM_INDICATOR_COUNT = {len(indicator_offsets(description))} }};",
             f"#define FM_HAS_RESOURCES {int(has_resources)}",

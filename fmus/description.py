@@ -308,6 +308,12 @@ def child(parent: ET.Element, name: str) -> ET.Element:
     return child
 
 
+def main_interface(description: ET.Element) -> ET.Element:
+    """The element of the interface that each model has: Co-Simulation, or Scheduled Execution alone."""
+    scheduled = description.find("ScheduledExecution")
+    return child(description, "CoSimulation") if scheduled is None else scheduled
+
+
 def has_model_exchange(description: ET.Element) -> bool:
     """Whether the FMU has this interface too."""
     return description.find("ModelExchange") is not None

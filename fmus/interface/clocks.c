@@ -90,6 +90,77 @@ void fm_finish_ticks(fm_Instance *self)
     }
 }
 
+/* Scheduled Execution ---------------------------------------------------------------------------------------------- */
+
+#if FM_HAS_SCHEDULED_EXECUTION
+fm_Status fm_activate(fm_Instance *self, const char *function, uint32_t reference, double time)
+{
+    if (!fm_allowed(self, function, FM_CLOCK_ACTIVATION_MODE)) return FM_ERROR;
+    Variables *v = &self->state.variables;
+    if (!(time >= v->time))
+        return fm_report(self, FM_ERROR, "%s: the activation time is %.17g s, but the last one was %.17g s.", function, time,
+                         v->time);
+    if (time > v->time) fm_begin_event_mode(self);
+    v->time = time;
+    const fm_Variable *variable = fm_settable(self, function, reference, FM_CLOCK);
+    if (!variable) return FM_ERROR;
+    fm_Clock *clock = fm_value(self, variable);
+    if (clock->ticked)
+        return fm_report(self, FM_ERROR, "%s: the model partition of '%s' was activated at t = %.17g s before.", function,
+                         variable->name, time);
+    if (fm_set_clock(self, function, reference, true) != FM_OK) return FM_ERROR;
+    self->state.only_set = false;
+    fm_start_ticks(self);
+    fm_Status status = model_activate(self, v, reference);
+    fm_finish_ticks(self);
+    clock->active = false;
+    if (status == FM_ERROR || status == FM_FATAL) self->state.mode = FM_FAILED;
+    return status;
+}
+
+bool fm_take_clock(fm_Instance *self, const fm_Variable *variable)
+{
+    fm_Clock *clock = fm_value(self, variable);
+    bool active = clock->active;
+    clock->active = false;
+    return active;
+}
+
+/* What the importer has not taken in Clock Update Mode; NULL if there is nothing. */
+static const fm_Variable *not_taken(fm_Instance *self)
+{
+    for (const fm_Variable *variable = fm_variables; variable < fm_variables + fm_variable_count; variable++) {
+        if (variable->type != FM_CLOCK) continue;
+        const fm_Clock *clock = fm_value(self, variable);
+        bool announced = variable->ticks & FM_COUNTDOWN && clock->known == FM_CHANGED;
+        if (announced || (variable->role != FM_TRIGGER && clock->active)) return variable;
+    }
+    return NULL;
+}
+
+fm_Status fm_clock_update(fm_Instance *self)
+{
+    fm_finish_ticks(self);
+    self->state.mode = FM_CLOCK_UPDATE_MODE;
+    self->clock_update(self);
+    self->state.mode = FM_CLOCK_ACTIVATION_MODE;
+    const fm_Variable *variable = not_taken(self);
+    if (!variable) return FM_OK;
+    return fm_report(self, FM_ERROR, "The importer has not asked for the clock '%s' in Clock Update Mode, at t = %.17g s.",
+                     variable->name, self->state.variables.time);
+}
+
+void fm_lock(fm_Instance *self)
+{
+    if (self->lock) self->lock();
+}
+
+void fm_unlock(fm_Instance *self)
+{
+    if (self->unlock) self->unlock();
+}
+#endif
+
 /* Intervals and shifts --------------------------------------------------------------------------------------------- */
 
 static const fm_Variable *time_based(fm_Instance *self, const char *function, uint32_t reference, bool by_fraction)

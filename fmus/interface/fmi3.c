@@ -11,6 +11,7 @@ typedef struct {
     fmi3InstanceEnvironment environment;
     fmi3LogMessageCallback log_message;
     fmi3IntermediateUpdateCallback intermediate_update;
+    fmi3ClockUpdateCallback clock_update;
 } Instance;
 
 /* fm_Status has the numbers of fmi3Status; FM_TERMINATE is told in another way. */
@@ -32,6 +33,12 @@ static void intermediate_update(fm_Instance *base, double time)
     fmi3Float64 early_return_time = 0.0;
     self->intermediate_update(self->environment, time, fmi3True, fmi3False, fmi3False, fmi3False,
                               &early_return_requested, &early_return_time);
+}
+
+static void clock_update(fm_Instance *base)
+{
+    Instance *self = (Instance *)base;
+    self->clock_update(self->environment);
 }
 
 /* Inquire version numbers and set debug logging -------------------------------------------------------------------- */
@@ -106,9 +113,21 @@ fmi3Instance fmi3InstantiateScheduledExecution(
     fmi3ClockUpdateCallback clockUpdate, fmi3LockPreemptionCallback lockPreemption,
     fmi3UnlockPreemptionCallback unlockPreemption)
 {
-    if (logMessage)
-        logMessage(instanceEnvironment, fmi3Error, "logStatusError", "This FMU has no Scheduled Execution.");
-    return NULL;
+    if (!FM_HAS_SCHEDULED_EXECUTION) {
+        if (logMessage)
+            logMessage(instanceEnvironment, fmi3Error, "logStatusError", "This FMU has no Scheduled Execution.");
+        return NULL;
+    }
+    Instance *self = fmi3InstantiateCoSimulation(instanceName, instantiationToken, resourcePath, visible, loggingOn,
+                                                 fmi3False, fmi3False, NULL, 0, instanceEnvironment, logMessage, NULL);
+    if (!self) return NULL;
+    if (!clockUpdate) return REFUSE(self, "%s: clockUpdate is NULL.", __func__);
+    self->clock_update = clockUpdate;
+    self->base.clock_update = clock_update;
+    self->base.lock = lockPreemption;
+    self->base.unlock = unlockPreemption;
+    self->base.scheduled = true;
+    return self;
 }
 
 void fmi3FreeInstance(fmi3Instance instance)
@@ -188,11 +207,15 @@ fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *discrete
 fmi3Status fmi3GetClock(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
                         fmi3Clock values[])
 {
-    if (!fm_allowed(instance, __func__, FM_EVENT_MODE)) return fmi3Error;
+    if (!fm_allowed(instance, __func__, FM_EVENT_MODE | FM_CLOCK_UPDATE_MODE)) return fmi3Error;
     for (size_t i = 0; i < nValueReferences; i++) {
         const fm_Variable *variable = fm_readable(instance, __func__, valueReferences[i], FM_CLOCK);
         if (!variable) return fmi3Error;
+#if FM_HAS_SCHEDULED_EXECUTION
+        values[i] = fm_take_clock(instance, variable);
+#else
         values[i] = ((fm_Clock *)fm_value(instance, variable))->active;
+#endif
     }
     return fmi3OK;
 }
@@ -206,7 +229,8 @@ fmi3Status fmi3SetClock(fmi3Instance instance, const fmi3ValueReference valueRef
     return fmi3OK;
 }
 
-static const unsigned CLOCK_MODES = FM_INITIALIZATION_MODE | FM_EVENT_MODE;
+static const unsigned CLOCK_MODES =
+    FM_INITIALIZATION_MODE | FM_EVENT_MODE | FM_CLOCK_ACTIVATION_MODE | FM_CLOCK_UPDATE_MODE;
 
 fmi3Status fmi3GetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference valueReferences[],
                                   size_t nValueReferences, fmi3Float64 intervals[], fmi3IntervalQualifier qualifiers[])
@@ -289,9 +313,11 @@ SET_OF_CLOCKS(Shift, fm_set_shift, FM_INITIALIZATION_MODE)
 /* Getting and setting variable values ------------------------------------------------------------------------------ */
 
 static const unsigned READABLE_MODES =
-    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_EVENT_MODE | FM_TERMINATED | FM_FAILED;
+    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_EVENT_MODE | FM_CLOCK_ACTIVATION_MODE | FM_TERMINATED |
+    FM_FAILED;
 static const unsigned SETTABLE_MODES =
-    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_INTERMEDIATE_UPDATE_MODE | FM_EVENT_MODE;
+    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_INTERMEDIATE_UPDATE_MODE | FM_EVENT_MODE |
+    FM_CLOCK_ACTIVATION_MODE;
 
 static fmi3Status wrong_size(fm_Instance *self, const char *function, size_t nValues)
 {
@@ -304,6 +330,9 @@ static fmi3Status get(fm_Instance *self, const char *function, unsigned types, c
                       size_t count, void *values, size_t nValues, size_t size)
 {
     if (!fm_allowed(self, function, READABLE_MODES)) return fmi3Error;
+    if (self->state.only_set)
+        return status3(fm_report(self, FM_ERROR, "%s: variables were set, and no model partition was activated since then.",
+                                 function));
     size_t done = 0;
     for (size_t i = 0; i < count; i++) {
         const fm_Variable *variable = fm_readable(self, function, references[i], types);
@@ -327,6 +356,7 @@ static fmi3Status set(fm_Instance *self, const char *function, unsigned types, c
         memcpy(fm_value(self, variable), (const char *)values + done * size, variable->length * size);
         done += variable->length;
     }
+    self->state.only_set = self->state.mode == FM_CLOCK_ACTIVATION_MODE;
     return done == nValues ? fmi3OK : wrong_size(self, function, nValues);
 }
 
@@ -536,5 +566,14 @@ UNSUPPORTED(fmi3GetOutputDerivatives,
 UNSUPPORTED(fmi3EnterConfigurationMode, (fmi3Instance instance))
 UNSUPPORTED(fmi3ExitConfigurationMode, (fmi3Instance instance))
 UNSUPPORTED(fmi3EvaluateDiscreteStates, (fmi3Instance instance))
-UNSUPPORTED(fmi3ActivateModelPartition,
-            (fmi3Instance instance, fmi3ValueReference clockReference, fmi3Float64 activationTime))
+
+/* Scheduled Execution ---------------------------------------------------------------------------------------------- */
+
+fmi3Status fmi3ActivateModelPartition(fmi3Instance instance, fmi3ValueReference clockReference, fmi3Float64 activationTime)
+{
+#if FM_HAS_SCHEDULED_EXECUTION
+    return status3(fm_activate(instance, __func__, clockReference, activationTime));
+#else
+    return status3(fm_unsupported(instance, __func__));
+#endif
+}

@@ -100,6 +100,8 @@ static const char *mode_name(fm_Mode mode)
     case FM_STEP_FAILED: return "the state stepFailed";
     case FM_FAILED: return "the state error";
     case FM_EVENT_MODE: return "Event Mode";
+    case FM_CLOCK_ACTIVATION_MODE: return "Clock Activation Mode";
+    case FM_CLOCK_UPDATE_MODE: return "Clock Update Mode";
     }
     return "no state";
 }
@@ -163,7 +165,9 @@ fm_Status fm_exit_initialization(fm_Instance *self, const char *function)
 {
     if (!fm_allowed(self, function, FM_INITIALIZATION_MODE)) return FM_ERROR;
     fm_refresh(self);
-    self->state.mode = self->event_mode ? FM_EVENT_MODE : FM_STEP_MODE;
+    self->state.mode = self->scheduled    ? FM_CLOCK_ACTIVATION_MODE
+                       : self->event_mode ? FM_EVENT_MODE
+                                          : FM_STEP_MODE;
     return finish(self, model_check(self, &self->state.variables));
 }
 
@@ -280,7 +284,8 @@ void fm_intermediate_update(fm_Instance *self, double time)
 
 fm_Status fm_terminate(fm_Instance *self, const char *function)
 {
-    if (!fm_allowed(self, function, FM_STEP_MODE | FM_STEP_FAILED | FM_EVENT_MODE)) return FM_ERROR;
+    if (!fm_allowed(self, function, FM_STEP_MODE | FM_STEP_FAILED | FM_EVENT_MODE | FM_CLOCK_ACTIVATION_MODE))
+        return FM_ERROR;
     self->state.mode = FM_TERMINATED;
     return FM_OK;
 }
@@ -364,6 +369,7 @@ const fm_Variable *fm_settable(fm_Instance *self, const char *function, uint32_t
     if (!variable) return NULL;
     unsigned modes = variable->settable;
     if (modes & FM_STEP_MODE && self->event_mode) modes |= FM_EVENT_MODE;
+    if (modes & FM_STEP_MODE && self->scheduled) modes |= FM_CLOCK_ACTIVATION_MODE;
     if (variable->clocks[0] || (variable->discrete && self->event_mode)) modes &= ~(unsigned)FM_STEP_MODE;
     if (!(modes & self->state.mode)) {
         fm_report(self, FM_ERROR, "%s: the variable '%s' (value reference %u) cannot be set in %s.", function,
@@ -446,7 +452,7 @@ static bool has_states(fm_Instance *self, const char *function)
         fm_unsupported(self, function);
         return false;
     }
-    return fm_allowed(self, function, ANY_MODE & ~(unsigned)FM_INTERMEDIATE_UPDATE_MODE);
+    return fm_allowed(self, function, ANY_MODE & ~(unsigned)(FM_INTERMEDIATE_UPDATE_MODE | FM_CLOCK_UPDATE_MODE));
 }
 
 fm_Status fm_get_state(fm_Instance *self, const char *function, void **state)

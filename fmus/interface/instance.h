@@ -14,7 +14,9 @@ typedef enum {
     FM_TERMINATED = 16,
     FM_STEP_FAILED = 32,
     FM_FAILED = 64,
-    FM_EVENT_MODE = 128
+    FM_EVENT_MODE = 128,
+    FM_CLOCK_ACTIVATION_MODE = 256,   /* these two: Scheduled Execution */
+    FM_CLOCK_UPDATE_MODE = 512
 } fm_Mode;
 
 /* Bits, so that one number can say which types a call takes. */
@@ -77,6 +79,7 @@ extern const Variables fm_start_values;
 typedef struct {
     fm_Mode mode;
     bool stale;              /* outputs are to be calculated before they are read */
+    bool only_set;           /* Clock Activation Mode: something was set since the last activation */
     double stop_time;        /* INFINITY if it is not defined */
     Variables variables;
 } fm_State;
@@ -87,10 +90,14 @@ struct fm_Instance {
     Variables start;         /* values after instantiation and reset */
     bool event_mode;         /* the importer uses Event Mode */
     bool exchange;           /* it is an instance for Model Exchange */
+    bool scheduled;          /* it is one for Scheduled Execution */
     fm_Stopping stopping;
     unsigned logged;         /* 1 << status of those messages that are wanted */
     void (*log)(fm_Instance *self, fm_Status status, const char *category, const char *message);
     void (*intermediate_update)(fm_Instance *self, double time);   /* may be NULL */
+    void (*clock_update)(fm_Instance *self);                       /* these three: Scheduled Execution */
+    void (*lock)(void);
+    void (*unlock)(void);
 };
 
 /* `function` is the name of the FMI function that was called, for the message. Unless they return something else, these
@@ -143,6 +150,10 @@ fm_Status fm_set_interval(fm_Instance *self, const char *function, uint32_t refe
                           fm_Interval interval);
 fm_Status fm_set_shift(fm_Instance *self, const char *function, uint32_t reference, bool by_fraction,
                        fm_Interval shift);
+
+/* Scheduled Execution: clocks.c. The model partition of an input clock; and an output clock, which is read once. */
+fm_Status fm_activate(fm_Instance *self, const char *function, uint32_t reference, double time);
+bool fm_take_clock(fm_Instance *self, const fm_Variable *variable);
 
 /* Calculates what was not calculated since something was set. */
 void fm_refresh(fm_Instance *self);

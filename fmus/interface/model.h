@@ -108,6 +108,11 @@ void model_outputs(Variables *v);
  * sets *h to how far it has come. */
 fm_Status model_step(fm_Instance *self, Variables *v, double *h);
 
+#if FM_HAS_SCHEDULED_EXECUTION
+/* Scheduled Execution: computes the model partition of the input clock of this value reference at v->time. */
+fm_Status model_activate(fm_Instance *self, Variables *v, uint32_t clock);
+#endif
+
 /* A model with Event Mode: executes what happens at v->time. */
 fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update);
 
@@ -128,6 +133,14 @@ fm_Stopping fm_stopping(const fm_Instance *self);
 
 /* Does the importer use Event Mode? */
 bool fm_uses_event_mode(const fm_Instance *self);
+
+/* Scheduled Execution: tells the importer, inside a model partition, that output clocks are active or that intervals of
+ * countdown clocks are known. FM_ERROR, after a message, if it has not asked for them. */
+fm_Status fm_clock_update(fm_Instance *self);
+
+/* Scheduled Execution: begins and ends what no other model partition may interrupt. */
+void fm_lock(fm_Instance *self);
+void fm_unlock(fm_Instance *self);
 
 /* Lets the importer set the inputs with intermediateUpdate="true" for `time`; does nothing if it takes no part. */
 void fm_intermediate_update(fm_Instance *self, double time);

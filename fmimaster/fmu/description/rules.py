@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import fmpy
@@ -22,7 +23,7 @@ from fmimaster.fmu.description.terminals import FILE as TERMINALS
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.system.files import read_whole
 from fmimaster.system.notes import listed
-from fmimaster.system.xml import Element, parse_xml
+from fmimaster.system.xml import Element, child, parse_xml
 
 _MAIN = "modelDescription.xml"
 _SCHEMAS = {
@@ -59,11 +60,11 @@ def broken_rules(fmu: UnpackedFmu, root: Element) -> Iterator[BrokenRule]:
     root
         The parsed model description. Only the first elements of its long lists remain.
     """
+    has_clock_types = child(root, "TypeDefinitions", "ClockType") is not None
     yield from _by_schemas(fmu, root)
     del root  # fmpy takes as much memory again
     try:
-        # by this name, fmpy reads no other file
-        description = read_model_description(str(fmu.folder / _MAIN), validate=False)
+        description = _read_by_fmpy(fmu, has_clock_types)
         problems = validate_model_description(description)
     except Exception as error:  # fmpy can raise any exception for an invalid model description
         yield BrokenRule(_MAIN, f"fmpy cannot read it: {error}")
@@ -73,6 +74,20 @@ def broken_rules(fmu: UnpackedFmu, root: Element) -> Iterator[BrokenRule]:
     for check in _CHECKS:
         for problem in check(description):
             yield BrokenRule(_MAIN, problem, is_common=check in _COMMON_CHECKS)
+
+
+def _read_by_fmpy(fmu: UnpackedFmu, has_clock_types: bool) -> ModelDescription:
+    """The model description as fmpy reads it. fmpy knows no types of clocks, and refuses clocks that have one."""
+    with TemporaryDirectory() as folder:
+        path = fmu.folder / _MAIN
+        if has_clock_types:
+            root: Any = _root(fmu, _MAIN)
+            for clock in root.iterfind("ModelVariables/Clock[@declaredType]"):
+                del clock.attrib["declaredType"]
+            path = Path(folder, _MAIN)
+            path.write_bytes(etree.tostring(root))
+        # by this name, fmpy reads no other file
+        return read_model_description(str(path), validate=False)
 
 
 def _by_schemas(fmu: UnpackedFmu, root: Element) -> Iterator[BrokenRule]:
