@@ -3,7 +3,8 @@
 Comma-separated; one header row with the names in double quotes, the first of them ``time``; numbers
 as C reads them; Booleans as 0 and 1; no units, no comments. Times do not decrease; a repeated time
 is an event. In addition to the rules, arrays become a column per element (``x[1,2]``, counted from 1), text
-is in double quotes, and binaries are written as hexadecimal text.
+is in double quotes, binaries are written as hexadecimal text, and the cell of an absent value is empty: a text without
+letters has its quotes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from fmimaster.results.plain_csv import read_plain
 from fmimaster.results.row_writer import check_columns, writing
 from fmimaster.results.table import Table
 from fmimaster.results.text_file import TextFile
-from fmimaster.results.texts import as_text
+from fmimaster.results.texts import as_text, objects
 
 _ROWS_AT_ONCE = 4096
 """Most rows that are held as text at once: limits the memory without loss of speed."""
@@ -39,6 +40,9 @@ _CELLS_AT_ONCE = 16 * _ROWS_AT_ONCE
 
 
 _TIME = re.compile(r"t|(?i:time)\s*([\[(]\s*s\s*[\])]|/\s*s)?")
+
+_CELL = re.compile(r'(?:^|,) *("(?:[^"]|"")*"|[^,]*)')
+"""A cell with its quotes, behind the comma before it."""
 
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
@@ -124,9 +128,9 @@ def write_csv(results: Table, target: str | os.PathLike[str] | TextIO) -> None:
 def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Table:
     """Read a table from a CSV file.
 
-    Names may stand without quotes, and blanks may follow a comma. A column whose first cell is quoted is text; all
-    others become floats, masked where a cell is empty, except those in ``integers``, which are read as Python integers
-    of any size. The elements of an array stay columns of their own.
+    Names may stand without quotes, and blanks may follow a comma. A column whose first value is quoted is text; all
+    others become floats, except those in ``integers``, which are read as Python integers of any size. Columns are masked
+    where a cell is empty. The elements of an array stay columns of their own.
     """
     path = given_path(path)
     try:
@@ -174,8 +178,11 @@ class _Source:
         return ""
 
     def rows(self) -> Iterator[list[Any]]:
-        """The rows that are not blank, checked: quoted cells as str, others as float."""
-        reader = csv.reader(self.stream, skipinitialspace=True, quoting=csv.QUOTE_NONNUMERIC)
+        """The rows that are not blank, checked: quoted cells as str, numbers as float, empty ones as None, or as "" in a
+        column of numbers."""
+        latest: list[str] = []
+        lines = (latest.append(line) or line for line in self.stream)  # type: ignore[func-returns-value]
+        reader = csv.reader(lines, skipinitialspace=True, quoting=csv.QUOTE_NONNUMERIC)
         kinds = self.kinds
         last = -np.inf
         rows: Iterator[list[Any]] = filter(None, reader)
@@ -184,27 +191,33 @@ class _Source:
                 line = self.header_lines + reader.line_num
                 if len(row) != len(self.names):
                     self.fail_width(line, row)
-                if list(map(type, row)) != kinds:
-                    self._settle(line, row)
+                if "" in row or list(map(type, row)) != kinds:
+                    self._settle(line, row, "".join(latest))
                 time = row[0]
                 if not np.isfinite(time):
                     self.fail(line, f"time is {time!r}; expected a finite number.")
                 if time < last:
                     self.fail(line, f"time goes from {last!r} to {time!r}; it must not decrease.")
                 last = time
+                latest.clear()
                 yield row
         except UnicodeDecodeError:  # a ValueError too, but not that of a cell
             raise
         except ValueError as error:
             self.fail_number(self.header_lines + reader.line_num, error)
 
-    def _settle(self, line: int, row: Sequence[object]) -> None:
+    def _settle(self, line: int, row: list[Any], text: str) -> None:
         """Determine the kinds of columns without values so far; an empty cell fits every column except time."""
         kinds = self.kinds
+        if any(cell == "" and kind is not float for cell, kind in zip(row, kinds, strict=True)):
+            written = _CELL.findall(text.strip("\r\n"))
+            for i, cell in enumerate(row):
+                if cell == "" and kinds[i] is not float and written[i] == "":
+                    row[i] = None
         for i, cell in enumerate(row):
-            if kinds[i] is None and cell != "":
+            if kinds[i] is None and cell is not None:
                 kinds[i] = type(cell)
-            if type(cell) is not kinds[i] and (cell != "" or i == 0):
+            if type(cell) is not kinds[i] and (cell not in ("", None) or i == 0):
                 self.fail_kind(line, row, i)
 
     def fail(self, line: int, message: str) -> NoReturn:
@@ -237,24 +250,24 @@ def _read(source: _Source) -> Table:
     while block := list(islice(rows, _ROWS_AT_ONCE)):
         cells = zip(*block, strict=True)
         for parts, column, kind in zip(blocks, cells, source.kinds, strict=True):
-            parts.append(_numbers(column) if kind is not str else np.array(column, object))
+            parts.append(objects(column) if kind is str else _numbers(column))
     time, *columns = map(_joined, blocks, source.kinds)
     return Table(time=time, columns=dict(zip(source.names[1:], columns, strict=True)))
 
 
 def _numbers(cells: Sequence[Any]) -> NDArray[Any]:
     """An array of floats, masked where a cell is empty."""
-    if "" not in cells:
+    if "" not in cells and None not in cells:
         return np.array(cells, np.float64)
-    absent = [cell == "" for cell in cells]
-    values = [np.nan if cell == "" else cell for cell in cells]
+    absent = [cell in ("", None) for cell in cells]
+    values = [np.nan if cell in ("", None) else cell for cell in cells]
     return np.ma.MaskedArray(np.array(values, np.float64), absent)
 
 
 def _joined(parts: Sequence[NDArray[Any]], kind: type | None) -> NDArray[Any]:
-    """The parts of a column as one array."""
-    if kind is not float:  # a column without any value is one of empty texts
-        parts = [np.full(len(p), "", object) if np.ma.isMaskedArray(p) else p for p in parts]
+    """The parts of a column as one array; a column without any value is one of absent numbers."""
+    if kind is str:  # no text was in the first parts
+        parts = [p if p.dtype == object else objects([None] * len(p)) for p in parts]
     if any(map(np.ma.isMaskedArray, parts)):
         return np.ma.concatenate(parts)  # type: ignore[no-any-return,no-untyped-call]
     return np.concatenate(parts)

@@ -1,8 +1,9 @@
 """Results as HDF5 files: a dataset per column, with time as the scale of its first dimension.
 
-Arrays keep their shapes. Numbers are compressed without loss (gzip). Units are attributes (``units``); absent values are
-NaN, so that integers beyond 2**53 are rounded in columns that have absent values. The dataset ``fmimaster.json`` holds the
-facts of the run.
+Arrays keep their shapes. Numbers are compressed without loss (gzip). Units are attributes (``units``). HDF5 has no absent
+values: absent numbers are NaN, so that integers beyond 2**53 are rounded in columns that have absent values; absent texts
+and binaries are empty, and a second dataset of Booleans, whose name the attribute ``present`` of the first one has, tells
+them from those that are. A binary is an array of bytes. The dataset ``fmimaster.json`` holds the facts of the run.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from fmimaster.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table
-from fmimaster.results.texts import as_text
+from fmimaster.results.texts import are_binaries, objects
 
 _DOCUMENT = "fmimaster.json"
-_UNITS, _NAME, _MASKED = "units", "name", "type without absent values"
+_UNITS, _NAME, _MASKED, _PRESENT = "units", "name", "type without absent values", "present"
 """Attributes of a dataset."""
 _CHUNK = 1024
 """Rows that are stored together at most: they are read and compressed as one."""
@@ -49,40 +50,65 @@ class Hdf5Writer(BinaryWriter):
         h5py = _h5py()
         self._to = h5py.File(file, "w", track_order=True)
         self._sets: dict[str, Any] = {}
+        self._presence: dict[str, Any] = {}
         for name, values in block.items():
-            is_text = values.dtype == object
-            kind = h5py.string_dtype() if is_text else _stored(values).dtype
-            dataset = self._to.create_dataset(
-                _key(name),
-                (0, *values.shape[1:]),
-                kind,
-                maxshape=(None, *(n or None for n in values.shape[1:])),
-                chunks=_chunk(values),
-                **({} if is_text else _COMPRESSION),
-            )
+            dataset = self._dataset(_key(name), _type(h5py, values), values)
             unit = "s" if name == "time" else block.units.get(name)
             if unit:
                 dataset.attrs[_UNITS] = unit
             if _key(name) != name:
                 dataset.attrs[_NAME] = name
-            if np.ma.isMaskedArray(values):
+            if np.ma.isMaskedArray(values) and values.dtype == object:
+                presence = f"{_key(name)}%{_PRESENT}"
+                self._presence[name] = self._dataset(presence, np.dtype(bool), values)
+                dataset.attrs[_PRESENT] = presence
+            elif np.ma.isMaskedArray(values):
                 dataset.attrs[_MASKED] = values.dtype.str
             self._sets[name] = dataset
         self._sets["time"].make_scale("time")
         for dataset in list(self._sets.values())[1 : 1 + _MOST_SCALED]:
             dataset.dims[0].attach_scale(self._sets["time"])
 
+    def _dataset(self, key: str, kind: Any, values: NDArray[Any]) -> Any:
+        """An empty dataset with the shape of a column."""
+        return self._to.create_dataset(
+            key,
+            (0, *values.shape[1:]),
+            kind,
+            maxshape=(None, *(n or None for n in values.shape[1:])),
+            chunks=_chunk(values),
+            **({} if kind.kind == "O" else _COMPRESSION),
+        )
+
     def append(self, block: Table) -> None:
         for name, values in block.items():
-            dataset = self._sets[name]
-            before = len(dataset)
-            dataset.resize(before + block.rows, axis=0)
-            dataset[before:] = _stored(values)
+            self._extend(self._sets[name], _stored(values))
+        for name, dataset in self._presence.items():
+            self._extend(dataset, ~np.ma.getmaskarray(block[name]))
+
+    def _extend(self, dataset: Any, rows: NDArray[Any]) -> None:
+        before = len(dataset)
+        dataset.resize(before + len(rows), axis=0)
+        if _h5py().check_vlen_dtype(dataset.dtype) is None:
+            dataset[before:] = rows
+            return
+        # dataset[before:] would put binaries of one length together as an array
+        h5s = _h5py().h5s
+        target = dataset.id.get_space()
+        target.select_hyperslab((before, *(0 for _ in rows.shape[1:])), rows.shape)
+        dataset.id.write(h5s.create_simple(rows.shape), target, rows.astype(dataset.dtype))
 
     def end(self, document: bytes) -> None:
         if document:
             self._to[_DOCUMENT] = np.frombuffer(document, np.uint8)
         self._to.close()
+
+
+def _type(h5py: Any, values: NDArray[Any]) -> Any:
+    """The type of a dataset for a column."""
+    if are_binaries(values):
+        return h5py.vlen_dtype(np.uint8)
+    return h5py.string_dtype() if values.dtype == object else _stored(values).dtype
 
 
 def _key(name: str) -> str:
@@ -100,10 +126,13 @@ def _chunk(values: NDArray[Any]) -> tuple[int, ...]:
 
 
 def _stored(values: NDArray[Any]) -> NDArray[Any]:
-    """Values as they are stored: text as text, absent numbers as NaN."""
+    """Values as they are stored: binaries as arrays of bytes, absent numbers as NaN, other absent values as empty ones."""
     if values.dtype == object:
-        flat = [as_text(value) for value in np.ma.getdata(values).ravel()]
-        return np.array(flat, object).reshape(values.shape)
+        is_binary = are_binaries(values)
+        stored = np.empty(values.size, object)
+        cells = np.ma.filled(values, b"" if is_binary else "").flat
+        stored[:] = [np.frombuffer(v, np.uint8) for v in cells] if is_binary else list(cells)
+        return stored.reshape(values.shape)
     if not np.ma.isMaskedArray(values):
         return values
     numbers = np.array(np.ma.getdata(values), np.float64)
@@ -131,13 +160,17 @@ def read_hdf5(path: Path) -> tuple[Table, Facts]:
             if "time" not in file:
                 raise FileError(f"'{path}' has no dataset 'time'.")
             rows = len(file["time"])
+            presence = {_attribute(dataset, _PRESENT) for dataset in file.values()}
             for key, dataset in file.items():
                 if key == _DOCUMENT:
                     document = np.asarray(dataset[()]).tobytes()
+                elif key in presence:
+                    continue
                 elif isinstance(dataset, h5py.Dataset) and dataset.shape[:1] == (rows,):
                     given = _attribute(dataset, _NAME)
                     name = key if given is None else given
-                    columns[name] = _read(h5py, dataset)
+                    present = _attribute(dataset, _PRESENT)
+                    columns[name] = _read(h5py, dataset, present and file[present])
                     if unit := _attribute(dataset, _UNITS):
                         units[name] = unit
     except (OSError, TypeError, ValueError, LookupError, RuntimeError, MemoryError) as error:
@@ -155,11 +188,20 @@ def _attribute(dataset: Any, name: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _read(h5py: Any, dataset: Any) -> NDArray[Any]:
-    if h5py.check_string_dtype(dataset.dtype):
-        return np.asarray(dataset.asstr()[()], object)
+def _read(h5py: Any, dataset: Any, present: Any) -> NDArray[Any]:
+    if dataset.dtype.kind == "O":
+        column = _objects(h5py, dataset)
+        return column if present is None else np.ma.MaskedArray(column, ~present[()].astype(bool))
     values = np.asarray(dataset[()])
     if _MASKED not in dataset.attrs:
         return values
     absent = np.isnan(values)
     return np.ma.MaskedArray(np.where(absent, 0, values).astype(dataset.attrs[_MASKED]), absent)
+
+
+def _objects(h5py: Any, dataset: Any) -> NDArray[Any]:
+    """Texts, or binaries as bytes."""
+    if h5py.check_string_dtype(dataset.dtype):
+        return np.asarray(dataset.asstr()[()], object)
+    values = [np.asarray(value, np.uint8).tobytes() for value in dataset[()].flat]
+    return np.reshape(objects(values), dataset.shape)

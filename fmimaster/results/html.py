@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import OptionError
 from fmimaster.optional import drawing
 from fmimaster.results.table import Table
+from fmimaster.results.texts import as_text
 from fmimaster.text import count
 from fmimaster.visible import in_a_line
 
@@ -58,13 +59,13 @@ def _rows(table: Table, names: Sequence[str]) -> Iterator[str]:
 
 
 def _shown(values: NDArray[Any], row: int) -> str:
-    """One value; of an array its shape."""
+    """One value; of an array its shape; nothing if it is absent."""
+    value = values[row]
+    if np.ma.is_masked(value) and np.ma.getmaskarray(value).all():
+        return ""
     if values.ndim > 1:
         return "array " + " × ".join(map(str, values.shape[1:]))
-    value = values[row]
-    if value is np.ma.masked:
-        return ""
-    text = f"{value:.6g}" if values.dtype.kind == "f" else str(value)
+    text = f"{value:.6g}" if values.dtype.kind == "f" else as_text(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -2,8 +2,9 @@
 
 The file is MAT of version 4, transposed (``binTrans``): the matrices ``Aclass``, ``name``, ``description`` with the units
 in brackets, ``dataInfo``, ``data_1`` for start and stop time, and ``data_2`` with a column per row of the results. All
-numbers are doubles, arrays become a variable per element, absent values are NaN; text has no place in the form and is left
-out, and integers beyond 2**53 are rounded, both with a warning. The matrix ``fmimaster`` holds the facts of the run.
+numbers are doubles, and arrays become a variable per element. The form has no absent values: they are NaN, and the
+description of such a variable says so. Texts and binaries have no place in the form and are left out, and integers beyond
+2**53 are rounded, both with a warning. The matrix ``fmimaster`` holds the facts of the run.
 
 Source: Dymola User Manual, "Dymola result files"; MathWorks, "MAT-File Format", Version 4.
 """
@@ -34,6 +35,8 @@ _HEADER = struct.Struct("<5i")
 """Type, rows, columns, whether it is complex, and the length of the name with its end."""
 _EXACT = 2**53
 """Integers up to here are exact as doubles."""
+_ABSENT = "NaN: absent"
+"""Description of a variable with absent values."""
 _MOST_COLUMNS = 2**31 - 1
 _DAMAGED = (LookupError, ValueError, TypeError, ArithmeticError, NotImplementedError, MemoryError)
 """What SciPy and the reader below raise where a file has not the form that is expected."""
@@ -50,7 +53,9 @@ class MatWriter(BinaryWriter):
         if not self.has_written:
             texts = ", ".join(name for name in block.names if name not in numbers)
             log.warning(
-                "%s: the format has no place for text; left out: %s", self._path.name, texts
+                "%s: the format has no place for text and binaries; left out: %s",
+                self._path.name,
+                texts,
             )
         return replace(
             block, columns=numbers, units={n: u for n, u in block.units.items() if n in numbers}
@@ -62,13 +67,13 @@ class MatWriter(BinaryWriter):
         self._rounded: set[str] = set()
         self._times = [0.0, 0.0]
         names = list(block)
-        units = ["s", *(block.units.get(name, "") for name in block.names)]
+        descriptions = ["[s]", *(_description(block, name) for name in block.names)]
         n = len(names)
         # per variable: its matrix, its row there, linear interpolation, not defined outside of the time range
         info = [[0, 1, 0, -1], *([2, k + 2, 0, -1] for k in range(n - 1))]
         self._put_text("Aclass", ["Atrajectory", "1.1", "", "binTrans"], transposed=False)
         self._put_text("name", names)
-        self._put_text("description", [f"[{unit}]" if unit else "" for unit in units])
+        self._put_text("description", descriptions)
         self._put("dataInfo", _INTEGERS, 4, n, np.array(info, "<i4").tobytes())
         self._put("data_1", _DOUBLES, 1, 2, np.array(self._times, "<f8").tobytes())
         self._range_at = self._to.tell() - 16
@@ -78,8 +83,9 @@ class MatWriter(BinaryWriter):
     def append(self, block: Table) -> None:
         table = np.empty((block.rows, len(block)), "<f8")
         for k, (name, values) in enumerate(block.items()):
-            table[:, k] = np.ma.getdata(values)
-            if values.dtype.kind in "iu" and not -_EXACT <= values.min() <= values.max() <= _EXACT:
+            data = np.ma.getdata(values)
+            table[:, k] = data
+            if data.dtype.kind in "iu" and not -_EXACT <= data.min() <= data.max() <= _EXACT:
                 self._warn_of_rounding(name)
             if np.ma.isMaskedArray(values):
                 table[np.ma.getmaskarray(values), k] = np.nan
@@ -124,6 +130,13 @@ class MatWriter(BinaryWriter):
             self._put(name, _TEXT, len(texts), width, matrix.T.tobytes())
 
 
+def _description(block: Table, name: str) -> str:
+    """The unit in brackets, with a note before it if values may be absent."""
+    unit = block.units.get(name)
+    note = _ABSENT if np.ma.isMaskedArray(block[name]) else ""
+    return " ".join(part for part in (note, f"[{unit}]" if unit else "") if part)
+
+
 def read_mat(path: Path) -> tuple[Table, Facts]:
     """A table from a MAT file in the form of Dymola, and its facts; constants (``data_1``) are left out.
 
@@ -160,7 +173,9 @@ def _columns(
     for name, description, (matrix, column, *_) in zip(names, descriptions, info, strict=True):
         if matrix == 2 and name != "time":
             values = data[:, abs(column) - 1]
-            columns[name] = values if column > 0 else -values
+            values = values if column > 0 else -values
+            is_masked = description.startswith(_ABSENT)
+            columns[name] = np.ma.MaskedArray(values, np.isnan(values)) if is_masked else values
             _, bracket, unit = description.rpartition("[")
             if bracket and unit.endswith("]"):
                 units[name] = unit.removesuffix("]")

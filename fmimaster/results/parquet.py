@@ -1,8 +1,8 @@
 """Results as Parquet files, for pandas, Polars, DuckDB and other tools of data analysis.
 
-The first column is ``time``; arrays become a column per element, binaries hexadecimal text, and absent values null. Units
-are in the metadata of the fields (``unit``), and the facts of the run in those of the file (``fmimaster``; what is very
-long continues in ``fmimaster.1``, ``fmimaster.2``, …).
+The first column is ``time``; arrays become a column per element, texts strings, binaries bytes, and absent values null.
+Units are in the metadata of the fields (``unit``), and the facts of the run in those of the file (``fmimaster``; what is
+very long continues in ``fmimaster.1``, ``fmimaster.2``, …).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fmimaster.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table
-from fmimaster.results.texts import as_text
+from fmimaster.results.texts import are_binaries, objects
 
 _KEY = "fmimaster"
 _MOST_LETTERS = 2**24
@@ -41,9 +41,7 @@ class ParquetWriter(BinaryWriter):
         arrow = _arrow()
         fields = [arrow.field("time", arrow.float64(), metadata={_UNIT: b"s"})]
         for name, values in block.columns.items():
-            kind = (
-                arrow.string() if values.dtype == object else arrow.from_numpy_dtype(values.dtype)
-            )
+            kind = _type(arrow, values)
             unit = block.units.get(name)
             fields.append(arrow.field(name, kind, metadata=unit and {_UNIT: unit.encode()}))
         self._schema = arrow.schema(fields)
@@ -52,7 +50,10 @@ class ParquetWriter(BinaryWriter):
 
     def append(self, block: Table) -> None:
         arrow = _arrow()
-        columns = [_written(arrow, values) for values in block.values()]
+        columns = [
+            _written(arrow, values, field.type)
+            for values, field in zip(block.values(), self._schema, strict=True)
+        ]
         self._waiting.append(arrow.record_batch(columns, schema=self._schema))
         if sum(batch.num_rows for batch in self._waiting) >= _ROWS_AT_ONCE:
             self._hand_on()
@@ -74,17 +75,20 @@ def _keys() -> Iterator[str]:
     return (f"{_KEY}.{k}" if k else _KEY for k in count())
 
 
-def _written(arrow: Any, values: NDArray[Any]) -> Any:
+def _type(arrow: Any, values: NDArray[Any]) -> Any:
+    """The type of Arrow for a column."""
+    if values.dtype == object:
+        return arrow.binary() if are_binaries(values) else arrow.string()
+    return arrow.from_numpy_dtype(values.dtype)
+
+
+def _written(arrow: Any, values: NDArray[Any], kind: Any) -> Any:
     """A column as an array of Arrow, with a copy of the values: the kernel uses its rows again."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf":  # array() would import pandas
         buffer = arrow.py_buffer(values.tobytes())
-        kind = arrow.from_numpy_dtype(values.dtype)
         return arrow.Array.from_buffers(kind, len(values), [None, buffer])
     mask = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else None
-    data = np.ma.getdata(values)
-    if data.dtype == object:
-        data = np.array([as_text(value) for value in data], object)
-    return arrow.array(data.copy(), mask=mask)
+    return arrow.array(np.ma.getdata(values).copy(), kind, mask=mask)
 
 
 def read_parquet(path: Path) -> tuple[Table, Facts]:
@@ -121,10 +125,14 @@ def _read(path: Path, name: str, column: Any) -> NDArray[Any]:
     arrow = _arrow()
     types, kind = arrow.types, column.type
     if types.is_string(kind) or types.is_large_string(kind):
-        return np.array(["" if v is None else v for v in column.to_pylist()], object)
+        return objects(column.to_pylist())
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return objects(column.to_pylist(), b"")
     is_number = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
     if not is_number:
-        raise FileError(f"'{path}', column '{name}': expected numbers or text, not {kind}.")
+        raise FileError(
+            f"'{path}', column '{name}': expected numbers, text or binaries, not {kind}."
+        )
     if not column.null_count:
         return np.asarray(column.to_numpy())
     values = column.fill_null(False if types.is_boolean(kind) else 0).to_numpy()

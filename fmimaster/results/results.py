@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.attributes import unknown_attribute
 from fmimaster.optional import drawing, optional
 from fmimaster.results.comparison import TOLERANCE, Comparison, compare
 from fmimaster.results.files import read_table, write_table
+from fmimaster.results.panels import numbers
 from fmimaster.results.statistics import BondStatistics
 from fmimaster.results.table import Table
 
@@ -67,7 +71,9 @@ class Results(Table):
         Returns
         -------
         pandas.DataFrame
-            Its ``attrs`` have ``"units"``, a dictionary from names to units, and ``"metadata"``.
+            Absent values are NaN in floats, ``pandas.NA`` in integers and Booleans, which keep their types (``Int32``,
+            ``boolean``), and None in texts and binaries: ``dropna()`` removes them all. Its ``attrs`` have ``"units"``,
+            a dictionary from names to units, and ``"metadata"``.
 
         Raises
         ------
@@ -76,7 +82,8 @@ class Results(Table):
         """
         pandas = optional("pandas", "pandas", "to_pandas()")
         table = self.expand()
-        frame = pandas.DataFrame(dict(table.columns), index=pandas.Index(self.time, name="time"))
+        columns = {name: _in_pandas(pandas, values) for name, values in table.columns.items()}
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.time, name="time"))
         frame.attrs.update(units=dict(table.units), metadata=dict(self.metadata))
         return frame
 
@@ -87,7 +94,8 @@ class Results(Table):
         -------
         xarray.Dataset
             Each variable has its unit in ``attrs["units"]``, and the data set has the metadata in ``attrs``; lists and
-            mappings are JSON text there, so that ``to_netcdf()`` can write them.
+            mappings are JSON text there, so that ``to_netcdf()`` can write them. Absent values are NaN: integers and
+            Booleans with absent values become floats, and texts objects.
 
         Raises
         ------
@@ -98,7 +106,7 @@ class Results(Table):
         variables = {
             name: (
                 ("time", *(f"{name}_{k}" for k in range(1, values.ndim))),
-                values,
+                _in_xarray(values),
                 {"units": self.units[name]} if name in self.units else {},
             )
             for name, values in self.columns.items()
@@ -259,6 +267,29 @@ class Results(Table):
         if show:
             show_figure(figure)
         return figure
+
+
+def _in_pandas(pandas: Any, values: NDArray[Any]) -> Any:
+    """A column with absent values as pandas represents them in its type."""
+    if not np.ma.isMaskedArray(values):
+        return values
+    data, absent = np.ma.getdata(values), np.ma.getmaskarray(values)
+    if data.dtype.kind in "iu":
+        return pandas.arrays.IntegerArray(data.copy(), absent.copy())
+    if data.dtype.kind == "b":
+        return pandas.arrays.BooleanArray(data.copy(), absent.copy())
+    data = data.copy()
+    data[absent] = None if data.dtype == object else np.nan
+    return data
+
+
+def _in_xarray(values: NDArray[Any]) -> NDArray[Any]:
+    """A column as xarray has it: NaN in the place of absent values."""
+    if not np.ma.isMaskedArray(values):
+        return values
+    if values.dtype != object:
+        return numbers(values)
+    return np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
 
 
 def _in_netcdf(value: object) -> str | int | float:
