@@ -281,8 +281,13 @@ class EventHandler:
             i: Cause(Kind.CHANGED_INPUT, (self._names[i],))
             for i in sorted(self._changes.inputs_changed() | jumped)
         }
-        for i in np.flatnonzero(self._executor.next_events <= self._state.time.seconds).tolist():
+        now, next_events = self._state.time.seconds, self._executor.next_events
+        for i in np.flatnonzero(next_events <= now).tolist():
             found[i] = Cause(Kind.TIME_EVENT, (self._names[i],))
+            delay = now - next_events.item(i)
+            if delay > rounding(now, self._size):
+                log = self._state.event_log
+                log.note_delay(self._names[i], Delay.FIXED_STEP, now - delay, delay)
         return found | {i: Cause(Kind.REQUESTED, (self._names[i],)) for i in requests}
 
     def _at_own_times(self, causes: dict[int, Cause]) -> dict[int, Cause]:

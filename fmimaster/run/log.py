@@ -266,8 +266,8 @@ class Delay(Enum):
         "events step first (Jacobi, or the trigger sequence), or use smaller steps"
     )
     FIXED_STEP = (
-        "its step size cannot vary (canHandleVariableCommunicationStepSize is false), so events wait for the next "
-        "communication point. Use a step size on which they lie"
+        "an FMU of the system cannot vary its step size (canHandleVariableCommunicationStepSize is false), so events wait "
+        "for the next communication point. Use a step size on whose multiples they lie"
     )
 
 
