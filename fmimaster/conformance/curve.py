@@ -137,6 +137,8 @@ def _points(table: Table, name: str) -> tuple[Numbers, Numbers]:
 
 
 def _band(results: Table, reference: Table, name: str) -> tuple[Numbers, Numbers, Numbers]:
+    if np.ma.isMaskedArray(results[name]) or np.ma.isMaskedArray(reference[name]):
+        return (), (), ()
     values, known = numbers(results[name]), numbers(reference[name])
     start = max(results.time[:1].tolist() + reference.time[:1].tolist(), default=0.0)
     stop = min(results.time[-1:].tolist() + reference.time[-1:].tolist(), default=0.0)

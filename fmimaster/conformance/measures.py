@@ -93,7 +93,7 @@ class Measure:
         name, unit = str(facts["name"]), str(facts["unit"])
         jumps = None if facts["jumps"] is None else _jumps(**facts["jumps"])
         return Measure(
-            deviation=Deviation(name, unit, span, rms, largest, time),
+            deviation=Deviation(name, unit, span, rms, largest, time, int(facts.get("alone", 0))),
             outside=float(facts["outside"]),
             jumps=jumps,
             problem=str(facts["problem"]),
@@ -203,6 +203,11 @@ def _measures(
     time = results.time[rows]
     has_repeated = bool((np.diff(reference.time) == 0.0).any())
     for deviation in found.deviations:
+        columns = results[deviation.name], reference[deviation.name]
+        if any(map(np.ma.isMaskedArray, columns)):  # a band and jumps need a value at each time
+            problem = " ".join(_problems(deviation, 0.0, None, limits))
+            yield Measure(deviation=deviation, outside=0.0, jumps=None, problem=problem)
+            continue
         held = reference[deviation.name].dtype.kind != "f"
         values = numbers(results[deviation.name])[rows]
         there = numbers(reference[deviation.name])
@@ -225,6 +230,12 @@ def _outside(
 def _problems(
     d: Deviation, outside: float, jumps: JumpTimes | None, limits: ConformanceLimits
 ) -> Iterator[str]:
+    if d.alone:
+        yield (
+            f"'{d.name}': only one of results and reference has {count(d.alone, 'value')}, the first at "
+            f"t = {d.time:.6g} s."
+        )
+        return
     if outside > limits.outside:
         yield (
             f"'{d.name}': {_percent(outside)} of the samples are outside the band around the reference; "

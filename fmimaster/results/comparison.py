@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError
 from fmimaster.results.panels import numbers, units_of
+from fmimaster.results.presence import SAME_TIME, is_present, paired, spans
 from fmimaster.results.table import Table
 from fmimaster.text import aligned, count, named
 
@@ -35,7 +37,10 @@ class Deviation:
     largest : float
         The largest absolute deviation, in the unit.
     time : float
-        When it occurs, in s.
+        When it occurs, in s; if there are values that only one of the two has, the time of the first of these.
+    alone : int
+        How many values only one of the two has: ticks of a clock that the other one lacks, or rows in a time in which the
+        other one has no value.
     """
 
     name: str
@@ -44,10 +49,14 @@ class Deviation:
     rms: float
     largest: float
     time: float
+    alone: int = 0
 
     @property
     def relative(self) -> float:
-        """The root mean square relative to the range; infinite if only the reference is constantly 0."""
+        """The root mean square relative to the range; infinite if only the reference is constantly 0, or if only one of the
+        two has a value somewhere."""
+        if self.alone:
+            return inf
         if self.rms == 0.0:
             return 0.0
         return self.rms / self.range if self.range > 0.0 else inf
@@ -91,6 +100,8 @@ class Comparison:
 
     def _row(self, d: Deviation) -> tuple[str, ...]:
         verdict = "" if d.relative <= self.tolerance else "beyond"
+        if d.alone:
+            verdict += f": {count(d.alone, 'value')} of one only"
         numbers = (f"{d.rms:.3g}", _percent(d.relative), f"{d.largest:.3g}", f"{d.time:.6g} s")
         return d.name, d.unit, *numbers, verdict
 
@@ -108,6 +119,10 @@ def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> C
 
     Between its rows the reference is interpolated linearly; integers and Booleans are held. If it has several rows at
     one time, every value between them is treated as equal to the reference.
+
+    Where values can be absent, they are compared where both are present, and each value that only one of the two has counts
+    as a deviation beyond any tolerance. Values at ticks of a clock are compared tick by tick: of several at one time the
+    first with the first, the second with the second, ….
 
     Parameters
     ----------
@@ -142,10 +157,7 @@ def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> C
             + (f"t = {first:g} s to {last:g} s." if reference.rows else "which has no rows.")
         )
     time = results.time[rows]
-    found = [
-        _deviation(name, units.get(name, ""), time, numbers(results[name])[rows], reference)
-        for name in common
-    ]
+    found = [_compared(name, units.get(name, ""), results, rows, reference) for name in common]
     return Comparison(
         tuple(sorted(found, key=lambda d: (-d.relative, d.name))),
         tolerance,
@@ -159,17 +171,97 @@ def _percent(part: float) -> str:
     return f"{100 * part:.3g} %"
 
 
-def _deviation(name: str, unit: str, time: Array, values: Array, reference: Table) -> Deviation:
-    there = numbers(reference[name])
+def _compared(
+    name: str, unit: str, results: Table, rows: NDArray[np.intp], reference: Table
+) -> Deviation:
+    """The deviation of a column in some rows of the results."""
+    time, column, known = results.time[rows], results[name][rows], reference[name]
+    is_whole = not (np.ma.isMaskedArray(column) or np.ma.isMaskedArray(known))
+    if is_whole:
+        apart = _apart(time, numbers(column), reference.time, known)
+        return _deviation(name, unit, known, time, apart)
+    if spans(column).are_ticks(time):
+        return _of_ticks(name, unit, time, column, reference, results.time[[0, -1]])
+    return _of_spans(name, unit, time, column, reference)
+
+
+def _deviation(
+    name: str,
+    unit: str,
+    known: NDArray[Any],
+    time: Array,
+    apart: Array,
+    alone: Sequence[float] = (),
+    rms: float | None = None,
+) -> Deviation:
+    """The deviation with these distances; the times in s of values that only one of the two has do not decrease."""
+    there = numbers(known)
+    finite = there[np.isfinite(there)]
+    scale = float(np.ptp(finite) or np.abs(finite[0])) if len(finite) else 0.0
+    if not len(time):
+        return Deviation(name, unit, scale, 0.0, 0.0, alone[0] if alone else 0.0, len(alone))
+    worst = int(apart.argmax())
+    when = alone[0] if alone else float(time[worst])
+    rms = _rms(time, apart) if rms is None else rms
+    return Deviation(name, unit, scale, rms, float(apart[worst]), when, len(alone))
+
+
+def _of_ticks(
+    name: str, unit: str, time: Array, column: NDArray[Any], reference: Table, run: Array
+) -> Deviation:
+    """The deviation of values that are present at instants only; the run has these ends."""
+    known, there = reference[name], reference.time
+    ours, theirs = is_present(column), is_present(known) & (there >= run[0]) & (there <= run[1])
+    pairs = paired(time[ours], there[theirs])
+    a, b = numbers(column)[ours][pairs.ours], numbers(known)[theirs][pairs.theirs]
+    apart = _distance(a, b, b)
+    rms = float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0
+    return _deviation(name, unit, known, time[ours][pairs.ours], apart, pairs.alone, rms)
+
+
+def _of_spans(
+    name: str, unit: str, time: Array, column: NDArray[Any], reference: Table
+) -> Deviation:
+    """The deviation of values that are present over spans of time, as those of components that exist in a part of the run.
+
+    At the ends of a span a row may have a value or not: there is one of each.
+    """
+    known, there = reference[name], reference.time
+    present = is_present(column)
+    apart, is_inside = np.full(len(time), inf), np.zeros(len(time), bool)
+    alone: list[float] = []
+    for first, last in zip(*spans(known), strict=True):
+        start, end = there[first], there[last]
+        near = SAME_TIME * max(abs(start), abs(end))
+        inside = (time >= start - near) & (time <= end + near)
+        is_inside |= inside
+        lacking = ~present & (time > start + near) & (time < end - near)
+        alone += time[lacking].tolist()
+        here, part = np.flatnonzero(inside & present), slice(first, last + 1)
+        if len(here):
+            times = np.clip(time[here], start, end)
+            apart[here] = _apart(times, numbers(column)[here], there[part], known[part])
+        elif not lacking.any() and time[0] <= start <= time[-1]:
+            alone.append(float(start))
+    alone += time[present & ~is_inside].tolist()
+    both = present & is_inside
+    return _deviation(name, unit, known, time[both], apart[both], sorted({*alone}))
+
+
+def _apart(time: Array, values: Array, there: Array, known: NDArray[Any]) -> Array:
+    """Distance of values from a reference, which has values in all rows."""
     with np.errstate(invalid="ignore"):  # infinite values
-        low, high = _at(time, reference.time, there, reference[name].dtype.kind != "f")
+        low, high = _at(time, there, numbers(known), known.dtype.kind != "f")
+    return _distance(values, low, high)
+
+
+def _distance(values: Array, low: Array, high: Array) -> Array:
+    """Distance of values from a range; infinite if only one of the two is NaN."""
+    with np.errstate(invalid="ignore"):  # infinite values
         apart = np.maximum(np.maximum(low - values, values - high), 0.0)
     apart[np.isnan(apart)] = inf
     apart[(np.isnan(low) & np.isnan(values)) | (low == values) | (high == values)] = 0.0
-    worst = int(apart.argmax())
-    finite = there[np.isfinite(there)]
-    scale = float(np.ptp(finite) or np.abs(finite[0])) if len(finite) else 0.0
-    return Deviation(name, unit, scale, _rms(time, apart), float(apart[worst]), float(time[worst]))
+    return apart
 
 
 def _at(time: Array, known: Array, values: Array, held: bool) -> tuple[Array, Array]:

@@ -86,6 +86,71 @@ def test_nan_and_infinity_in_both_are_equal() -> None:
     assert compared(same, same).deviations[0].largest == 0.0
 
 
+def ticks(*at: tuple[float, float], until: float = 1.0) -> Results:
+    """A clocked variable: each tick is (time, value), in a row after the one before it at that time."""
+    times = sorted({0.0, until, *(t for t, _ in at)})
+    rows = [(t, value) for t in times for value in (None, *(v for s, v in at if s == t))]
+    values = np.ma.MaskedArray([v or 0.0 for _, v in rows], [v is None for _, v in rows])
+    return table(values, time=[t for t, _ in rows])
+
+
+def test_values_at_ticks_are_compared_tick_by_tick() -> None:
+    reference = ticks((0.25, 1.0), (0.5, 2.0), (0.5, 3.0))
+    assert compared(reference, reference).is_within
+    (d,) = compared(ticks((0.25, 1.0), (0.5, 3.0), (0.5, 2.0)), reference).deviations
+    assert (d.alone, d.largest, d.time) == (0, 1.0, 0.5)
+    assert d.rms == pytest.approx(sqrt(2 / 3))
+
+
+@pytest.mark.parametrize(
+    ("ours", "alone", "time"),
+    [
+        ([(0.25, 1.0)], 1, 0.5),
+        ([(0.25, 1.0), (0.5, 2.0), (0.5, 2.0)], 1, 0.5),
+        ([(0.25, 1.0), (0.4, 2.0)], 2, 0.4),
+        ([], 2, 0.25),
+    ],
+)
+def test_a_tick_that_only_one_of_the_two_has_is_a_deviation(
+    ours: list[tuple[float, float]], alone: int, time: float
+) -> None:
+    found = compared(ticks(*ours), ticks((0.25, 1.0), (0.5, 2.0)), tolerance=1e9)
+    (d,) = found.deviations
+    assert (d.alone, d.time, d.relative, found.is_within) == (alone, time, inf, False)
+    assert f"beyond: {alone} value" in str(found)
+
+
+def test_ticks_in_a_reference_need_no_rows_between_them() -> None:
+    reference = table([1.0, 2.0, 0.0], time=[0.25, 0.5, 0.75])
+    assert compared(ticks((0.25, 1.0), (0.5, 2.0), (0.75, 0.0)), reference).is_within
+    assert not compared(
+        ticks((0.25, 1.0), (0.5, 2.0)), table([1.0, 2.0, 0.0], time=[0.25, 0.5, 0.6])
+    ).is_within
+
+
+def existing(start: float, end: float, time: Any = TIME) -> Results:
+    """A variable of a component that exists in a part of the run: twice the time."""
+    absent = (time < start - 1e-9) | (time > end + 1e-9)
+    return table(np.ma.MaskedArray(2 * np.asarray(time), absent), time=time)
+
+
+def test_values_of_a_part_of_the_run_are_interpolated_in_it() -> None:
+    fine = np.linspace(0.0, 1.0, 101)
+    found = compared(existing(0.3, 0.6, fine), existing(0.3, 0.6))
+    assert found.deviations[0].largest == pytest.approx(0.0, abs=1e-15)
+    assert found.is_within
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "alone"), [(0.2, 0.6, 1), (0.3, 0.8, 2), (0.5, 0.6, 1), (0.9, 1.0, 4)]
+)
+def test_a_part_of_the_run_in_which_only_one_has_values_is_a_deviation(
+    start: float, end: float, alone: int
+) -> None:
+    (d,) = compared(existing(start, end), existing(0.3, 0.6)).deviations
+    assert (d.alone, d.relative) == (alone, inf)
+
+
 def test_the_largest_part_of_its_range_comes_first() -> None:
     results = Results(time=TIME, columns={"a": TIME + 0.1, "b": 100 * TIME + 1, "c": TIME})
     reference = Results(time=TIME, columns={"c": TIME, "b": 100 * TIME, "a": TIME})

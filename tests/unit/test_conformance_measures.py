@@ -51,6 +51,18 @@ def test_the_band_is_that_of_fmpy() -> None:
     assert 0.05 < ours.outside(TIME, values) == outside.mean() < 0.95
 
 
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_ticks_that_only_one_has_are_a_problem(lacking: int) -> None:
+    values = np.ma.MaskedArray(TIME, np.arange(len(TIME)) % 100 != 0)
+    less = np.ma.MaskedArray(TIME, values.mask | (np.arange(len(TIME)) < 100 * lacking))
+    found = measured(table(x=less), table(x=values))
+    expected = f"'x': only one of results and reference has {lacking} value, the first at t = 0 s."
+    assert found.problem == (expected if lacking else "")
+    (only,) = found.measures
+    assert Measure.from_json(json.loads(json.dumps(only.to_json()))) == only
+    curves(table(x=less), table(x=values), ["x"])
+
+
 def test_a_tenth_of_the_samples_may_be_outside_the_band() -> None:
     reference = table(x=TIME)
     assert measured(table(x=TIME + 5.0 * (TIME < 1.0)), reference).passed

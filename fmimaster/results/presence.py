@@ -1,0 +1,75 @@
+"""When the values of a column are present: at ticks, or over spans of time."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SAME_TIME = 1e-9
+"""Times of two tables are the same if they differ by this part of the larger one at most: files of other programs have
+fewer digits."""
+
+
+class Spans(NamedTuple):
+    """Consecutive rows in which a column has values."""
+
+    first: NDArray[np.intp]
+    """The first row of each."""
+    last: NDArray[np.intp]
+    """The last one."""
+
+    def are_ticks(self, time: Array) -> bool:
+        """Whether none of them lasts: values are present at instants only, as those of clocked variables."""
+        return bool((time[self.first] == time[self.last]).all())
+
+
+def is_present(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """In which rows a column, of shape (n,), has a value."""
+    return ~np.ma.getmaskarray(column)
+
+
+def spans(column: NDArray[Any]) -> Spans:
+    """The spans of a column of shape (n,)."""
+    here = np.concatenate(([False], is_present(column), [False])).astype(np.int8)
+    changes = np.diff(here)
+    return Spans(np.flatnonzero(changes == 1), np.flatnonzero(changes == -1) - 1)
+
+
+class Pairs(NamedTuple):
+    """Ticks of two columns."""
+
+    ours: list[int]
+    theirs: list[int]
+    """Places of those that both have, in pairs."""
+    alone: list[float]
+    """Times in s of those that only one of them has."""
+
+
+def paired(ours: Array, theirs: Array) -> Pairs:
+    """The ticks at the same times; of several at one time the first of both belong together, then the second, ….
+
+    Parameters
+    ----------
+    ours, theirs : shape (n,), (m,)
+        Times in s, which do not decrease.
+    """
+    found = Pairs([], [], [])
+    a, b = ours.tolist(), theirs.tolist()
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if abs(a[i] - b[j]) <= SAME_TIME * max(abs(a[i]), abs(b[j])):
+            found.ours.append(i)
+            found.theirs.append(j)
+            i, j = i + 1, j + 1
+        elif a[i] < b[j]:
+            found.alone.append(a[i])
+            i += 1
+        else:
+            found.alone.append(b[j])
+            j += 1
+    found.alone.extend(a[i:] + b[j:])
+    return found
