@@ -267,7 +267,7 @@ def test_the_same_fmus_make_the_same_systems(reference: Path) -> None:
     archives = {
         (path.parent.name, path.stem): path.read_bytes() for path in reference.glob("fmi?/*.fmu")
     }
-    assert len(archives) == 2 * len(MODELS) + 1
+    assert len(archives) == 2 * len(MODELS) + 1 + len(EVENT_UNITS)
     systems = dict(all_systems(archives))
     assert sorted(systems) == sorted(path.stem for path in reference.glob("systems/*"))
     assert sorted(systems) == sorted(ALL_SYSTEMS)
@@ -295,7 +295,7 @@ def test_a_compiler_that_fails_is_like_one_that_is_missing(tmp_path: Path) -> No
         [sys.executable, BUILD, tmp_path / "built", "--cc", "false"], capture_output=True, text=True
     )
     assert result.returncode == 3
-    assert result.stderr.startswith("The C compiler cannot make exchange.o: false -std=c11")
+    assert result.stderr.startswith("The C compiler cannot make clocks.o: false -std=c11")
     assert not (tmp_path / "built").exists()
 
 

@@ -563,8 +563,11 @@ def test_what_is_set_where_with_event_mode(instantiate: Instantiate) -> None:
     refused(mass, lambda: mass.__setitem__("collision.w", 1.0), message)
     mass.activate("collision.in")
     mass["collision.w"] = 1.0
-    mass.activate("collision.in", False)
-    refused(mass, lambda: mass.__setitem__("collision.w", 1.0), message)
+    refused(
+        mass,
+        lambda: mass.activate("collision.in", False),
+        "the clock 'collision.in' cannot be deactivated.",
+    )
     refused(
         mass,
         lambda: mass.activate("collision.out"),
