@@ -45,7 +45,18 @@ MODELS = (
     "TwoMassLower",
     "TwoMassUpper",
 )
-EVENT_UNITS = ("Sampler",)
+EVENT_UNITS = (
+    "ClockKinds",
+    "Countdown",
+    "EventAdder",
+    "EventDelay",
+    "EventSource",
+    "Logger",
+    "PoliceOfficer",
+    "Sampler",
+    "SharedVariable",
+    "TrafficLight",
+)
 """Models of FMI 3.0 only, with clocks."""
 
 VERSIONS = ("fmi2", "fmi3")

@@ -3,16 +3,17 @@
 
 #include <math.h>
 
-enum { STEP = 1, DELAYS, COUNTER, SAWTOOTH };   /* test */
+enum { STEP = 1, DELAYS, COUNTER, SAWTOOTH, MODES, END };   /* test */
 enum { ITERATIONS = 4, LAST_COUNT = 5 };
+enum { A = 1, D = 4 };   /* mode */
 
 static const double VALUE = 7.0;
 static const double AT_THE_END = 1e-10;     /* [s] an event as close as this to the end of a step is there */
 
 fm_Status model_check(fm_Instance *self, const Variables *v)
 {
-    if (v->test >= STEP && v->test <= SAWTOOTH) return FM_OK;
-    return fm_report(self, FM_ERROR, "test is %d. It must be 1 to %d.", v->test, SAWTOOTH);
+    if (v->test >= STEP && v->test <= END) return FM_OK;
+    return fm_report(self, FM_ERROR, "test is %d. It must be 1 to %d.", v->test, END);
 }
 
 void model_outputs(Variables *v)
@@ -26,6 +27,8 @@ static double event_time(const Variables *v)
     case STEP: return v->y == 0.0 ? 1.0 : INFINITY;
     case DELAYS: return v->iteration == 0 ? 1.0 : INFINITY;
     case COUNTER: return v->c == 0 ? 2.0 : INFINITY;
+    case MODES: return v->mode == A ? 3.0 : INFINITY;
+    case END: return v->iteration == 0 ? 1.5 : INFINITY;
     default: return v->resetTime + 1.0;
     }
 }
@@ -53,6 +56,12 @@ static bool iterate(Variables *v, double t)
     case COUNTER:
         v->c++;
         return v->c < LAST_COUNT;
+    case MODES:
+        v->mode++;
+        return v->mode < D;
+    case END:
+        v->iteration = 1;
+        return false;
     default:
         v->resetTime = t;
         v->x = 0.0;
@@ -84,10 +93,12 @@ fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update)
 {
     bool has_begun = v->test == DELAYS    ? v->iteration > 0 && v->iteration < ITERATIONS
                      : v->test == COUNTER ? v->c > 0 && v->c < LAST_COUNT
+                     : v->test == MODES   ? v->mode > A && v->mode < D
                                           : false;
     if (v->memory.event_waits || has_begun) {
         update->again = iterate(v, v->time);
         update->states_changed = v->test == SAWTOOTH;
+        update->terminate = v->test == END;
     }
     if (v->test != SAWTOOTH) update->next_time = event_time(v);
     return FM_OK;

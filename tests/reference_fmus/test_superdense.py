@@ -1,4 +1,4 @@
-"""Superdense: the tests SD1 to SD4 of superdense time."""
+"""Superdense: the tests SD1 to SD5 and SD13 of superdense time."""
 
 from __future__ import annotations
 
@@ -69,6 +69,22 @@ def test_sd4_a_sawtooth(superdense: Callable[[int], Instance], grid: float) -> N
     rows = run(superdense(4), ["x"], 3.5, grid)
     found = [row for row in rows if 0 < row[0] <= 3]
     assert found == [(t, k, "x", 1.0 - k) for t in (1.0, 2.0, 3.0) for k in (0, 1)]
+
+
+def test_sd5_transient_modes(superdense: Callable[[int], Instance]) -> None:
+    rows = run(superdense(5), ["mode"], 3.5)
+    assert rows[2:] == [(3.0, k, "mode", k + 1) for k in range(4)]
+
+
+def test_sd13_a_unit_that_ends_the_simulation(superdense: Callable[[int], Instance]) -> None:
+    fmu = superdense(6)
+    assert fmu.update()[4:] == (True, 1.5)
+    fmu.fmu.enterStepMode()
+    assert fmu.step(1.5) == (True, False, False, 1.5)
+    fmu.fmu.enterEventMode()
+    update = fmu.update()
+    assert update.terminate
+    assert not update.again
 
 
 def test_an_importer_that_forgets_the_next_event_time_is_stopped(
