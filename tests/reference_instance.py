@@ -52,6 +52,7 @@ EVENT_UNITS = (
     "EventDelay",
     "EventSource",
     "Logger",
+    "Partitions",
     "PoliceOfficer",
     "Sampler",
     "SharedVariable",
