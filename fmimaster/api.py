@@ -105,6 +105,14 @@ from fmimaster.resumption import resume
 from fmimaster.run.choice import Backend
 from fmimaster.session import Progress, Run
 from fmimaster.simulation import Simulation, simulate
+from fmimaster.system.adaptation import (
+    Direction,
+    EventCounter,
+    LevelCrossing,
+    Quantizer,
+    SampleAndHold,
+    UnitDelay,
+)
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.description import ConstraintEnd, Level, Port, PowerBond
@@ -151,6 +159,7 @@ __all__ = [
     "Cvode",
     "DescriptionError",
     "Deviation",
+    "Direction",
     "DormandPrince",
     "Drop",
     "EarlyReturn",
@@ -160,6 +169,7 @@ __all__ = [
     "Euler",
     "Event",
     "EventClock",
+    "EventCounter",
     "FaultPolicy",
     "FeedThrough",
     "FileError",
@@ -181,6 +191,7 @@ __all__ = [
     "Kind",
     "LeastStale",
     "Level",
+    "LevelCrossing",
     "Linear",
     "Locate",
     "LookAhead",
@@ -206,12 +217,14 @@ __all__ = [
     "Progress",
     "Propagated",
     "PythonComponent",
+    "Quantizer",
     "Ramp",
     "Refreshed",
     "Restart",
     "Results",
     "Richardson",
     "Run",
+    "SampleAndHold",
     "SequenceSearch",
     "Sequential",
     "Severity",
@@ -226,6 +239,7 @@ __all__ = [
     "Subsequence",
     "SystemBuilder",
     "Unit",
+    "UnitDelay",
     "Upstream",
     "Verdict",
     "VerdictCause",

@@ -11,6 +11,7 @@ import numpy as np
 
 from fmimaster.errors import FileError
 from fmimaster.fmu import library
+from fmimaster.fmu.adaptation import adaptation_instance
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
@@ -77,14 +78,16 @@ class Loader:
             return constraint_model(component.constraint)
         if component.python is not None:
             return component.python.model()
+        if component.adaptation is not None:
+            return component.adaptation.model()
         if self._is_table(component):
             return self.table(component).model
         return self.file(component.source, component.interface).model
 
     def is_fmu(self, component: Component) -> bool:
-        """Whether a component is an FMU, not a table, a constraint or a component in Python."""
-        is_other = component.constraint is not None or component.python is not None
-        return not is_other and not self._is_table(component)
+        """Whether a component is an FMU, not a table, or a component that is computed by fmimaster or in Python."""
+        others = (component.constraint, component.python, component.adaptation)
+        return all(other is None for other in others) and not self._is_table(component)
 
     def table(self, component: Component) -> Table:
         """The table of a component whose source is one."""
@@ -119,6 +122,8 @@ class Loader:
             return ConstraintInstance(name, model, component.constraint.tolerance)
         if component.python is not None:
             return self.own(PythonInstance(component.python, name))
+        if component.adaptation is not None:
+            return adaptation_instance(component.adaptation, name)
         if self._is_table(component):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)

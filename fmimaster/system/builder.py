@@ -10,6 +10,7 @@ from typing import Any
 
 from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.given_path import given_path
+from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import check_priority
 from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.description import (
@@ -35,6 +36,7 @@ from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
 
 _IN_PYTHON = Source(Path("(Python)"), is_file=False)
+_ELEMENT = Source(Path("(semantic adaptation)"), is_file=False)
 
 
 class SystemBuilder:
@@ -74,7 +76,7 @@ class SystemBuilder:
     def add(
         self,
         name: str,
-        source: str | os.PathLike[str] | PythonComponent,
+        source: str | os.PathLike[str] | PythonComponent | Adaptation,
         start_values: Mapping[str, Any] | None = None,
         *,
         interface: Interface | str | None = None,
@@ -88,8 +90,8 @@ class SystemBuilder:
             Its name, unique in the system. It may contain dots, unless it could then be read as a variable of another
             component.
         source
-            An FMU or the folder of an unpacked one, which is opened when the system is planned; or a component that is
-            written in Python.
+            An FMU or the folder of an unpacked one, which is opened when the system is planned; a component that is
+            written in Python; or an element of semantic adaptation, such as :class:`SampleAndHold`.
         start_values
             Variable name → value, see :meth:`set`.
         interface
@@ -109,6 +111,8 @@ class SystemBuilder:
         if isinstance(source, PythonComponent):
             source.model()  # errors in the declaration are found here
             self._take(Component(name, _IN_PYTHON, python=source, priority=priority))
+        elif isinstance(source, Adaptation):
+            self._take(Component(name, _ELEMENT, adaptation=source, priority=priority))
         elif isinstance(source, type) and issubclass(source, PythonComponent):
             raise DescriptionError(
                 f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from fmimaster.errors import DescriptionError
+from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.model import Causality, DataType, Interface, Unit
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
@@ -174,6 +175,8 @@ class Component:
     """The constraint, if the component is one."""
     python: PythonComponent | None = None
     """The object, if the component is written in Python."""
+    adaptation: Adaptation | None = None
+    """The element, if the component is one of semantic adaptation."""
     priority: int | None = None
     """Of a discrete-event unit: of all units whose clocks tick at one superdense instant, the one with the lowest number
     is first, and of equal ones that with the lowest name. None: the component ticks together with all others."""

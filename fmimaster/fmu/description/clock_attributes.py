@@ -47,10 +47,10 @@ def read_clock(element: Element, declared: Element | None, findings: Findings) -
         raise problem(
             element, f"{what} Expected an interval above 0 s, and a shift of 0 s or more."
         )
-    kind = variability or IntervalVariability.TRIGGERED
+    variability = variability or IntervalVariability.TRIGGERED
     return ClockAttributes(
-        interval_variability=kind,
-        interval=None if kind is IntervalVariability.TRIGGERED else interval,
+        interval_variability=variability,
+        interval=None if variability is IntervalVariability.TRIGGERED else interval,
         shift=shift,
         resolution=resolution,
         supports_fraction=truth("supportsFraction"),
