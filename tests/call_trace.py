@@ -14,7 +14,7 @@ import pytest
 
 from fmimaster.fmu.binary import BinaryInstance
 
-REFERENCES, COUNT, SIZE, VALUES, ORDERS, OUT, STATE, SAVED = (
+REFERENCES, COUNT, SIZE, VALUES, ORDERS, OUT, STATE, SAVED, TEXTS, LENGTHS, BINARIES = (
     "references",
     "count",
     "size",
@@ -23,9 +23,12 @@ REFERENCES, COUNT, SIZE, VALUES, ORDERS, OUT, STATE, SAVED = (
     "out",
     "state",
     "saved",
+    "texts",
+    "lengths",
+    "binaries",
 )
 """Roles of arguments: value references and their number, values and theirs, a pointer to an answer, an FMU state that is
-set, a pointer to one that is saved or freed."""
+set, a pointer to one that is saved or freed, pointers to texts, lengths of binaries and pointers to them."""
 
 Signature = tuple[Any, ...]
 """After the component: a role, or the C type of a number."""
@@ -42,7 +45,7 @@ _ELEMENTS = {
         for bits in (8, 16, 32, 64)
     },
 }
-"""Name of a type → C type of its elements; text and binaries go through Python in both backends."""
+"""Name of a type → C type of its elements; text and binaries are listed as bytes."""
 
 _SIGNATURES: dict[str, Signature] = {
     "fmi2SetupExperiment": (c_int, c_double, c_double, c_int, c_double),
@@ -53,6 +56,11 @@ _SIGNATURES: dict[str, Signature] = {
     "fmi3EnterInitializationMode": (c_bool, c_double, c_double, c_bool, c_double),
     "fmi3DoStep": (c_double, c_double, c_bool, OUT, OUT, OUT, OUT),
     "fmi3UpdateDiscreteStates": (OUT,) * 6,
+    **dict.fromkeys(("fmi2GetString", "fmi2SetString"), (REFERENCES, COUNT, TEXTS)),
+    **dict.fromkeys(("fmi3GetString", "fmi3SetString"), (REFERENCES, COUNT, TEXTS, SIZE)),
+    **dict.fromkeys(
+        ("fmi3GetBinary", "fmi3SetBinary"), (REFERENCES, COUNT, LENGTHS, BINARIES, SIZE)
+    ),
     "fmi3GetClock": (REFERENCES, COUNT, VALUES),
     "fmi3SetClock": (REFERENCES, COUNT, VALUES),
     **{
@@ -103,6 +111,9 @@ _TYPES = {
     OUT: c_void_p,
     STATE: c_void_p,
     SAVED: POINTER(c_void_p),
+    TEXTS: POINTER(ctypes.c_char_p),
+    LENGTHS: POINTER(c_size_t),
+    BINARIES: POINTER(c_void_p),
 }
 
 
@@ -159,11 +170,16 @@ class Trace:
             elif role == VALUES:
                 n = sizes.get(SIZE, sizes[COUNT])
                 yield ctypes.string_at(argument, n * ctypes.sizeof(element))
+            elif role == TEXTS:
+                yield tuple(argument[: sizes.get(SIZE, sizes[COUNT])])
+            elif role == BINARIES:
+                lengths = sizes[LENGTHS][: sizes[SIZE]]
+                yield tuple(map(ctypes.string_at, argument[: sizes[SIZE]], lengths))
             elif role == STATE:
                 yield self._number(who, argument)
             elif role == SAVED:
                 yield self._number(who, argument[0])
-            elif role != OUT:
+            elif role not in (OUT, LENGTHS):
                 yield argument
 
     def _number(self, who: str, address: int | None) -> int:

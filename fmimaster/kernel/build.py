@@ -11,6 +11,7 @@ SOURCES = (
     "control.c",
     "changes.c",
     "values.c",
+    "objects.c",
     "polynomial.c",
     "correction.c",
     "hooks.c",
@@ -53,9 +54,14 @@ extern "Python" {
     void fm_python_exit(void);
     void fm_python_update_failed(void *self, int status);
     int fm_python_look(void *self);
+    int fm_python_copy(void *self, void **target, void *const *source, size_t n);
+    int fm_python_differ(void *self, void *const *one, void *const *other, size_t n);
+    int fm_python_sample(void *self);
+    int fm_python_get_texts(void *self);
+    int fm_python_set_texts(void *self);
 }
 """
-"""An instance written in Python; its transfers also serve an FMU for what C cannot do: text and binaries."""
+"""An instance written in Python; and what needs objects of Python: text and binaries that are new."""
 
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "kernel.h").read_text() + CALLBACKS)

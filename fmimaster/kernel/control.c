@@ -88,22 +88,23 @@ double fm_same(double time, double step)
 /* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference/control.py. */
 static const double SAME_LIMIT = 1e-9;
 
-void fm_begin_pass(fm_kernel *k, const fm_passes *p)
+int fm_begin_pass(fm_kernel *k, const fm_passes *p)
 {
-    fm_copy_outputs(k, p->outputs_before, k->outputs);
     k->limit = p->limit_at_first;
     k->wants_another = 0;
     memcpy(k->requests, p->requests_at_first, (size_t)k->n_instances);
+    int status = fm_copy_outputs(k, p->outputs_before, k->outputs);
+    return status == FM_OK ? FM_RAN : fm_fail(k, p->repeat, status, 0);
 }
 
-void fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c)
+int fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c)
 {
     p->repeat = c;
     p->count = 0;
     p->wanted_at_first = k->wants_another;
     p->limit_at_first = p->limit_before = k->limit;
     memcpy(p->requests_at_first, k->requests, (size_t)k->n_instances);
-    fm_begin_pass(k, p);
+    return fm_begin_pass(k, p);
 }
 
 /* Whether the passes have converged, or were as many as are allowed. If not, what this one led to is noted for the next one. */

@@ -15,8 +15,8 @@ typedef int (*boolean_status_t)(void *, int, int *);
 enum { LAST_SUCCESSFUL_TIME = 2, TERMINATED = 3 };
 
 static const char *const NAMES[FM_FUNCTIONS] = {
-    [FM_GET_FLOAT64] = "GetReal", [FM_GET_INT32] = "GetInteger", [FM_GET_BOOLEAN] = "GetBoolean",
-    [FM_SET_FLOAT64] = "SetReal", [FM_SET_INT32] = "SetInteger", [FM_SET_BOOLEAN] = "SetBoolean",
+    [FM_GET_FLOAT64] = "GetReal", [FM_GET_INT32] = "GetInteger", [FM_GET_BOOLEAN] = "GetBoolean", [FM_GET_STRING] = "GetString",
+    [FM_SET_FLOAT64] = "SetReal", [FM_SET_INT32] = "SetInteger", [FM_SET_BOOLEAN] = "SetBoolean", [FM_SET_STRING] = "SetString",
     [FM_DO_STEP] = "DoStep", [FM_GET_STATE] = "GetFMUstate", [FM_SET_STATE] = "SetFMUstate",
     [FM_FREE_STATE] = "FreeFMUstate",
     [FM_SETUP_EXPERIMENT] = "SetupExperiment", [FM_ENTER_INITIALIZATION] = "EnterInitializationMode",
@@ -55,11 +55,26 @@ static int set_booleans(const fm_segment *s)
     return ((fm_access2_t)s->address)(s->self, s->references, s->n, s->integers);
 }
 
+static int get_strings(const fm_segment *s)
+{
+    int status = ((fm_access2_t)s->address)(s->self, s->references, s->n, s->texts->bytes);
+    return fm_failed(status) ? status : fm_take_texts(s);
+}
+
+static int set_strings(const fm_segment *s)
+{
+    int status = fm_give_texts(s);
+    return fm_failed(status) ? status : ((fm_access2_t)s->address)(s->self, s->references, s->n, s->texts->bytes);
+}
+
 void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
 {
     s->self = fmu->component;
     s->address = fm_find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
-    s->transfer = !s->address ? fm_missing : type != FM_BOOLEAN ? transfer : is_get ? get_booleans : set_booleans;
+    s->transfer = !s->address          ? fm_missing
+                  : type == FM_STRING  ? (is_get ? get_strings : set_strings)
+                  : type == FM_BOOLEAN ? (is_get ? get_booleans : set_booleans)
+                                       : transfer;
     s->version = s->transfer == transfer ? 2 : 0;
 }
 

@@ -8,6 +8,7 @@
 #include "calls.h"
 
 typedef int (*clock_access_t)(void *, const uint32_t *, size_t, void *);
+typedef int (*binary_access_t)(void *, const uint32_t *, size_t, size_t *, const char **, size_t);
 typedef int (*update_t)(void *, bool *, bool *, bool *, bool *, bool *, double *);
 typedef int (*derivative_t)(void *, const uint32_t *, size_t, const uint32_t *, size_t, const double *, size_t, double *,
                             size_t);
@@ -18,11 +19,11 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_GET_FLOAT64] = "GetFloat64", [FM_GET_FLOAT32] = "GetFloat32", [FM_GET_INT8] = "GetInt8",
     [FM_GET_UINT8] = "GetUInt8", [FM_GET_INT16] = "GetInt16", [FM_GET_UINT16] = "GetUInt16",
     [FM_GET_INT32] = "GetInt32", [FM_GET_UINT32] = "GetUInt32", [FM_GET_INT64] = "GetInt64",
-    [FM_GET_UINT64] = "GetUInt64", [FM_GET_BOOLEAN] = "GetBoolean",
+    [FM_GET_UINT64] = "GetUInt64", [FM_GET_BOOLEAN] = "GetBoolean", [FM_GET_STRING] = "GetString", [FM_GET_BINARY] = "GetBinary",
     [FM_SET_FLOAT64] = "SetFloat64", [FM_SET_FLOAT32] = "SetFloat32", [FM_SET_INT8] = "SetInt8",
     [FM_SET_UINT8] = "SetUInt8", [FM_SET_INT16] = "SetInt16", [FM_SET_UINT16] = "SetUInt16",
     [FM_SET_INT32] = "SetInt32", [FM_SET_UINT32] = "SetUInt32", [FM_SET_INT64] = "SetInt64",
-    [FM_SET_UINT64] = "SetUInt64", [FM_SET_BOOLEAN] = "SetBoolean",
+    [FM_SET_UINT64] = "SetUInt64", [FM_SET_BOOLEAN] = "SetBoolean", [FM_SET_STRING] = "SetString", [FM_SET_BINARY] = "SetBinary",
     [FM_DO_STEP] = "DoStep", [FM_GET_STATE] = "GetFMUState", [FM_SET_STATE] = "SetFMUState",
     [FM_FREE_STATE] = "FreeFMUState",
     [FM_ENTER_CONFIGURATION] = "EnterConfigurationMode", [FM_EXIT_CONFIGURATION] = "ExitConfigurationMode",
@@ -50,13 +51,36 @@ static int transfer_clocks(const fm_segment *s)
     return ((clock_access_t)s->address)(s->self, s->references, s->n, s->values);
 }
 
+/* GetString, GetBinary, SetString, SetBinary. */
+static int access_texts(const fm_segment *s)
+{
+    const fm_texts *t = s->texts;
+    return t->sizes ? ((binary_access_t)s->address)(s->self, s->references, s->n, t->sizes, t->bytes, s->size)
+                    : ((fm_access3_t)s->address)(s->self, s->references, s->n, t->bytes, s->size);
+}
+
+static int get_texts(const fm_segment *s)
+{
+    int status = access_texts(s);
+    return fm_failed(status) ? status : fm_take_texts(s);
+}
+
+static int set_texts(const fm_segment *s)
+{
+    int status = fm_give_texts(s);
+    return fm_failed(status) ? status : access_texts(s);
+}
+
 void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
 {
     int is_clock = type == FM_CLOCK;
     int which = is_clock ? (is_get ? FM_GET_CLOCK : FM_SET_CLOCK) : (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type;
     s->self = fmu->component;
     s->address = fm_find(fmu, which, &s->function);
-    s->transfer = !s->address ? fm_missing : is_clock ? transfer_clocks : transfer;
+    s->transfer = !s->address          ? fm_missing
+                  : is_clock           ? transfer_clocks
+                  : fm_is_object(type) ? (is_get ? get_texts : set_texts)
+                                       : transfer;
     s->version = s->transfer == transfer ? 3 : 0;
 }
 

@@ -284,6 +284,7 @@ RARE static int as_written(fm_kernel *k, const fm_instruction *c)
     switch (c->op) {
     case FM_MOVE_SET: /* its SET is a separate call */
     case FM_MOVE: move(k, c); return FM_RAN;
+    case FM_MOVE_OBJECTS: return fm_move_objects(k, c, c->moves, c->n);
     case FM_SET: return set(k, c);
     case FM_STEP: return step(k, c);
     default: return get(k, c);
@@ -428,9 +429,12 @@ HOT static void copy(char *target, const char *source, size_t bytes)
         memcpy(target + done, source + done, WORD);
 }
 
-HOT static void sample(fm_kernel *k)
+HOT static int sample(fm_kernel *k, const fm_instruction *c)
 {
-    int row = k->n_rows, same = row > 0 && k->times[row - 1] == k->end;
+    int status = k->n_sampled ? fm_sample_objects(k) : FM_OK;
+    if (status != FM_OK)
+        return fm_fail(k, c, status, 0);
+    int row = k->n_rows, same = row > 0 && !k->keeps_equal && k->times[row - 1] == k->end;
     k->times[row] = k->end;
     for (const fm_column *v = k->columns, *last = v + k->n_columns; v < last; v++) {
         char *target = v->rows + (size_t)row * v->stride;
@@ -440,6 +444,7 @@ HOT static void sample(fm_kernel *k)
     }
     if (!same)
         __atomic_store_n(&k->n_rows, row + 1, __ATOMIC_RELEASE); /* another thread may read the counted rows */
+    return FM_RAN;
 }
 
 /* The instructions of a program, down to its end or to what stops it. */
@@ -464,12 +469,12 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
             break;
         case FM_SAVE: status = save(k, c); break;
         case FM_RESTORE: status = restore(k, c); break;
-        case FM_KEEP: fm_keep(k, c->place); break;
-        case FM_RECALL: fm_recall(k, c->place); break;
-        case FM_REVERT: fm_revert(k, c); break;
-        case FM_REMEMBER: fm_remember(k, c->place); break;
+        case FM_KEEP: status = fm_keep(k, c); break;
+        case FM_RECALL: status = fm_recall(k, c); break;
+        case FM_REVERT: status = fm_revert(k, c); break;
+        case FM_REMEMBER: status = fm_remember(k, c); break;
         case FM_FORGET: fm_forget(k); break;
-        case FM_REPEAT: fm_begin_passes(k, &k->passes[c->place], c); break;
+        case FM_REPEAT: status = fm_begin_passes(k, &k->passes[c->place], c); break;
         case FM_UNTIL:
             if (fm_converged(k, &k->passes[c->place], c->at))
                 break;
@@ -479,11 +484,11 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
                 k->stop_time = k->begin;
                 return FM_NOT_CONVERGED;
             }
-            fm_begin_pass(k, &k->passes[c->place]);
+            status = fm_begin_pass(k, &k->passes[c->place]);
             c = k->passes[c->place].repeat;
             break;
         case FM_MODE: status = fm_enter(k, c); break;
-        case FM_SAMPLE: sample(k); break;
+        case FM_SAMPLE: status = sample(k, c); break;
         case FM_PARALLEL:
             if (k->threaded && c->least <= FM_MOST_TASKS) {
                 status = parallel(k, c);
@@ -517,7 +522,8 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
         case FM_CORRECT: status = fm_correct(k, c); break;
         case FM_DERIVE: status = fm_derive(k, c); break;
         case FM_CALL: status = fm_call_hook(k, c); break;
-        case FM_MOVE_TRIGGERS: fm_move_triggers(c); break;
+        case FM_MOVE_OBJECTS: status = fm_move_objects(k, c, c->moves, c->n); break;
+        case FM_MOVE_TRIGGERS: status = fm_move_triggers(k, c); break;
         case FM_SET_TRIGGERS: status = fm_set_triggers(k, c); break;
         case FM_GET_CLOCKS: status = fm_get_clocks(k, c); break;
         case FM_STEP_LIMITED: status = step_limited(k, c); break;

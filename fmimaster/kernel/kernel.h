@@ -31,6 +31,7 @@ enum fm_op {
     FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REVERT, FM_REMEMBER, FM_FORGET,
     FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL, FM_CORRECT, FM_DERIVE,
     FM_MOVE_SET, /* a MOVE and the SET that comes next; the SET is in the program too, but skipped */
+    FM_MOVE_OBJECTS, /* a MOVE of text and binaries; that of the numbers of its group comes next */
     FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, /* MOVE, SET and GET of these groups */
     FM_STEP_LIMITED, /* a STEP in a system in which an instance may return early */
     FM_ALIGNED,      /* after what an ALIGN does */
@@ -93,6 +94,38 @@ typedef struct {
     int version; /* of FMI, if do_step is nothing but a call of the FMU's function; else 0 */
 } fm_instance;
 
+/* Text and binaries are objects of Python: the store has their addresses. Equal addresses are equal values; objects whose
+ * addresses differ are copied and compared by Python. These functions return an fm_status. */
+typedef struct {
+    int (*copy)(void *self, void **target, void *const *source, size_t n);
+    int (*differ)(void *self, void *const *one, void *const *other, size_t n); /* FM_AGAIN if values differ */
+    int (*sample)(void *self); /* they are those of the rows from now on */
+    void *self;
+} fm_objects;
+
+/* Recorded text and binaries that lie side by side, and those of the last row. */
+typedef struct {
+    void *const *values, *const *sampled;
+    size_t n;
+} fm_sampled;
+
+/* An object, and its bytes as an FMU has them. */
+typedef struct {
+    const void *object;
+    const char *bytes;
+    size_t size;
+} fm_bytes;
+
+/* The arguments of the call of an FMU's function for text or binaries, and what is known of each element. Python makes the
+ * objects of bytes that are new in a Get, and the bytes of objects that are new in a Set. */
+typedef struct {
+    const char **bytes;
+    size_t *sizes; /* of binaries; null for text, which ends with a null */
+    fm_bytes *known;
+    int (*renew)(void *self);
+    void *self;
+} fm_texts;
+
 /* One FMI call, ready to be made: variables of one type that lie side by side are read or set. What makes it is chosen
  * once, by type and FMI version; it hands the arguments on, and returns an fm_status. */
 typedef struct fm_segment fm_segment;
@@ -103,7 +136,10 @@ struct fm_segment {
     const uint32_t *references;
     size_t n, size;
     void *values;
-    int *integers; /* FMI 2.0: room for size Booleans as it has them */
+    union {
+        int *integers; /* FMI 2.0: room for size Booleans as it has them */
+        fm_texts *texts;
+    };
     const char *function;
     int version; /* of FMI, if transfer is nothing but a call of the FMU's function; else 0 */
 };
@@ -122,9 +158,9 @@ typedef struct {
 typedef struct {
     uint8_t *active;
     int32_t *counter; /* null for a clock */
-    int n_sources, n_moves, n_segments;
+    int n_sources, n_moves, n_objects, n_segments;
     const uint8_t *const *sources; /* output clocks of which any makes it active */
-    const fm_move *moves;
+    const fm_move *moves, *objects; /* of numbers; of text and binaries */
     const fm_segment *segments;
 } fm_trigger;
 
@@ -266,7 +302,7 @@ struct fm_instruction {
     const fm_fused *calls;      /* FUSED */
 };
 
-/* A run of recorded values: bytes that go from the store into each row of a block. */
+/* A run of recorded numbers: bytes that go from the store into each row of a block. */
 typedef struct {
     const char *source;
     char *rows;
@@ -369,8 +405,12 @@ struct fm_kernel {
 
     /* rows */
     double *times;
-    int n_rows, row_capacity, n_columns;
+    int n_rows, row_capacity, n_columns, n_sampled;
+    int keeps_equal; /* whether a row that equals the last one at the same time is taken as well */
     const fm_column *columns;
+    const fm_sampled *sampled; /* one of the columns has the number of their values in a list of Python */
+
+    fm_objects objects;
 
     /* wall time in DoStep, measured in few attempts: each stands for those up to the next one */
     double *seconds;
@@ -506,14 +546,23 @@ size_t fm_read_rows(const char *text, int n_columns, size_t n_rows, const uint64
 extern const size_t fm_size[];
 double fm_as_double(int type, const void *p);
 void fm_convert(const fm_move *move);
-void fm_move_triggers(const fm_instruction *c);
-void fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source);
-void fm_keep(fm_kernel *k, int buffer);
-void fm_recall(fm_kernel *k, int buffer);
-void fm_revert(fm_kernel *k, const fm_instruction *c);
-void fm_remember(const fm_kernel *k, int buffer);
+int fm_move_triggers(fm_kernel *k, const fm_instruction *c);
+int fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source);
+int fm_keep(fm_kernel *k, const fm_instruction *c);
+int fm_recall(fm_kernel *k, const fm_instruction *c);
+int fm_revert(fm_kernel *k, const fm_instruction *c);
+int fm_remember(fm_kernel *k, const fm_instruction *c);
 void fm_forget(const fm_kernel *k);
 double fm_largest_change(const fm_kernel *k, void *const *before);
+
+/* objects.c: text and binaries. Those that return an int return an fm_status, but fm_move_objects an fm_stop. */
+int fm_is_object(int type);
+int fm_copy_objects(const fm_kernel *k, void **target, void *const *source, size_t n);
+int fm_objects_differ(const fm_kernel *k, void *const *one, void *const *other, size_t n);
+int fm_move_objects(fm_kernel *k, const fm_instruction *c, const fm_move *moves, int n);
+int fm_sample_objects(const fm_kernel *k);
+int fm_take_texts(const fm_segment *segment); /* after a Get */
+int fm_give_texts(const fm_segment *segment); /* before a Set */
 
 /* polynomial.c: FIT, and SET of inputs that follow polynomials. */
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c);
@@ -598,16 +647,16 @@ int fm_enter(fm_kernel *k, const fm_instruction *c);
 int fm_update_states(fm_kernel *k, const fm_instruction *c);
 int fm_call_hook(fm_kernel *k, const fm_instruction *c);
 double fm_same(double time, double step);
-void fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c);
-void fm_begin_pass(fm_kernel *k, const fm_passes *p);
+int fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c);
+int fm_begin_pass(fm_kernel *k, const fm_passes *p);
 int fm_converged(fm_kernel *k, fm_passes *p, double tolerance);
 
 /* FMI functions that an FMU's table calls, FMI 2.0 and 3.0; the names are given by fm_function_name. */
 enum fm_function {
     FM_GET_FLOAT64, FM_GET_FLOAT32, FM_GET_INT8, FM_GET_UINT8, FM_GET_INT16, FM_GET_UINT16, FM_GET_INT32, FM_GET_UINT32,
-    FM_GET_INT64, FM_GET_UINT64, FM_GET_BOOLEAN,
+    FM_GET_INT64, FM_GET_UINT64, FM_GET_BOOLEAN, FM_GET_STRING, FM_GET_BINARY,
     FM_SET_FLOAT64, FM_SET_FLOAT32, FM_SET_INT8, FM_SET_UINT8, FM_SET_INT16, FM_SET_UINT16, FM_SET_INT32, FM_SET_UINT32,
-    FM_SET_INT64, FM_SET_UINT64, FM_SET_BOOLEAN,
+    FM_SET_INT64, FM_SET_UINT64, FM_SET_BOOLEAN, FM_SET_STRING, FM_SET_BINARY,
     FM_DO_STEP, FM_GET_STATE, FM_SET_STATE, FM_FREE_STATE, FM_ENTER_CONFIGURATION, FM_EXIT_CONFIGURATION, FM_SETUP_EXPERIMENT,
     FM_ENTER_INITIALIZATION, FM_EXIT_INITIALIZATION, FM_TERMINATE, FM_SET_INPUT_DERIVATIVES, FM_GET_REAL_STATUS,
     FM_GET_BOOLEAN_STATUS, FM_GET_CLOCK, FM_SET_CLOCK, FM_ENTER_EVENT, FM_ENTER_STEP, FM_UPDATE_DISCRETE_STATES,
@@ -682,8 +731,8 @@ int fm_restore_state(void *self, int place, const char **function);
 /* Set the coefficients of polynomials, for FMUs that take them so. */
 int fm_set_coefficients(const fm_fmu *fmu, size_t n, int degree, const double *derivatives, const char **function);
 
-/* Make the call of an FMU ready that reads or sets variables of a type up to FM_BOOLEAN, or clocks; the variables and the place of
- * their values are in the segment already. */
+/* Make the call of an FMU ready that reads or sets variables of a type, without those of FMI 3.0 in FMI 2.0; the variables and the
+ * place of their values are in the segment already, and texts of text and binaries. */
 void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
 void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
 

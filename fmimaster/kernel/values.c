@@ -66,69 +66,91 @@ void fm_convert(const fm_move *m)
     }
 }
 
-void fm_move_triggers(const fm_instruction *c)
+int fm_move_triggers(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
         for (int s = 0; s < t->n_sources; s++)
             *t->active |= *t->sources[s];
-        for (int m = 0; *t->active && m < t->n_moves; m++)
+        if (!*t->active)
+            continue;
+        for (int m = 0; m < t->n_moves; m++)
             fm_convert(&t->moves[m]);
+        int status = fm_move_objects(k, c, t->objects, t->n_objects);
+        if (status != FM_RAN)
+            return status;
     }
+    return FM_RAN;
 }
 
-void fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source)
+/* Values of one type, from one array to another, which begin at an index. */
+static int copy_values(const fm_kernel *k, int type, void *target, const void *source, size_t start, size_t n)
 {
-    for (int t = 0; t < FM_TYPES; t++)
-        if (k->output_sizes[t])
-            memcpy(target[t], source[t], k->output_sizes[t] * fm_size[t]);
+    size_t bytes = fm_size[type], begin = start * bytes;
+    if (fm_is_object(type))
+        return fm_copy_objects(k, (void **)target + start, (void *const *)source + start, n);
+    memcpy((char *)target + begin, (const char *)source + begin, n * bytes);
+    return FM_OK;
 }
 
-static void copy_to(const fm_kernel *k, const fm_copy *copy)
+int fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source)
 {
-    fm_copy_outputs(k, copy->outputs, k->outputs);
-    memcpy(copy->read, k->read, sizeof(double) * (size_t)k->n_instances);
+    for (int t = 0; t < FM_TYPES; t++) {
+        int status = k->output_sizes[t] ? copy_values(k, t, target[t], source[t], 0, k->output_sizes[t]) : FM_OK;
+        if (status != FM_OK)
+            return status;
+    }
+    return FM_OK;
 }
 
-void fm_keep(fm_kernel *k, int buffer)
+/* One copy ← another one, or the outputs. */
+static int copy_all(const fm_kernel *k, const fm_copy *target, void *const *source, const double *read)
+{
+    memcpy(target->read, read, sizeof(double) * (size_t)k->n_instances);
+    return fm_copy_outputs(k, target->outputs, source);
+}
+
+int fm_keep(fm_kernel *k, const fm_instruction *c)
 {
     size_t n = (size_t)k->n_instances;
-    copy_to(k, &k->buffers[buffer]);
-    k->kept_limit[buffer] = k->limit;
-    memcpy(k->kept_requests + (size_t)buffer * n, k->requests, n);
+    k->kept_limit[c->place] = k->limit;
+    memcpy(k->kept_requests + (size_t)c->place * n, k->requests, n);
+    int status = copy_all(k, &k->buffers[c->place], k->outputs, k->read);
+    return status == FM_OK ? FM_RAN : fm_fail(k, c, status, 0);
 }
 
-void fm_recall(fm_kernel *k, int buffer)
+int fm_recall(fm_kernel *k, const fm_instruction *c)
 {
     size_t n = (size_t)k->n_instances;
-    const fm_copy *copy = &k->buffers[buffer];
-    fm_copy_outputs(k, k->outputs, copy->outputs);
+    const fm_copy *copy = &k->buffers[c->place];
     memcpy(k->read, copy->read, sizeof(double) * n);
-    k->limit = fmin(k->kept_limit[buffer], k->end);
-    memcpy(k->requests, k->kept_requests + (size_t)buffer * n, n);
+    k->limit = fmin(k->kept_limit[c->place], k->end);
+    memcpy(k->requests, k->kept_requests + (size_t)c->place * n, n);
+    int status = fm_copy_outputs(k, k->outputs, copy->outputs);
+    return status == FM_OK ? FM_RAN : fm_fail(k, c, status, 0);
 }
 
-void fm_revert(fm_kernel *k, const fm_instruction *c)
+int fm_revert(fm_kernel *k, const fm_instruction *c)
 {
     const fm_copy *copy = &k->buffers[c->place];
-    for (const fm_range *r = c->ranges, *end = r + c->n; r < end; r++) {
-        size_t bytes = fm_size[r->type], begin = r->start * bytes;
-        memcpy((char *)k->outputs[r->type] + begin, (const char *)copy->outputs[r->type] + begin, r->n * bytes);
-    }
     k->read[c->instance] = copy->read[c->instance];
+    for (const fm_range *r = c->ranges, *end = r + c->n; r < end; r++) {
+        int status = copy_values(k, r->type, k->outputs[r->type], copy->outputs[r->type], r->start, r->n);
+        if (status != FM_OK)
+            return fm_fail(k, c, status, 0);
+    }
+    return FM_RAN;
 }
 
-void fm_remember(const fm_kernel *k, int buffer)
+int fm_remember(fm_kernel *k, const fm_instruction *c)
 {
-    for (int b = k->n_history - 1; b > 0; b--) {
-        fm_copy_outputs(k, k->history[b].outputs, k->history[b - 1].outputs);
-        memcpy(k->history[b].read, k->history[b - 1].read, sizeof(double) * (size_t)k->n_instances);
-    }
-    if (buffer < 0) {
-        copy_to(k, k->history);
-        return;
-    }
-    fm_copy_outputs(k, k->history->outputs, k->buffers[buffer].outputs);
-    memcpy(k->history->read, k->buffers[buffer].read, sizeof(double) * (size_t)k->n_instances);
+    int status = FM_OK;
+    for (int b = k->n_history - 1; b > 0 && status == FM_OK; b--)
+        status = copy_all(k, &k->history[b], k->history[b - 1].outputs, k->history[b - 1].read);
+    if (status == FM_OK && c->place < 0)
+        status = copy_all(k, k->history, k->outputs, k->read);
+    else if (status == FM_OK)
+        status = copy_all(k, k->history, k->buffers[c->place].outputs, k->buffers[c->place].read);
+    return status == FM_OK ? FM_RAN : fm_fail(k, c, status, 0);
 }
 
 void fm_forget(const fm_kernel *k)
@@ -146,6 +168,11 @@ double fm_largest_change(const fm_kernel *k, void *const *before)
         size_t n = k->output_sizes[t];
         if (!n)
             continue;
+        if (fm_is_object(t)) {
+            if (fm_objects_differ(k, before[t], k->outputs[t], n))
+                return INFINITY;
+            continue;
+        }
         if (t > FM_FLOAT32) {
             if (memcmp(before[t], k->outputs[t], n * fm_size[t]))
                 return INFINITY;

@@ -88,6 +88,6 @@ def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:
             "There is no native backend: it was not built at installation. Leave the backend out."
         )
     raise OptionError(
-        "The native backend cannot move or record text and binaries, nor convert types where a value can be lost; this "
-        "system has such outputs or connections. Leave the backend out, or record other variables."
+        "The native backend cannot convert types where a value can be lost; this system has such connections. Leave the "
+        "backend out, or connect variables of matching types."
     )

@@ -51,16 +51,11 @@ class RowBlock:
 
     def columns(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Parts of the store and the columns of the block that they go to, each part contiguous."""
-        parts = []
-        for block, source, chosen in self._sources:
-            indices = np.arange(len(source))[chosen]
-            breaks = np.flatnonzero(np.diff(indices) != 1) + 1
-            at = 0
-            for run in np.split(indices, breaks):
-                first, n = int(run[0]), len(run)
-                parts.append((source[first : first + n], block[:, at : at + n]))
-                at += n
-        return parts
+        return [
+            part
+            for block, source, chosen in self._sources
+            for part in contiguous_parts(source, chosen, block)
+        ]
 
     def append(self, time: float) -> None:
         """Take a row from the store; one that equals the last one at the same time is not taken again, unless
@@ -95,7 +90,24 @@ class RowBlock:
         """All rows that were not taken before. They stay in the block: an executor may be adding to them."""
         first, n = self._taken, self.count
         self._taken = n
-        return self.times[first:n], {kind: block[first:n] for kind, block in self.values.items()}
+        return self.times[first:n], {kind: self.part(kind, first, n) for kind in self.values}
+
+    def part(self, kind: DataType, first: int, stop: int) -> NDArray[Any]:
+        """Rows of one type."""
+        return self.values[kind][first:stop]
+
+
+def contiguous_parts(
+    source: NDArray[Any], chosen: Any, target: NDArray[Any]
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """The chosen elements of an array in parts of elements that follow each other, each with its columns of the target."""
+    indices = np.arange(len(source))[chosen]
+    parts, at = [], 0
+    for run in np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1):
+        first, n = int(run[0]), len(run)
+        parts.append((source[first : first + n], target[..., at : at + n]))
+        at += n
+    return parts
 
 
 def _rows_of_a_block(plan: Plan) -> int:

@@ -21,8 +21,10 @@ INPUTS = "tests/unit/test_inputs.py"
 KINDS = "tests/unit/test_kinds_of_inputs.py"
 CORRECTIONS = "tests/unit/test_corrections.py"
 REAL_FMUS = "tests/agreement/test_real_fmus.py"
+TEXTS = "tests/agreement/test_texts.py"
+"""Text and binaries, which are objects of Python."""
 THREADS = f"{REAL_FMUS}::test_threads_change_no_bit"
-AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS)
+AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS, TEXTS)
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
 CALLS = "tests/agreement/test_fmi_calls.py"
@@ -67,11 +69,14 @@ WRONG = {
             "k->at[c->instance] = k->place_at[c->place];",
             "k->at[c->instance] = k->begin;",
         ),
-        "KEEP": ("    copy_to(k, &k->buffers[buffer]);", ""),
-        "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", ""),
+        "KEEP": ("copy_all(k, &k->buffers[c->place], k->outputs, k->read);", "FM_OK;"),
+        "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", "FM_OK;"),
         "REVERT": ("k->read[c->instance] = copy->read[c->instance];", ""),
-        "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
-        "REMEMBER of a buffer": ("    if (buffer < 0) {", "    if (buffer < 9) {"),
+        "REMEMBER": (
+            "for (int b = k->n_history - 1; b > 0 && status == FM_OK; b--)",
+            "for (int b = 1; b < 1; b++)",
+        ),
+        "REMEMBER of a buffer": ("status == FM_OK && c->place < 0", "status == FM_OK"),
         "FORGET": ("k->history[b].read[i] = NAN;", "k->history[b].read[i] = 0.0;"),
         "REPEAT": ("p->count >= p->repeat->least &&", "p->count > p->repeat->least &&"),
         "REPEAT bounded": ("p->repeat->group && p->count ==", "p->repeat->group && p->count >"),
@@ -80,7 +85,10 @@ WRONG = {
             "instance->enter(instance->self, c->group,",
             "instance->enter(instance->self, FM_STEP_MODE,",
         ),
-        "SAMPLE": ("same = row > 0 && k->times[row - 1] == k->end;", "same = 0;"),
+        "SAMPLE": (
+            "same = row > 0 && !k->keeps_equal && k->times[row - 1] == k->end;",
+            "same = 0;",
+        ),
         "a watch": ("if (!watches[i].is_quiet(", "if (0 && !watches[i].is_quiet("),
         "a watch for changes": (
             "return *(const double *)now == *(const double *)before;",
@@ -129,22 +137,25 @@ WRONG = {
         ),
         "REPEAT in a REPEAT": ("k->wants_another = p->wanted_at_first;", ""),
         "RECALL of a limit": (
-            "k->limit = fmin(k->kept_limit[buffer], k->end);",
+            "k->limit = fmin(k->kept_limit[c->place], k->end);",
             "k->limit = k->end;",
         ),
         "RECALL in a later execution": (
-            "fmin(k->kept_limit[buffer], k->end)",
-            "k->kept_limit[buffer]",
+            "fmin(k->kept_limit[c->place], k->end)",
+            "k->kept_limit[c->place]",
         ),
         "RECALL of requests": (
-            "memcpy(k->requests, k->kept_requests + (size_t)buffer * n, n);",
+            "memcpy(k->requests, k->kept_requests + (size_t)c->place * n, n);",
             "",
         ),
         "UPDATE": ("k->next_events[c->instance] = answer.next_event_time;", ""),
         "UPDATE that wants another one": ("k->wants_another |= answer.wants_update;", ""),
         "TICK": ("k->active[c->place] = 1;", "k->active[0] = 1;"),
         "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
-        "MOVE of what comes along": ("*t->active && m < t->n_moves", "m < t->n_moves"),
+        "MOVE of what comes along": (
+            "if (!*t->active) continue; for (int m = 0;",
+            "for (int m = 0;",
+        ),
         "SET of triggers": ("*t->active = 0;", ""),
         "SET of counters": ("*t->counter + 1u", "*t->counter + 0u"),
         "GET of clocks": (
@@ -194,6 +205,27 @@ WRONG = {
         ),
         "DERIVE": ("d->seed[u] = 1.0;", "d->seed[u] = 2.0;"),
         "DERIVE of what varies": ("*p->wanted != FM_EVERYTHING && !p->varies[u]", "!p->varies[u]"),
+    },
+    TEXTS: {
+        "MOVE of text": ("fm_copy_objects(k, v->target, v->source, 1);", "FM_OK;"),
+        "GET of text": (
+            "if (is_new(s->texts, i, objects[i]))",
+            "if (0 && is_new(s->texts, i, objects[i]))",
+        ),
+        "GET of text that went back": ("object != known->object || size", "object == 0 || size"),
+        "SET of text": (
+            "if (objects[i] != s->texts->known[i].object)",
+            "if (objects[i] && !s->texts->known[i].object)",
+        ),
+        "SAMPLE of text": ("return k->objects.sample(k->objects.self);", "return FM_OK;"),
+        "UNTIL with text": (
+            "if (fm_objects_differ(k, before[t], k->outputs[t], n))",
+            "if (memcmp(before[t], k->outputs[t], n * sizeof(void *)))",
+        ),
+        "copies of text": (
+            "return memcmp(target, source, n * sizeof(void *)) ?",
+            "return n < 2 && memcmp(target, source, n * sizeof(void *)) ?",
+        ),
     },
     THREADS: {
         "PARALLEL": (

@@ -28,8 +28,9 @@ from fmimaster.program.polynomial import MOST_COEFFICIENTS
 from fmimaster.run.executor import Experiment, make_store
 from fmimaster.run.isolated.memory import SharedMemory
 from fmimaster.run.isolated.messages import Sender, SentCalls
+from fmimaster.run.native.context import Context
 from fmimaster.run.native.entries import make_entry
-from fmimaster.run.native.instances import READ, Context, Entry
+from fmimaster.run.native.instances import READ, Entry
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 from fmimaster.system.model import DataType, Variable

@@ -41,16 +41,17 @@ from fmimaster.program.instructions import (
     Update,
     nesting,
 )
+from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import OPERATIONS, STATES
 from fmimaster.run.native.hooks import lend_hook
-from fmimaster.run.native.instances import Context, Entry
+from fmimaster.run.native.instances import Entry
 from fmimaster.run.native.lending import Lender
 from fmimaster.system.states import State
 
 Fields = Mapping[str, Any]
 """Fields of fm_instruction."""
 
-FUSIBLE = (lib.FM_MOVE, lib.FM_SET, lib.FM_GET, lib.FM_STEP, lib.FM_PARALLEL)
+FUSIBLE = (lib.FM_MOVE, lib.FM_MOVE_OBJECTS, lib.FM_SET, lib.FM_GET, lib.FM_STEP, lib.FM_PARALLEL)
 """Operations that are fused where they come one after the other."""
 
 WORTH_FUSING = 3
@@ -89,6 +90,8 @@ class Encoder:
         self._hooks = hooks
         self.known: dict[int, Encoded] = {}
         self._shared: dict[tuple[type[Instruction], int, Group], Fields] = {}
+        self._objects: dict[tuple[int, Group], Fields] = {}
+        """The moves of text and binaries."""
         self._is_limited = any(i.may_return_early for i in self.plan.instances)
         self._scratch = 0
 
@@ -127,7 +130,20 @@ class Encoder:
         """The entries of an instruction: one, but several for an ALIGN."""
         if isinstance(instruction, Align):
             return self._align(instruction)
+        if isinstance(instruction, Move) and instruction.group is not Group.TRIGGERS:
+            return self._move(instruction)
         return [{"op": OPERATIONS[type(instruction)], **self._fields(instruction)}]
+
+    def _move(self, move: Move) -> list[Fields]:
+        """A MOVE of text and binaries, and one of numbers, where there are any."""
+        i, group = move.instance, move.group
+        fields = {"instance": i, "group": int(group)}
+        numbers = {"op": lib.FM_MOVE, **fields, **self._values(move, i, group)}
+        key = i, group
+        if key not in self._objects:
+            self._objects[key] = self._lender.moves(self.plan.routes[key], objects=True)
+        objects = {"op": lib.FM_MOVE_OBJECTS, **fields, **self._objects[key]}
+        return [moves for moves in (objects, numbers) if moves["n"]]
 
     def _fields(self, instruction: Instruction) -> Fields:
         match instruction:  # what there is most of comes first
@@ -248,7 +264,7 @@ class Encoder:
 def _fused(parts: Sequence[Sequence[Fields]]) -> list[Any]:
     """The entries of instructions; in front of those that can be fused, one that stands for them."""
     done = list[Fields]()
-    for is_fusible, group in groupby(parts, lambda p: len(p) == 1 and p[0]["op"] in FUSIBLE):
+    for is_fusible, group in groupby(parts, lambda p: all(e["op"] in FUSIBLE for e in p)):
         entries = [entry for part in group for entry in part]
         done += _in_one(entries) if is_fusible else entries
     return done

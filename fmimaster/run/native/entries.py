@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance, KernelInterface
 from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.run.native.context import Context
 from fmimaster.run.native.exchange import ExchangeEntry
 from fmimaster.run.native.instances import (
     VERSIONS,
-    Context,
     Entry,
     FmuEntry,
     PythonEntry,

@@ -13,22 +13,21 @@ from numpy.typing import NDArray
 from fmimaster.control.step_rule import RuleTwin
 from fmimaster.fmu.instance import Instance, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import ControlledSteps, Experiment, make_store
 from fmimaster.run.log import Stretch
+from fmimaster.run.native.context import Context
 from fmimaster.run.native.encoding import Encoder, call_of
 from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.hooks import lend_data, lend_watches
-from fmimaster.run.native.instances import Context
 from fmimaster.run.native.lending import Lender
+from fmimaster.run.native.objects import Objects
+from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
-from fmimaster.run.rows import RowBlock
 
 AUTOMATIC = 0
 """Number of threads that leaves the number to a measurement."""
@@ -38,23 +37,6 @@ FIRST_TRIAL = 5e-3
 
 RULES = {"pid": "fm_pid_data"}
 """The data of step-size rules in C, by the names of their twins."""
-
-
-class KernelRows(RowBlock):
-    """Rows that the kernel counts."""
-
-    def __init__(self, plan: Plan, store: ValueStore, kernel: Any) -> None:
-        self._kernel = kernel
-        super().__init__(plan, store)
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return int(self._kernel.n_rows)
-
-    @count.setter
-    def count(self, value: int) -> None:
-        self._kernel.n_rows = value
 
 
 class NativeExecutor:
@@ -75,10 +57,11 @@ class NativeExecutor:
         self.kernel = k = ffi.new("fm_kernel *")
         self.store = make_store(plan, n_buffers, history)
         self.registers = Registers(len(instances), n_places, n_buffers, experiment.start)
-        self.rows: RowBlock = KernelRows(plan, self.store, k)
+        self.rows = KernelRows(plan, self.store, k)
         self.next_events, self.calls = self.registers.next_events, self.registers.calls
         self._context = Context(plan, self.store, self.registers, experiment)
-        self._lender = lender = Lender(k, plan, self.store)
+        objects = Objects(self._context, self.rows.sample)
+        self._lender = lender = Lender(k, plan, self.store, objects)
         self._entries = make_entries(self._context, instances, n_places)
         lender.lend_all(self.registers, self.rows, experiment, self._entries)
         self._encode = Encoder(lender, self._entries, self._context, hooks)
@@ -98,14 +81,8 @@ class NativeExecutor:
 
     @staticmethod
     def takes(plan: Plan) -> bool:
-        """Whether the kernel can do this plan: text and binaries are moved and recorded in Python only."""
-        moving = (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE, Group.TRIGGERS)
-        return not any(
-            segment.type.dtype == object
-            for groups in plan.layout.groups
-            for group in moving
-            for segment in groups.get(group, ())
-        ) and all(
+        """Whether the kernel can do this plan: conversions of types that can lose values are done in Python only."""
+        return all(
             w.is_lossless
             for routes in (*plan.routes.values(), *(t.payload for t in plan.triggers))
             for w in routes

@@ -15,13 +15,11 @@ from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.plan.plan import Plan
 from fmimaster.program.polynomial import Polynomials
-from fmimaster.program.store import ValueStore
-from fmimaster.run.executor import Experiment
+from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import STATES, TYPES
+from fmimaster.run.native.objects import Texts
 from fmimaster.run.native.updates import Updates
-from fmimaster.run.registers import Registers
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.states import State
 
@@ -29,18 +27,6 @@ READ = (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
 """Groups that are read; all others are set."""
 
 _STATE_OF = {number: state for state, number in STATES.items()}
-
-
-@dataclass
-class Context:
-    """What functions in Python that the kernel calls work on."""
-
-    plan: Plan
-    store: ValueStore
-    registers: Registers
-    experiment: Experiment
-    raised: BaseException | None = None
-    """The exception of a hook, or Ctrl-C; it is raised again where the kernel was called."""
 
 
 class Entry(ABC):
@@ -339,12 +325,16 @@ class FmuEntry(Entry):
     def bind(
         self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
     ) -> None:
-        """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
-        if segment.type.dtype == object:
-            self._python.bind(call, group, segment, values)
-            return
+        """Make a call ready that reads or sets a segment."""
         if segment.type is DataType.BOOLEAN:
             call.integers = self._lent("int[]", call.size)
+        elif segment.type.dtype == object:
+            context = self._python.context
+            if values is None:
+                values = context.store.values[segment.type][segment.start : segment.stop]
+            texts = Texts(context, segment.type, group in READ, values)
+            self._kept.append(texts)
+            call.texts = texts.call
         self._version.bind(self._fmu, TYPES[segment.type], group in READ, ffi.addressof(call))
 
     def bind_derivative(

@@ -17,8 +17,9 @@ from fmimaster.run.convergence import nominals_of_outputs
 from fmimaster.run.executor import Experiment
 from fmimaster.run.native.header import TYPES
 from fmimaster.run.native.instances import Entry
+from fmimaster.run.native.objects import Objects
+from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.registers import Registers
-from fmimaster.run.rows import RowBlock
 from fmimaster.system.model import DataType, Variable
 
 
@@ -30,12 +31,15 @@ class Lender:
     kernel : fm_kernel
     plan : Plan
     store : ValueStore
+    objects : Objects
+        Has the arrays of text and binaries.
     """
 
-    def __init__(self, kernel: Any, plan: Plan, store: ValueStore) -> None:
+    def __init__(self, kernel: Any, plan: Plan, store: ValueStore, objects: Objects) -> None:
         self.kernel = kernel
         self.plan = plan
         self.store = store
+        self.objects = objects
         self._kept: list[Any] = []
         self._references: dict[int, Any] = {}
         """By the identity of variables: instances of one model share them."""
@@ -58,16 +62,18 @@ class Lender:
         return self.lent(ffi.from_buffer("int64_t[]", values))
 
     def address(self, kind: DataType, index: int) -> Any:
-        """Address of an element of the store; null for text and binaries, which stay in Python."""
-        if kind.dtype == object:
-            return ffi.NULL
+        """Address of an element of the store."""
         values = self.store.values[kind]
         return ffi.cast("char *", ffi.from_buffer(values)) + index * kind.dtype.itemsize
 
     # Once, when the executor is made
 
     def lend_all(
-        self, registers: Registers, rows: RowBlock, experiment: Experiment, entries: Sequence[Entry]
+        self,
+        registers: Registers,
+        rows: KernelRows,
+        experiment: Experiment,
+        entries: Sequence[Entry],
     ) -> None:
         """Everything that does not depend on a program."""
         k, plan = self.kernel, self.plan
@@ -77,6 +83,7 @@ class Lender:
         k.has_events = any(i.may_return_early or i.event_mode for i in plan.instances)
         k.limit = k.end = experiment.start
         k.instances = self.lent(ffi.new("fm_instance[]", [e.entry[0] for e in entries]))
+        k.objects = self.lent(self.objects).functions[0]
         k.results = self.lent(ffi.new("fm_result[]", max(len(entries), 1)))
         self._lend_registers(registers)
         self._lend_outputs()
@@ -101,9 +108,10 @@ class Lender:
         k.n_history = len(store.history)
         k.history, k.buffers = map(self._lent_copies, (store.history, store.buffers))
         k.read, k.active = self.doubles(store.read), self.bytes(store.active)
-        for kind, array in store.outputs.items():
+        for kind, array in store.values.items():
             if kind.dtype == object:
-                continue
+                self.objects.lend(array)
+        for kind, array in store.outputs.items():
             t = TYPES[kind]
             k.output_sizes[t] = len(array)
             k.outputs[t] = self.lent(ffi.from_buffer(array))
@@ -116,8 +124,12 @@ class Lender:
         for passes in self.kernel.passes:
             passes.requests_at_first = self.lent(ffi.new("uint8_t[]", n))
             for kind, array in self.store.outputs.items():
-                if kind.dtype != object:
-                    passes.outputs_before[TYPES[kind]] = self.lent(ffi.from_buffer(array.copy()))
+                passes.outputs_before[TYPES[kind]] = self._copy_of_outputs(kind, array.copy())
+
+    def _copy_of_outputs(self, kind: DataType, array: NDArray[Any]) -> Any:
+        """An array to which outputs are copied."""
+        is_object = kind.dtype == object
+        return self.lent(self.objects.lend(array) if is_object else ffi.from_buffer(array))
 
     def _lent_copies(self, copies: Sequence[OutputCopy]) -> Any:
         """Copies of the outputs."""
@@ -125,8 +137,7 @@ class Lender:
         for entry, (values, read) in zip(table, copies, strict=False):
             entry.read = self.doubles(read)
             for kind, array in values.items():
-                if kind.dtype != object:
-                    entry.outputs[TYPES[kind]] = self.lent(ffi.from_buffer(array))
+                entry.outputs[TYPES[kind]] = self._copy_of_outputs(kind, array)
         return table
 
     def _lend_courses(self) -> None:
@@ -158,9 +169,10 @@ class Lender:
             entry.factor, entry.offset = route.transformation.factor, route.transformation.offset
         self.kernel.route_begin, self.kernel.routes = self.lent(ffi.new("int[]", begins)), table
 
-    def _lend_rows(self, rows: RowBlock) -> None:
+    def _lend_rows(self, rows: KernelRows) -> None:
         k, columns = self.kernel, rows.columns()
         k.times = self.doubles(rows.times)
+        k.keeps_equal = rows.keeps_equal
         k.row_capacity, k.n_columns = rows.capacity, len(columns)
         table = self.lent(ffi.new("fm_column[]", max(len(columns), 1)))
         for entry, (source, target) in zip(table, columns, strict=False):
@@ -169,6 +181,12 @@ class Lender:
             entry.rows = ffi.cast("char *", target.ctypes.data)
             entry.bytes, entry.stride = source.nbytes, target.strides[0]
         k.columns = table
+        sampled = [
+            (ffi.from_buffer("void *[]", values), ffi.from_buffer("void *[]", newest), len(values))
+            for values, newest in rows.sampled()
+        ]
+        k.n_sampled, k.sampled = len(sampled), self.lent(ffi.new("fm_sampled[]", sampled))
+        self.lent(sampled)
 
     # For the instructions of programs
 
@@ -193,9 +211,16 @@ class Lender:
             self._references[id(segment.variables)] = known
         return known
 
-    def moves(self, routes: Sequence[Route]) -> dict[str, Any]:
-        """What moves over some routes, element by element: fields of fm_instruction."""
-        elements = [(w, e) for w in routes for e in range(w.size)]
+    def moves(self, routes: Sequence[Route], *, objects: bool = False) -> dict[str, Any]:
+        """What moves over some routes, element by element: fields of fm_instruction.
+
+        Parameters
+        ----------
+        objects
+            Whether of text and binaries; else of numbers.
+        """
+        chosen = (w for w in routes if (w.target_type.dtype == object) is objects)
+        elements = [(w, e) for w in chosen for e in range(w.size)]
         moves = self.lent(ffi.new("fm_move[]", len(elements)))
         for move, (route, element) in zip(moves, elements, strict=True):
             types, is_identity = (
@@ -213,9 +238,7 @@ class Lender:
     def outputs(self, i: int) -> dict[str, Any]:
         """Where the outputs of an instance lie: fields of fm_instruction."""
         segments = self.plan.layout.segments(i, Group.OUTPUTS)
-        ranges = [
-            (TYPES[s.type], s.start, s.stop - s.start) for s in segments if s.type.dtype != object
-        ]
+        ranges = [(TYPES[s.type], s.start, s.stop - s.start) for s in segments]
         return {"n": len(ranges), "ranges": self.lent(ffi.new("fm_range[]", ranges or [(0, 0, 0)]))}
 
     def correction(self, entry: Entry, i: int) -> Any:
@@ -280,6 +303,8 @@ class Lender:
             record.n_sources, record.n_segments = len(sources), len(trigger.segments)
             moves = self.moves(self.plan.triggers[k].payload)
             record.n_moves, record.moves = moves["n"], moves["moves"]
+            moves = self.moves(self.plan.triggers[k].payload, objects=True)
+            record.n_objects, record.objects = moves["n"], moves["moves"]
             record.segments = self._segments(entry, Group.TRIGGERS, trigger.segments)
         return {"n": len(chosen), "triggers": triggers}
 
