@@ -53,7 +53,9 @@ def test_fmpy_finds_nothing_wrong(reference: Path, model: str, version: str) -> 
 
 @pytest.mark.parametrize("event_unit", ["Superdense", *EVENT_UNITS])
 def test_fmpy_finds_nothing_wrong_with_fmus_of_fmi3_only(reference: Path, event_unit: str) -> None:
-    assert validate_fmu(str(reference / "fmi3" / f"{event_unit}.fmu")) == []
+    problems = validate_fmu(str(reference / "fmi3" / f"{event_unit}.fmu"))
+    is_clock_type = 'declaredType="EverySecond"'  # fmpy knows no ClockType
+    assert [problem for problem in problems if is_clock_type not in problem] == []
 
 
 def test_it_has_a_binary_for_this_platform_and_its_sources(
