@@ -16,7 +16,8 @@ void model_schedule(Variables *v)
 void model_outputs(Variables *v)
 {
     v->sampled.active = v->tick.active;
-    if (v->tick.active) v->y = v->offset + v->gain * v->u + v->square * v->u * v->u;
+    double x = v->u + v->e;   /* e keeps its value while it is absent */
+    if (v->tick.active) v->y = v->offset + v->gain * x + v->square * x * x;
 }
 
 fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update)

@@ -47,6 +47,18 @@ def test_a_tick_takes_a_sample(sampler: Instance) -> None:
         assert (sampler["held"], sampler["count"]) == (3.0 + 2.0 * k, k + 1)
 
 
+def test_sd8_an_event_in_the_same_iteration_is_sampled(sampler: Instance) -> None:
+    step_to(sampler, 0.5)
+    sampler.activate("tick")
+    assert sampler["y"] == 3.0
+    sampler.activate("e.tick")
+    sampler["e"] = 1.0
+    assert sampler["y"] == 4.0
+    step_to(sampler, 0.75)
+    sampler.activate("tick")
+    assert sampler["y"] == 4.0
+
+
 def test_a_tick_at_another_time_is_refused(sampler: Instance) -> None:
     step_to(sampler, 0.4)
     with pytest.raises(FMICallException):
