@@ -12,6 +12,7 @@ import numpy as np
 from fmimaster.commands.text import json_key
 from fmimaster.errors import SimulationError
 from fmimaster.results.comparison import Comparison
+from fmimaster.results.presence import values_of
 from fmimaster.results.results import Results
 
 
@@ -64,10 +65,11 @@ def _compared(comparison: Comparison | None) -> dict[str, Any] | None:
 
 
 def _variables(results: Results) -> list[dict[str, Any]]:
-    """Each column with its unit, and its values at the start and the end, the smallest and the largest."""
+    """Each column with its unit, its first, last, smallest and largest value, and in how many rows it has one."""
     table = results.expand()
     found = []
-    for name, values in table.columns.items():
+    for name, column in table.columns.items():
+        values = values_of(column)
         ordered = len(values) and values.dtype.kind != "O"
         found.append(
             {
@@ -77,6 +79,7 @@ def _variables(results: Results) -> list[dict[str, Any]]:
                 "last": _plain(values[-1]) if len(values) else None,
                 "smallest": _plain(np.min(values)) if ordered else None,
                 "largest": _plain(np.max(values)) if ordered else None,
+                "present": len(values),
             }
         )
     return found

@@ -14,11 +14,15 @@ from fmimaster.commands.text import tell
 from fmimaster.control.grid import SLIVER
 from fmimaster.errors import FileError, SimulationError
 from fmimaster.given_path import given_path
+from fmimaster.results.presence import values_of
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Progress
 from fmimaster.simulation import Simulation
-from fmimaster.text import aligned, flowing, page_width
+from fmimaster.text import aligned, count, flowing, page_width
+
+_MOST_BYTES = 8
+"""Bytes of a binary that are shown."""
 
 
 def simulate_and_keep(
@@ -100,21 +104,31 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
 
 
 def ranges(results: Results) -> list[str]:
-    """A line for each column: its values at the start and the end, the smallest and the largest."""
-    rows: list[tuple[str, ...]] = [("variable", "unit", "first", "last", "smallest", "largest")]
+    """A line for each column: its first and last value, the smallest and the largest; and how many, if some are absent."""
+    rows: list[tuple[str, ...]] = [("variable", "unit", "first", "last", "smallest", "largest", "")]
     table = results.expand()
-    for name, values in table.columns.items():
-        if not len(values):
+    for name, column in table.columns.items():
+        if not len(column):
             continue
-        unit = table.units.get(name, "")
-        if values.dtype.kind == "O":
-            rows.append((name, unit, repr(values[0]), repr(values[-1]), "", ""))
+        unit, values = table.units.get(name, ""), values_of(column)
+        is_whole = not np.ma.isMaskedArray(column)
+        present = "" if is_whole else f"in {len(values)} of {count(len(column), 'row')}"
+        if not len(values):
+            shown: tuple[str, ...] = ("", "", "", "")
+        elif values.dtype.kind == "O":
+            shown = (_short(values[0]), _short(values[-1]), "", "")
         else:
             four = (values[0], values[-1], np.min(values), np.max(values))
-            rows.append(
-                (name, unit, *(f"{v:.6g}" if v.dtype.kind == "f" else f"{v}" for v in four))
-            )
+            shown = tuple(f"{v:.6g}" if v.dtype.kind == "f" else f"{v}" for v in four)
+        rows.append((name, unit, *shown, present))
     return aligned(rows, indent="")
+
+
+def _short(value: object) -> str:
+    """A text in quotes; a binary as its first hexadecimal digits."""
+    if not isinstance(value, bytes):
+        return repr(value)
+    return value.hex() if len(value) <= _MOST_BYTES else f"{value[:_MOST_BYTES].hex()}…"
 
 
 class _Reached:

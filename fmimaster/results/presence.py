@@ -29,7 +29,14 @@ class Spans(NamedTuple):
 
 def is_present(column: NDArray[Any]) -> NDArray[np.bool_]:
     """In which rows a column, of shape (n,), has a value."""
+    if not np.ma.isMaskedArray(column):
+        return np.ones(len(column), bool)
     return ~np.ma.getmaskarray(column)
+
+
+def values_of(column: NDArray[Any]) -> NDArray[Any]:
+    """The values of a column that are present, in their order."""
+    return np.asarray(np.ma.getdata(column)[is_present(column)])
 
 
 def spans(column: NDArray[Any]) -> Spans:

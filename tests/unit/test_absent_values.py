@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fmimaster.commands.run_facts import run_facts
+from fmimaster.commands.running import ranges
 from fmimaster.results.csv import CsvWriter, read_csv
 from fmimaster.results.files import SUFFIXES
 from fmimaster.results.results import Results
@@ -168,6 +170,21 @@ def test_a_notebook_shows_nothing_for_an_absent_value(results: Results) -> None:
     row = f"<tr><td align='right'>0</td>{4 * absent}</tr>"
     assert page.count(row) == 1
     assert "<td align='right'>00ff</td><td align='right'>array 2</td>" in page
+
+
+def test_summaries_are_of_present_values(results: Results) -> None:
+    rows = [line.split() for line in ranges(results.select(["clock", "integer", "bytes", "never"]))]
+    assert rows[1:] == [
+        ["clock", "False", "True", "False", "True"],
+        ["integer", "8", "10", "8", "10", "in", "2", "of", "4", "rows"],
+        ["bytes", "00ff", "in", "2", "of", "4", "rows"],
+        ["never", "in", "0", "of", "4", "rows"],
+    ]
+    facts = {v["name"]: v for v in run_facts("x.fmu", results, {})["variables"]}
+    ends = ("first", "last", "smallest", "largest", "present")
+    assert [facts["integer"][key] for key in ends] == [8, 10, 8, 10, 2]
+    assert [facts["never"][key] for key in ends] == [None, None, None, None, 0]
+    assert [facts["bytes"][key] for key in ends] == ["00ff", "", None, None, 2]
 
 
 def test_a_mat_file_tells_where_nan_means_absent(results: Results, tmp_path: Path) -> None:

@@ -73,9 +73,7 @@ def test_an_output_clock_takes_no_interval() -> None:
 
 @pytest.mark.parametrize("value", [0, -0.1, "-1/3"])
 def test_an_interval_is_above_0(value: Any) -> None:
-    with pytest.raises(
-        DescriptionError, match=r"'a\.tick': The interval of a clock is .* above 0"
-    ):
+    with pytest.raises(DescriptionError, match=r"'a\.tick': The interval of a clock is .* above 0"):
         planned(unit("triggered"), value)
 
 

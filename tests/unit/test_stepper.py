@@ -25,7 +25,14 @@ from fmimaster.run.stepper import Stepper
 from fmimaster.run.timeline import Timeline
 
 NOTHING = Program("nothing", ())
-VARIANT = Variant(Program("attempt", (Step(0, 1.0),)), NOTHING, NOTHING, lambda *_: NOTHING, None, lambda _: NOTHING)
+VARIANT = Variant(
+    Program("attempt", (Step(0, 1.0),)),
+    NOTHING,
+    NOTHING,
+    lambda *_: NOTHING,
+    None,
+    lambda _: NOTHING,
+)
 PROGRAMS = Programs(
     initialize=NOTHING,
     variants=(VARIANT,),
