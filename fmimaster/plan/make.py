@@ -24,6 +24,7 @@ from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
+from fmimaster.plan.rhythms import check_clocks
 from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
 from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.steady import steady_notes, steady_states, with_start_values
@@ -120,6 +121,7 @@ def make_plan(
     use = use or EventUse()
     refreshed = [use.refreshes and _can_be_refreshed(c.model) for c in system.components]
     system = with_used_events(system, use)
+    check_clocks(system)
     events, triggers = plan_events(system)
     refuse_without_event_mode(system, triggers)
     described, system = system, without_clocked_links(system, triggers)

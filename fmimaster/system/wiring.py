@@ -205,6 +205,9 @@ class Wiring:
                 f"{text}: component '{end.element}' has no variable '{end.connector}'."
                 f"{did_you_mean(end.connector, known) or _listing(known)}"
             )
+        if variable.causality is Causality.INPUT and variable.clock is not None:
+            # a time-based input clock can make triggered ones active (FMI 3.0, 2.2.8.3)
+            return None if variable.clock.is_time_based else False
         return variable.causality not in SINKS
 
     def _connector_gives(

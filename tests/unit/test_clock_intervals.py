@@ -31,7 +31,8 @@ def planned(fmu: PythonFmu, value: Any) -> ClockAttributes:
     """The clock ``tick`` as it is planned with this start value."""
     plan = plan_of({"a": fmu}, start_values={"a.tick": value})
     variable = plan.instances[0].model.variable("tick")
-    assert variable is not None and variable.clock is not None
+    assert variable is not None
+    assert variable.clock is not None
     return variable.clock
 
 

@@ -1,0 +1,210 @@
+"""When each clock of a system can tick, as far as the description tells, and which clocks tick together.
+
+Clocks that tick at the same instants for a known reason have one rhythm: a clock and those that it drives, and periodic
+clocks with the same interval and shift. A clock without a rhythm cannot tick: nothing makes it active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import NamedTuple
+
+from fmimaster.errors import DescriptionError
+from fmimaster.system.clocks import ClockAttributes, IntervalVariability
+from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.system.notes import listed
+from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
+
+_PERIODIC = (
+    IntervalVariability.CONSTANT,
+    IntervalVariability.FIXED,
+    IntervalVariability.TUNABLE,
+)
+
+
+class Clock(NamedTuple):
+    """A clock of a component."""
+
+    instance: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """The ticks of a clock that no other clock drives."""
+
+    origin: Clock
+    is_output: bool
+    """Whether the FMU makes it active, at its own events."""
+    is_periodic: bool = False
+    interval: Fraction | None = None
+    """In s; None if it is not known before the run."""
+    shift: Fraction = Fraction(0)
+
+    def may_meet(self, other: Rhythm) -> bool:
+        """Whether the two may tick at one instant for a known reason, not just by chance.
+
+        Clocks of one FMU may belong together, and so may periodic clocks: at multiples of both intervals, if these are
+        known.
+        """
+        if self.origin == other.origin:
+            return True
+        if self.origin.instance == other.origin.instance and (self.is_output or other.is_output):
+            return True
+        if not (self.is_periodic and other.is_periodic):
+            return False
+        if self.interval is None or other.interval is None:
+            return True
+        common = _divisor(self.interval, other.interval)
+        return (self.shift - other.shift) % common == 0
+
+
+def _divisor(a: Fraction, b: Fraction) -> Fraction:
+    """The greatest number of which both are multiples."""
+    return Fraction(
+        gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator
+    )
+
+
+class Rhythms:
+    """The rhythms of all clocks of a system.
+
+    Parameters
+    ----------
+    components, links
+        Of the resolved system.
+    """
+
+    def __init__(self, components: Sequence[ResolvedComponent], links: Sequence[Link]) -> None:
+        self._components = components
+        self.driver: Mapping[Clock, Clock] = {
+            Clock(k.target, k.input.name): Clock(k.source, k.output.name)
+            for k in links
+            if k.input.type is DataType.CLOCK
+        }
+        """Connected input clock → the clock that makes it active."""
+        self._triggers = {
+            Clock(i, event.trigger)
+            for i, c in enumerate(components)
+            for event in c.model.events
+            if event.trigger is not None
+        }
+
+    def of(self, clock: Clock) -> frozenset[Rhythm]:
+        """The rhythms with which a clock ticks; empty if it cannot tick.
+
+        An output clock that is clocked itself ticks with the rhythms of its clocks, besides its own.
+        """
+        passed = set[Clock]()
+        while clock in self.driver and clock not in passed:
+            passed.add(clock)
+            clock = self.driver[clock]
+        variable = self._variable(clock)
+        attributes = variable.clock or ClockAttributes()
+        if variable.causality is not Causality.INPUT:
+            own = Rhythm(clock, is_output=True)
+            if not variable.clocks:
+                return frozenset({own})
+            around = self.of_clocks(clock.instance, variable)
+            return frozenset({own, *around}) if around else frozenset()
+        if attributes.is_time_based:
+            kind = attributes.interval_variability
+            is_periodic = kind in _PERIODIC or kind is IntervalVariability.TRIGGERED
+            return frozenset(
+                {Rhythm(clock, False, is_periodic, attributes.interval, attributes.shift)}
+            )
+        return frozenset({Rhythm(clock, False)} if clock in self._triggers else ())
+
+    def of_clocks(self, instance: int, variable: Variable) -> frozenset[Rhythm]:
+        """The rhythms of all clocks of a clocked variable."""
+        return frozenset().union(
+            *(self.of(Clock(instance, name)) for name in variable.clocks if name != variable.name)
+        )
+
+    def _variable(self, clock: Clock) -> Variable:
+        found = self._components[clock.instance].model.variable(clock.name)
+        assert found is not None
+        return found
+
+
+def check_clocks(system: ResolvedSystem) -> None:
+    """Refuse clocks without interval, clocks with two drivers, and connections of clocked variables that never have a
+    value at the same instant.
+
+    Raises
+    ------
+    DescriptionError
+    """
+    components = system.components
+    for c in components:
+        _check_intervals(c.name, c.model)
+    rhythms = Rhythms(components, system.links)
+    for link in system.links:
+        if link.input.type is DataType.CLOCK:
+            _check_driver(link, components)
+        elif link.output.clocks:
+            _check_ticks_together(link, components, rhythms)
+
+
+def _check_intervals(component: str, model: Model) -> None:
+    for variable in model.with_causality(Causality.INPUT):
+        clock = variable.clock
+        if (
+            clock is not None
+            and clock.interval_variability is IntervalVariability.CONSTANT
+            and clock.interval is None
+        ):
+            raise DescriptionError(
+                f"The clock '{component}.{variable.name}' is constant (intervalVariability), but the FMU declares no "
+                "interval. Expected intervalDecimal, or intervalCounter and resolution, in its model description."
+            )
+
+
+def _text(link: Link, components: Sequence[ResolvedComponent]) -> tuple[str, str, str]:
+    """The connection, its source and its target, for messages."""
+    source = f"{components[link.source].name}.{link.output.name}"
+    target = f"{components[link.target].name}.{link.input.name}"
+    return f"Connection '{source} -> {target}'", f"'{source}'", f"'{target}'"
+
+
+def _check_driver(link: Link, components: Sequence[ResolvedComponent]) -> None:
+    clock = link.input.clock
+    if clock is None or not clock.is_time_based:
+        return
+    text, _, target = _text(link, components)
+    kind = clock.interval_variability
+    if kind is IntervalVariability.TRIGGERED:
+        raise DescriptionError(
+            f"{text}: the clock {target} has a start value too, so it ticks every {clock.interval} s. A clock can have one "
+            "driver only: remove the connection or the interval."
+        )
+    raise DescriptionError(
+        f"{text}: the clock {target} ticks by time (intervalVariability={kind.value}), so nothing else can make it "
+        "active. Connect a triggered input clock, or remove the connection."
+    )
+
+
+def _check_ticks_together(
+    link: Link, components: Sequence[ResolvedComponent], rhythms: Rhythms
+) -> None:
+    """Refuse a connection between clocked variables whose clocks do not tick together."""
+    text, source, target = _text(link, components)
+    given = rhythms.of_clocks(link.source, link.output)
+    taken = rhythms.of_clocks(link.target, link.input)
+    for name, variable, found in ((source, link.output, given), (target, link.input, taken)):
+        if not found:
+            what = listed(repr(c) for c in variable.clocks)
+            raise DescriptionError(
+                f"{text}: {name} has a value only while its clock ticks, and nothing makes {what} active. Connect the "
+                "clock, or give it an interval as its start value."
+            )
+    if not any(a.may_meet(b) for a in given for b in taken):
+        clocks = [listed(repr(c) for c in v.clocks) for v in (link.output, link.input)]
+        raise DescriptionError(
+            f"{text}: {source} has a value while {clocks[0]} ticks, and {target} takes one while {clocks[1]} ticks, but "
+            "the two clocks do not tick together. Connect the clock of the source to the clock of the input, or hold the "
+            "value in between by a SampleAndHold(clocked=True)."
+        )
