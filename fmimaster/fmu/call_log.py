@@ -29,7 +29,20 @@ _RETURNED = frozenset(
     ]
 )
 """Arguments that the FMU writes."""
-_RETURNED_BY_GET = frozenset(["FMUState", "FMUstate", "value", "valueSizes", "values"])
+_RETURNED_BY_GET = frozenset(
+    [
+        "FMUState",
+        "FMUstate",
+        "counters",
+        "intervals",
+        "qualifiers",
+        "resolutions",
+        "shifts",
+        "value",
+        "valueSizes",
+        "values",
+    ]
+)
 """The same, where the name of the function begins with Get."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -19,13 +20,16 @@ from fmimaster.fmu.instance import (
     IN_PYTHON,
     Binding,
     InstanceOptions,
+    Intervals,
     KernelInterface,
+    Qualifier,
     Signal,
     StepAnswer,
     Transfer,
     UpdateAnswer,
 )
 from fmimaster.fmu.status import DISCARD, SUCCESS
+from fmimaster.system.exact import exact
 from fmimaster.system.model import Causality, DataType, Model, Variability
 
 _POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)
@@ -177,6 +181,95 @@ class Fmi3Instance(BinaryInstance):
             ctypes.c_size_t(len(sensitivity)),
         )
 
+    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
+        """A function that calls ``GetIntervalFraction`` for clocks that support fractions, ``GetIntervalDecimal`` for all
+        others."""
+        by_fraction = [k for k, clock in enumerate(clocks) if self._by_fraction(clock)]
+        by_decimal = [k for k, clock in enumerate(clocks) if not self._by_fraction(clock)]
+        acts = [
+            self._get_intervals("GetIntervalFraction", clocks, by_fraction, answers),
+            self._get_intervals("GetIntervalDecimal", clocks, by_decimal, answers),
+        ]
+
+        def act() -> None:
+            answers.resolution[:] = 0
+            for get in acts:
+                get()
+
+        return act
+
+    def _get_intervals(
+        self, name: str, clocks: Sequence[int], chosen: list[int], answers: Intervals
+    ) -> Transfer:
+        """A function that calls one of both functions for some of the clocks."""
+        if not chosen:
+            return _nothing
+        is_fraction = name == "GetIntervalFraction"
+        all_of = (answers.counter, answers.resolution) if is_fraction else (answers.seconds,)
+        pairs = [(whole, whole[chosen]) for whole in (*all_of, answers.qualifier)]
+        references = self.references([clocks[k] for k in chosen])
+        n = ctypes.c_size_t(len(chosen))
+        get = self.transfer(name, references, n, *[self.pointer(part) for _, part in pairs])
+
+        def act() -> None:
+            get()
+            for whole, part in pairs:
+                whole[chosen] = part
+            changed = answers.qualifier[chosen] == Qualifier.CHANGED
+            if is_fraction and not answers.resolution[chosen][changed].all():
+                self._refuse_resolution(name)
+
+        return act
+
+    def _refuse_resolution(self, name: str) -> None:
+        raise CallError(
+            f"{self.prefix}{name} of '{self.name}' gave the resolution 0. Expected a whole number above 0; ask the FMU's "
+            "vendor.",
+            instance=self.name,
+            function=self.prefix + name,
+            status="not valid",
+            time=self.clock(),
+        )
+
+    def shift(self, clock: int) -> Fraction:
+        """``GetShiftFraction`` or ``GetShiftDecimal``."""
+        one = ctypes.byref(ctypes.c_uint32(clock)), ctypes.c_size_t(1)
+        if self._by_fraction(clock):
+            counter, resolution = ctypes.c_uint64(), ctypes.c_uint64()
+            self.call("GetShiftFraction", *one, ctypes.byref(counter), ctypes.byref(resolution))
+            if not resolution.value:
+                self._refuse_resolution("GetShiftFraction")
+            return Fraction(counter.value, resolution.value)
+        seconds = ctypes.c_double()
+        self.call("GetShiftDecimal", *one, ctypes.byref(seconds))
+        return exact(seconds.value)
+
+    def set_interval(self, clock: int, interval: Fraction) -> None:
+        """``SetIntervalFraction`` or ``SetIntervalDecimal``."""
+        self._set_time("Interval", clock, interval)
+
+    def set_shift(self, clock: int, shift: Fraction) -> None:
+        """``SetShiftFraction`` or ``SetShiftDecimal``."""
+        self._set_time("Shift", clock, shift)
+
+    def _set_time(self, what: str, clock: int, seconds: Fraction) -> None:
+        one = ctypes.byref(ctypes.c_uint32(clock)), ctypes.c_size_t(1)
+        if self._by_fraction(clock) and max(seconds.as_integer_ratio()) < 2**64:
+            counter = ctypes.c_uint64(seconds.numerator)
+            resolution = ctypes.c_uint64(seconds.denominator)
+            self.call(f"Set{what}Fraction", *one, ctypes.byref(counter), ctypes.byref(resolution))
+        else:
+            self.call(f"Set{what}Decimal", *one, ctypes.byref(ctypes.c_double(float(seconds))))
+
+    def _by_fraction(self, clock: int) -> bool:
+        """Whether times of a clock are fractions in FMI calls."""
+        return clock in self._with_fractions
+
+    @cached_property
+    def _with_fractions(self) -> frozenset[int]:
+        clocks = (v for v in self.model.variables if v.clock is not None)
+        return frozenset(v.value_reference for v in clocks if v.clock and v.clock.supports_fraction)
+
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that sets coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
         requests values; inputs without ``intermediateUpdate`` keep their value from the start of a step."""
@@ -293,6 +386,10 @@ class Fmi3Instance(BinaryInstance):
     def state_function(self, verb: str) -> str:
         """``GetFMUState`` and related functions."""
         return f"{verb}FMUState"
+
+
+def _nothing() -> None:
+    """The transfer of no values."""
 
 
 def _intermediate_inputs(model: Model) -> tuple[int, ...]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import (
+    Instance,
+    Intervals,
+    Signal,
+    StepAnswer,
+    Transfer,
+    UpdateAnswer,
+)
 from fmimaster.system.model import Causality, DataType, Variability, Variable
 from fmimaster.system.states import Call, State, after, call_between, states_that_allow
 
@@ -106,6 +114,26 @@ class Guarded(Instance):
             # without Event Mode, FMI allows it between steps, like inputs
             return Call.SET_TUNABLE if self._uses_event_mode else Call.SET_INPUT
         return Call.SET_INPUT if variable.causality is Causality.INPUT else Call.SET_START
+
+    # Intervals of clocks
+
+    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
+        """A function that asks for intervals where that is allowed."""
+        act = self._instance.intervals(clocks, answers)
+        return lambda: self._go(Call.GET_INTERVAL, act)
+
+    def shift(self, clock: int) -> Fraction:
+        """``GetShift``."""
+        self._check(Call.GET_SHIFT)
+        return self._instance.shift(clock)
+
+    def set_interval(self, clock: int, interval: Fraction) -> None:
+        """``SetInterval``."""
+        self._go(Call.SET_INTERVAL, lambda: self._instance.set_interval(clock, interval))
+
+    def set_shift(self, clock: int, shift: Fraction) -> None:
+        """``SetShift``."""
+        self._go(Call.SET_SHIFT, lambda: self._instance.set_shift(clock, shift))
 
     # Modes
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
+from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -59,6 +60,38 @@ class InstanceOptions:
     """The integrator of a Model Exchange FMU; None for the default."""
     call_log: CallLog | None = None
     """The log of its FMI calls, which are then made in Python; None for no log."""
+
+
+class Qualifier(IntEnum):
+    """What an answer about an interval means (FMI 3.0, fmi3IntervalQualifier)."""
+
+    NOT_YET_KNOWN = 0
+    UNCHANGED = 1
+    CHANGED = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Room for the answers of an instance about the intervals of its clocks; shape (number of clocks,) each."""
+
+    counter: NDArray[np.uint64]
+    resolution: NDArray[np.uint64]
+    """The interval is ``counter / resolution`` s; 0 where it is given in ``seconds``."""
+    seconds: NDArray[np.float64]
+    qualifier: NDArray[np.int32]
+    """A :class:`Qualifier`; unless it is CHANGED, the interval has no meaning."""
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All arrays, in this order."""
+        return self.counter, self.resolution, self.seconds, self.qualifier
+
+    @classmethod
+    def of(cls, n: int) -> Intervals:
+        """Room for n clocks, without an interval."""
+        return cls(
+            np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n), np.zeros(n, np.int32)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +252,27 @@ class Instance(ABC):
         Only for a model whose capabilities declare that it accepts polynomials.
         """
         raise self._lacks("polynomials of inputs", "inputs that are polynomials")
+
+    # Intervals of clocks
+
+    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
+        """A function that asks for the intervals of time-based clocks, in this order: ``GetInterval``.
+
+        An interval is CHANGED in one answer only; the next answer is UNCHANGED.
+        """
+        raise self._lacks("GetInterval", "time-based clocks")
+
+    def shift(self, clock: int) -> Fraction:
+        """From the start to the first tick of a periodic clock, in s: ``GetShift``."""
+        raise self._lacks("GetShift", "periodic clocks")
+
+    def set_interval(self, clock: int, interval: Fraction) -> None:
+        """Give the interval in s of a clock whose interval the importer decides: ``SetInterval``."""
+        raise self._lacks("SetInterval", "clocks whose intervals can be set")
+
+    def set_shift(self, clock: int, shift: Fraction) -> None:
+        """Give the shift in s of such a clock: ``SetShift``."""
+        raise self._lacks("SetShift", "clocks whose shifts can be set")
 
     # Modes
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from fractions import Fraction
 from math import isnan, nan
 from struct import Struct
 from typing import Any, NamedTuple
@@ -35,14 +36,19 @@ class Entry(IntEnum):
     UPDATE = 9
     STEP = 10
     DESERIALIZE = 11
+    INTERVALS = 12
+    SET_INTERVAL = 13
+    SET_SHIFT = 14
 
 
-_WITH_VARIABLES = frozenset({Entry.SET, Entry.GET, Entry.DERIVE, Entry.POLYNOMIALS})
+_WITH_VARIABLES = frozenset(
+    {Entry.SET, Entry.GET, Entry.DERIVE, Entry.POLYNOMIALS, Entry.INTERVALS}
+)
 """Kinds of entries that have a number of variables."""
 
 
 class Transferred(NamedTuple):
-    """The variables of SET, GET, DERIVE or POLYNOMIALS.
+    """The variables of SET, GET, DERIVE, POLYNOMIALS or INTERVALS.
 
     Parameters
     ----------
@@ -254,6 +260,17 @@ def unpacked_step(content: bytes) -> tuple[float, float, float | None, bool]:
     """The arguments of :func:`packed_step`."""
     time, size, reached, may_go_back = _STEP.unpack(content)
     return time, size, None if isnan(reached) else reached, may_go_back
+
+
+def packed_time(clock: int, seconds: Fraction) -> bytes:
+    """An interval or a shift in s that is set for a clock, by its value reference."""
+    return f"{clock} {seconds}".encode()
+
+
+def unpacked_time(content: bytes) -> tuple[int, Fraction]:
+    """The arguments of :func:`packed_time`."""
+    clock, seconds = content.decode().split()
+    return int(clock), Fraction(seconds)
 
 
 def packed_experiment(start: float, stop: float | None, tolerance: float | None) -> bytes:

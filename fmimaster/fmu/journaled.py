@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import (
+    Instance,
+    Intervals,
+    Signal,
+    StepAnswer,
+    Transfer,
+    UpdateAnswer,
+)
 from fmimaster.fmu.journal import (
     Entry,
     Journal,
@@ -19,6 +27,7 @@ from fmimaster.fmu.journal import (
     packed_experiment,
     packed_polynomials,
     packed_step,
+    packed_time,
     renumbered,
 )
 from fmimaster.fmu.replay import Noise, replay
@@ -185,6 +194,34 @@ class Journaled(Instance):
 
         self._bindings.append(bind)
         return made
+
+    # Intervals of clocks
+
+    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
+        """A function that asks for intervals, which an FMU tells once, and notes that."""
+        act = self._bound(lambda: self.instance.intervals(clocks, answers))
+        of = Transferred(Entry.INTERVALS, DataType.CLOCK, tuple(clocks), len(clocks))
+        number = self.journal.number(of)
+
+        def ask() -> None:
+            act[0]()
+            self.journal.add(Entry.INTERVALS, number=number)
+
+        return ask
+
+    def shift(self, clock: int) -> Fraction:
+        """``GetShift``; it changes nothing, and is not noted."""
+        return self.instance.shift(clock)
+
+    def set_interval(self, clock: int, interval: Fraction) -> None:
+        """``SetInterval``."""
+        self.instance.set_interval(clock, interval)
+        self.journal.add(Entry.SET_INTERVAL, packed_time(clock, interval))
+
+    def set_shift(self, clock: int, shift: Fraction) -> None:
+        """``SetShift``."""
+        self.instance.set_shift(clock, shift)
+        self.journal.add(Entry.SET_SHIFT, packed_time(clock, shift))
 
     # Modes
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.instance import Instance, Intervals
 from fmimaster.fmu.journal import (
     Entry,
     History,
@@ -22,6 +22,7 @@ from fmimaster.fmu.journal import (
     unpacked_experiment,
     unpacked_polynomials,
     unpacked_step,
+    unpacked_time,
 )
 
 
@@ -134,7 +135,7 @@ class _Player:
         }
         for entry, number, content in entries_of(entries):
             match entry:
-                case Entry.SET | Entry.DERIVE | Entry.GET | Entry.POLYNOMIALS:
+                case Entry.SET | Entry.DERIVE | Entry.GET | Entry.POLYNOMIALS | Entry.INTERVALS:
                     self._transfer(number, content)
                 case Entry.STEP:
                     self._step(content)
@@ -142,6 +143,10 @@ class _Player:
                     instance.enter_initialization_mode(*unpacked_experiment(content))
                 case Entry.DESERIALIZE:
                     instance.deserialize(content)
+                case Entry.SET_INTERVAL:
+                    instance.set_interval(*unpacked_time(content))
+                case Entry.SET_SHIFT:
+                    instance.set_shift(*unpacked_time(content))
                 case _:
                     simple[entry]()
 
@@ -169,6 +174,8 @@ class _Player:
         match transferred.entry:
             case Entry.POLYNOMIALS:
                 act(*unpacked_polynomials(content, len(transferred.references)))
+            case Entry.INTERVALS:
+                act()
             case Entry.GET:
                 act()
                 self._compare(number, values, unpacked(transferred.kind, content))
@@ -186,6 +193,8 @@ class _Player:
                 return values, instance.getter(kind, references, values)
             case Entry.SET:
                 return values, instance.setter(kind, references, values)
+            case Entry.INTERVALS:
+                return values, instance.intervals(references, Intervals.of(size))
             case Entry.DERIVE:
                 derive = instance.directional_derivative(references, knowns, values, np.zeros(size))
                 return values, derive

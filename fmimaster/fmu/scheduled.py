@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from struct import Struct
 from typing import Any
@@ -29,11 +30,14 @@ from fmimaster.fmu.instance import (
     IN_PYTHON,
     Binding,
     InstanceOptions,
+    Intervals,
+    Qualifier,
     StepAnswer,
     Transfer,
     UpdateAnswer,
 )
 from fmimaster.fmu.status import SUCCESS
+from fmimaster.system.clocks import IntervalVariability
 from fmimaster.system.model import Causality, DataType, Model, Variable
 
 _LENGTH = Struct("<I")
@@ -53,20 +57,23 @@ class _Memory:
     n_activations: int = 0
     active: set[int] = field(default_factory=set)
     """Output clocks that the FMU has activated, and nobody has read yet."""
+    announced: dict[int, tuple[int, int, float]] = field(default_factory=dict)
+    """Countdown clock → counter, resolution and seconds of its interval, which nobody has read yet."""
     is_set: bool = False
     """Whether a variable was set after the last activation."""
 
     def plain(self) -> list[Any]:
         """All of it as JSON has it."""
-        activated = sorted(self.activated.items())
-        sets = sorted(self.due), activated, sorted(self.active)
+        activated, announced = list(self.activated.items()), list(self.announced.items())
+        sets = sorted(self.due), activated, sorted(self.active), announced
         return [self.now, *sets, self.n_activations, self.is_set]
 
     @classmethod
     def of(cls, plain: list[Any]) -> _Memory:
         """What :meth:`plain` has returned."""
-        now, due, activated, active, n_activations, is_set = plain
-        return cls(now, set(due), dict(activated), n_activations, set(active), is_set)
+        now, due, activated, active, announced, n_activations, is_set = plain
+        times = {clock: tuple(time) for clock, time in announced}
+        return cls(now, set(due), dict(activated), n_activations, set(active), times, is_set)
 
 
 class ScheduledInstance(Fmi3Instance):
@@ -91,7 +98,12 @@ class ScheduledInstance(Fmi3Instance):
         self._has_fmu_states = not model.capabilities.copies_states
         clocks = [v for v in model.variables if v.clock is not None]
         self._clocks = {v.value_reference: v for v in clocks}
-        self._output_clocks = [v for v in clocks if v.causality is Causality.OUTPUT]
+        self._output_clocks = [v.value_reference for v in clocks if v.causality is Causality.OUTPUT]
+        self._countdowns = [
+            v.value_reference
+            for v in clocks
+            if v.clock and v.clock.interval_variability is IntervalVariability.COUNTDOWN
+        ]
         super().__init__(fmu, model, name, messages, options)
         self._activate_partition = self.function(
             "ActivateModelPartition", ctypes.c_void_p, ctypes.c_uint32, ctypes.c_double
@@ -174,6 +186,24 @@ class ScheduledInstance(Fmi3Instance):
 
         return act
 
+    # Intervals
+
+    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
+        """A function that asks for intervals; those that the FMU has announced in ``ClockUpdate`` are given here."""
+        ask = super().intervals(clocks, answers)
+
+        def act() -> None:
+            self._activate()
+            ask()
+            announced = self._memory.announced
+            for k, clock in enumerate(clocks):
+                time = announced.pop(clock, None)
+                if time is not None and answers.qualifier[k] != Qualifier.CHANGED:
+                    answers.counter[k], answers.resolution[k], answers.seconds[k] = time
+                    answers.qualifier[k] = Qualifier.CHANGED
+
+        return act
+
     # Model partitions
 
     def _activate(self) -> None:
@@ -212,16 +242,34 @@ class ScheduledInstance(Fmi3Instance):
         """``ClockUpdate``, called by the FMU inside a partition."""
         try:
             self._read_output_clocks()
+            self._read_countdowns()
         except CallError as error:  # an exception cannot pass through the FMU
             self._failure = self._failure or error
 
     def _read_output_clocks(self) -> None:
-        references = [v.value_reference for v in self._output_clocks]
-        if references:
+        if references := self._output_clocks:
             n = len(references)
             values = (ctypes.c_bool * n)()
             self.call("GetClock", (ctypes.c_uint32 * n)(*references), ctypes.c_size_t(n), values)
             self._memory.active.update(r for r, on in zip(references, values, strict=True) if on)
+
+    def _read_countdowns(self) -> None:
+        if not self._countdowns:
+            return
+        answers, ask = self._countdown_intervals
+        ask()
+        for k in (answers.qualifier == Qualifier.CHANGED).nonzero()[0].tolist():
+            time = (
+                answers.counter[k].item(),
+                answers.resolution[k].item(),
+                answers.seconds[k].item(),
+            )
+            self._memory.announced[self._countdowns[k]] = time
+
+    @cached_property
+    def _countdown_intervals(self) -> tuple[Intervals, Transfer]:
+        answers = Intervals.of(len(self._countdowns))
+        return answers, super().intervals(self._countdowns, answers)
 
     def update_discrete_states(self) -> UpdateAnswer:
         """Activate all partitions that are due; output clocks are active up to here."""

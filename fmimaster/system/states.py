@@ -45,6 +45,10 @@ class Call(Enum):
     SET_TUNABLE = "Set (tunable parameter)"
     GET = "Get"
     GET_CLOCK = "GetClock"
+    GET_INTERVAL = "GetInterval"
+    SET_INTERVAL = "SetInterval"
+    GET_SHIFT = "GetShift"
+    SET_SHIFT = "SetShift"
     GET_DIRECTIONAL_DERIVATIVE = "GetDirectionalDerivative"
     UPDATE_DISCRETE_STATES = "UpdateDiscreteStates"
     DO_STEP = "DoStep"
@@ -75,6 +79,10 @@ _TABLE: dict[State, dict[Call, State | None]] = {
         Call.SET_INPUT: None,
         Call.GET: None,
         Call.GET_DIRECTIONAL_DERIVATIVE: None,
+        Call.GET_INTERVAL: None,
+        Call.SET_INTERVAL: None,
+        Call.GET_SHIFT: None,
+        Call.SET_SHIFT: None,
         Call.EXIT_INITIALIZATION_MODE: State.STEP_MODE,
         Call.EXIT_TO_EVENT_MODE: State.EVENT_MODE,
         **_STATE,
@@ -98,6 +106,8 @@ _TABLE: dict[State, dict[Call, State | None]] = {
         Call.SET_TUNABLE: None,
         Call.GET: None,
         Call.GET_CLOCK: None,
+        Call.GET_INTERVAL: None,
+        Call.SET_INTERVAL: None,
         Call.GET_DIRECTIONAL_DERIVATIVE: None,
         Call.UPDATE_DISCRETE_STATES: None,
         Call.ENTER_STEP_MODE: State.STEP_MODE,

@@ -5,13 +5,22 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FmuLostError
-from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import (
+    Instance,
+    Intervals,
+    Qualifier,
+    Signal,
+    StepAnswer,
+    Transfer,
+    UpdateAnswer,
+)
 from fmimaster.system.model import DataType
 
 log = logging.getLogger("fmimaster")
@@ -119,6 +128,28 @@ class SurvivingInstance(Instance):
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that sets polynomials."""
         return self._bound(lambda: self._instance.polynomial_setter(references), _nothing)
+
+    # Intervals of clocks
+
+    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
+        """A function that asks for intervals; while the instance is dropped, none is known."""
+
+        def hold() -> None:
+            answers.qualifier[:] = Qualifier.NOT_YET_KNOWN
+
+        return self._bound(lambda: self._instance.intervals(clocks, answers), hold)
+
+    def shift(self, clock: int) -> Fraction:
+        """``GetShift``."""
+        return self._attempt(lambda: self._instance.shift(clock), Fraction)
+
+    def set_interval(self, clock: int, interval: Fraction) -> None:
+        """``SetInterval``."""
+        self._attempt(lambda: self._instance.set_interval(clock, interval), _nothing)
+
+    def set_shift(self, clock: int, shift: Fraction) -> None:
+        """``SetShift``."""
+        self._attempt(lambda: self._instance.set_shift(clock, shift), _nothing)
 
     # Modes
 

@@ -10,6 +10,7 @@ import ctypes
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.apart.channel import Channel
-from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.instance import Instance, InstanceOptions, Intervals
 from fmimaster.fmu.library import FmuFile
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment, make_layout
@@ -80,6 +81,8 @@ class Host:
         self._kept: list[Any] = []
         self._transfers: dict[int, tuple[Callable[[], None], NDArray[Any]]] = {}
         """Of text and binaries, by their numbers."""
+        self._intervals: list[tuple[Intervals, Callable[[], None]]] = []
+        """Of clocks, by their numbers."""
         self._by_reference: dict[int, Variable] = {}
         self._segments: list[Any] = []
         self._derivatives: list[Any] = []
@@ -253,6 +256,30 @@ class Host:
             here[:] = values
         act()
         return list(here)
+
+    def bind_intervals(self, clocks: Sequence[int]) -> int:
+        """Make a call ready that asks for the intervals of clocks; returns its number."""
+        answers = Intervals.of(len(clocks))
+        self._intervals.append((answers, self._instance.intervals(clocks, answers)))
+        return len(self._intervals) - 1
+
+    def intervals(self, number: int) -> Intervals:
+        """Ask for intervals."""
+        answers, ask = self._intervals[number]
+        ask()
+        return answers
+
+    def shift(self, clock: int) -> Fraction:
+        """The shift of a clock."""
+        return self._instance.shift(clock)
+
+    def set_interval(self, clock: int, interval: Fraction) -> None:
+        """Set the interval of a clock."""
+        self._instance.set_interval(clock, interval)
+
+    def set_shift(self, clock: int, shift: Fraction) -> None:
+        """Set the shift of a clock."""
+        self._instance.set_shift(clock, shift)
 
     def serialized(self) -> bytes:
         """The FMU state as bytes."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.instance import Signal, StepAnswer, UpdateAnswer
+from fmimaster.fmu.instance import Intervals, Signal, StepAnswer, UpdateAnswer
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.program.polynomial import MOST_COEFFICIENTS, Polynomials
@@ -185,6 +186,32 @@ class IsolatedInstance(HostedInstance):
             )
 
         return set_polynomials
+
+    # Intervals of clocks
+
+    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Callable[[], None]:
+        """A function that asks for intervals."""
+        number = self._ask("bind_intervals", tuple(clocks))
+
+        def act() -> None:
+            found: Intervals = self._ask("intervals", number)
+            for to, values in zip(answers.arrays, found.arrays, strict=True):
+                to[:] = values
+
+        return act
+
+    def shift(self, clock: int) -> Fraction:
+        """``GetShift``."""
+        shift: Fraction = self._ask("shift", clock)
+        return shift
+
+    def set_interval(self, clock: int, interval: Fraction) -> None:
+        """``SetInterval``."""
+        self._ask("set_interval", clock, interval)
+
+    def set_shift(self, clock: int, shift: Fraction) -> None:
+        """``SetShift``."""
+        self._ask("set_shift", clock, shift)
 
     # Modes
 

@@ -31,6 +31,10 @@ _TALKS = {
     "serialized": "SerializeFMUState",
     "deserialize": "DeserializeFMUState",
     "reset": "Reset",
+    "intervals": "GetInterval",
+    "shift": "GetShift",
+    "set_interval": "SetInterval",
+    "set_shift": "SetShift",
     "transfer": "the transfer of text",
 }
 """Request through the channel → function, or what the host does."""
