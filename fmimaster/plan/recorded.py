@@ -135,7 +135,7 @@ def chosen_variables(
 
 
 def _can_be_recorded(variable: Variable) -> bool:
-    is_value = variable.type not in (DataType.BINARY, DataType.CLOCK) and not variable.clocks
+    is_value = variable.type is not DataType.CLOCK and not variable.clocks
     return is_value and variable.causality is not Causality.INDEPENDENT
 
 
