@@ -172,9 +172,9 @@ def test_a_glob_that_fits_nothing_is_refused_with_a_suggestion() -> None:
         plan_of({"s": source()}, outputs=["s.y", "s.yy"])
 
 
-def test_binaries_are_not_recorded() -> None:
+def test_binaries_are_recorded() -> None:
     unit = PythonFmu(outputs={"b": lambda v: b""}, attributes={"b": {"type": DataType.BINARY}})
-    assert recorded(plan_of({"s": unit})) == []
+    assert recorded(plan_of({"s": unit})) == ["s.b"]
 
 
 def test_where_nothing_is_recorded_a_note_names_the_option() -> None:
