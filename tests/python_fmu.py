@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from fractions import Fraction
 from functools import partial
 from math import ulp
 from types import SimpleNamespace
@@ -17,7 +18,15 @@ from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.errors import CallError
 from fmimaster.fmu.guard import Guarded
-from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import (
+    Instance,
+    Intervals,
+    Qualifier,
+    Signal,
+    StepAnswer,
+    Transfer,
+    UpdateAnswer,
+)
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan
@@ -107,9 +116,12 @@ class PythonFmu:
         events: Iterable[EventDeclaration] = (),
         event_policy: EventPolicy | None = None,
         partials: Mapping[str, Mapping[str, Any]] | None = None,
+        intervals: Mapping[str, Callable[[Any], Fraction | None]] | None = None,
         **capabilities: Any,
     ) -> None:
         self.partials = partials or {}
+        self.intervals = intervals or {}
+        """Clock → its next interval in s by the values; None: it is not yet known."""
         if partials is not None:
             capabilities["provides_directional_derivatives"] = True
         self.outputs = dict(outputs or {})
@@ -299,6 +311,30 @@ class PythonInstance(Instance):
                 assert values[name] == value  # the value was set before
 
         return set_polynomials
+
+    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
+        names = tuple(self._variables[c].name for c in clocks)
+
+        def ask() -> None:
+            self._call(Call.GET_INTERVAL, names)
+            told = [self.fmu.intervals.get(n, lambda _: None)(self.values) for n in names]
+            answers.qualifier[:] = [
+                Qualifier.NOT_YET_KNOWN if t is None else Qualifier.CHANGED for t in told
+            ]
+            answers.counter[:] = [0 if t is None else t.numerator for t in told]
+            answers.resolution[:] = [1 if t is None else t.denominator for t in told]
+
+        return ask
+
+    def shift(self, clock: int) -> Fraction:
+        self._call(Call.GET_SHIFT, self._variables[clock].name)
+        return Fraction(0)
+
+    def set_interval(self, clock: int, interval: Fraction) -> None:
+        self._call(Call.SET_INTERVAL, {self._variables[clock].name: interval})
+
+    def set_shift(self, clock: int, shift: Fraction) -> None:
+        self._call(Call.SET_SHIFT, {self._variables[clock].name: shift})
 
     def enter_configuration_mode(self) -> None:
         self._call(Call.ENTER_CONFIGURATION_MODE, ())

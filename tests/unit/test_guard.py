@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from python_fmu import PythonFmu, PythonInstance
 from fmimaster import EarlyReturn, Simulation
 from fmimaster.errors import CallError
 from fmimaster.fmu.guard import Guarded
-from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.instance import Instance, InstanceOptions, Intervals
 from fmimaster.fmu.load import Loader
 from fmimaster.run.choice import Backend
 from fmimaster.system.description import Component
@@ -48,6 +49,7 @@ def actions(guarded: Guarded) -> dict[Call, Callable[[], object]]:
         values = np.zeros(1, variable.type.dtype)
         return make(variable.type, [variable.value_reference], values)
 
+    tick = guarded.model.variable("tick").value_reference  # type: ignore[union-attr]
     return {
         Call.ENTER_CONFIGURATION_MODE: guarded.enter_configuration_mode,
         Call.EXIT_CONFIGURATION_MODE: guarded.exit_configuration_mode,
@@ -63,6 +65,10 @@ def actions(guarded: Guarded) -> dict[Call, Callable[[], object]]:
         Call.SET_TUNABLE: access(guarded.setter, "gain"),
         Call.GET: access(guarded.getter, "y"),
         Call.GET_CLOCK: access(guarded.getter, "done"),
+        Call.GET_INTERVAL: guarded.intervals([tick], Intervals.of(1)),
+        Call.SET_INTERVAL: lambda: guarded.set_interval(tick, Fraction(1)),
+        Call.GET_SHIFT: lambda: guarded.shift(tick),
+        Call.SET_SHIFT: lambda: guarded.set_shift(tick, Fraction(1)),
         Call.GET_DIRECTIONAL_DERIVATIVE: guarded.directional_derivative(
             [guarded.model.variable(n).value_reference for n in ("y",)],  # type: ignore[union-attr]
             [guarded.model.variable(n).value_reference for n in ("u",)],  # type: ignore[union-attr]
