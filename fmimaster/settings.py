@@ -134,6 +134,9 @@ class Settings:
         Variables to record. Default: the outputs of all components.
     output_interval : float, in s
         Only the first row at or after each multiple of this interval and the last row are recorded.
+    record_intermediate_values : bool
+        Whether outputs are also recorded inside of the steps, at the intermediate points of the FMUs: see
+        ``Results.intermediate``. FMI 3.0, FMUs with providesIntermediateUpdate, outputs with intermediateUpdate.
     tolerance : float or ``"none"``
         Relative tolerance passed to the FMUs. Default: that of the system's default experiment, otherwise that of each
         FMU. With ``"none"`` no tolerance is passed.
@@ -215,6 +218,7 @@ class Settings:
     ignore_further_columns: bool = False
     output_variables: Sequence[str] = ()
     output_interval: float | None = None
+    record_intermediate_values: bool = False
     tolerance: float | Literal["none"] | None = None
     solver: Integrator | str | Mapping[str, Integrator | str] | None = None
     initial_fmu_state: str | os.PathLike[str] | None = None

@@ -21,7 +21,7 @@ from fmimaster.errors import (
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
-from fmimaster.results.files import check_results_file, write_table
+from fmimaster.results.files import check_results_file, write_intermediate, write_table
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Progress, ProgressCallback, Run, Signals, silent
@@ -338,6 +338,8 @@ class Simulation(Settings):
                 if isinstance(error, Interrupted):
                     raise
                 raise run.interrupted() from None  # the second Ctrl-C, while files were written
+        if output_file is not None:
+            write_intermediate(results, output_file)
         return results, run.session.accuracy_warnings if run.session else ()
 
     def _judged(self, found: tuple[str, ...], results: Results) -> None:

@@ -55,8 +55,16 @@ MANIFEST_PATH = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
 """Where in an FMU the manifest of its events is."""
 
 ONLY_FMI3 = {
-    *("ClockKinds", "Countdown", "EventAdder", "EventDelay", "EventSource", "Logger"),
-    *("Partitions", "PoliceOfficer", "Sampler", "SharedVariable", "Superdense", "TrafficLight"),
+    *("ClockKinds", "Countdown", "EventAdder", "EventDelay", "EventSource", "FillingTank"),
+    *(
+        "Logger",
+        "Partitions",
+        "PoliceOfficer",
+        "Sampler",
+        "SharedVariable",
+        "Superdense",
+        "TrafficLight",
+    ),
 }
 """Models that are nothing without Event Mode."""
 

@@ -239,10 +239,13 @@ def _row(
     if variable.derivatives > 1:
         slope = _offset(f"{member}_derivatives")
     is_discrete = variable.is_changing and variable.variability != "continuous"
+    flags = ", ".join(
+        "true" if is_so else "false" for is_so in (is_discrete, variable.is_intermediate)
+    )
     return (
         f"{{{variable.reference}, FM_{variable.type.upper()}, {' | '.join(variable.settable) or '0'}, "
         f"{variable.length}, {_offset(member + part)}, {slope}, {variable.derivatives}, {role or variable.role}, "
-        f'{"true" if is_discrete else "false"}, {{{clocks}}}, {" | ".join(variable.ticks) or "0"}, "{variable.name}"}}'
+        f'{flags}, {{{clocks}}}, {" | ".join(variable.ticks) or "0"}, "{variable.name}"}}'
     )
 
 

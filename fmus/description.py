@@ -82,6 +82,12 @@ class Variable:
 
     @property
     def is_interpolated(self) -> bool:
+        """An input that is set inside of steps."""
+        return self.causality == "input" and self.is_intermediate
+
+    @property
+    def is_intermediate(self) -> bool:
+        """It takes part in intermediate updates: an input is set there, an output is read."""
         return self.element.get("intermediateUpdate") == "true"
 
     @property

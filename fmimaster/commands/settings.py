@@ -140,6 +140,10 @@ def _add_results(parser: ArgumentParser) -> None:
     add("--output-variable", action="append", default=[], metavar="GLOB", help=variable)
     interval = "record only one row every S seconds"
     add("--output-interval", type=float, metavar="S", help=interval)
+    inside = (
+        "also record outputs inside of steps, in a file for each FMU (FMI 3.0, intermediateUpdate)"
+    )
+    add("--record-intermediate-values", action="store_true", help=inside)
 
 
 def _add_accuracy(parser: ArgumentParser) -> None:
@@ -227,6 +231,7 @@ def simulation(arguments: Namespace) -> Simulation:
         ignore_further_columns=arguments.ignore_further_columns,
         output_variables=arguments.output_variable,
         output_interval=arguments.output_interval,
+        record_intermediate_values=arguments.record_intermediate_values,
         tolerance=_tolerance(arguments.tolerance),
         allow_lossy_conversions=arguments.allow_lossy_conversions,
         allow_nan=arguments.allow_nan,

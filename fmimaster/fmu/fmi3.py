@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from math import inf
+from math import inf, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,11 @@ class Fmi3Instance(BinaryInstance):
         """Exception from a call in Intermediate Update Mode; the step raises it."""
         self._initialized = False
         self._intermediate = _intermediate_inputs(model) if options.polynomial_inputs else ()
+        self._outputs = options.intermediate_outputs
         self._instantiate(fmu, model, name, messages, options)
         super().__init__(fmu, model, name, "fmi3", messages, options.call_log)
+        if self._outputs is not None:
+            self._outputs.bind(self.getter)
         if not options.logging_on:
             self.ask_for_failures(ctypes.c_bool(True))
 
@@ -73,11 +76,15 @@ class Fmi3Instance(BinaryInstance):
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
         fmu.must_have("fmi3InstantiateCoSimulation")
-        n = len(self._intermediate)
+        outputs = () if self._outputs is None else self._outputs.references
+        required = (*self._intermediate, *outputs)
+        n = len(required)
         self._update_callback = options.update_callback if n else None
         # the callback is called twice or more in each step: FMUs get it only if it is needed
         if self._update_callback is not None:
             update = fmi3IntermediateUpdateCallback(self._update_callback.function)
+            if self._outputs is not None:
+                self._update_callback.read(self._read_outputs)
         elif n:
             update = fmi3IntermediateUpdateCallback(self._intermediate_update)
         else:
@@ -97,7 +104,7 @@ class Fmi3Instance(BinaryInstance):
             options.logging_on,
             options.event_mode,
             options.early_return,
-            (ctypes.c_uint32 * n)(*self._intermediate) if n else None,
+            (ctypes.c_uint32 * n)(*required) if n else None,
             n,
             None if self._update_callback is None else self._update_callback.environment,
             log_message,
@@ -116,7 +123,20 @@ class Fmi3Instance(BinaryInstance):
             binding,
             intermediate=self._intermediate,
             update_callback=self._update_callback,
+            raise_failure=self._raise_failure(binding.raise_failure),
         )
+
+    def _raise_failure(
+        self, otherwise: Callable[[str, int, float], None]
+    ) -> Callable[[str, int, float], None]:
+        """Raises the error of a call in Intermediate Update Mode, or that of the step."""
+
+        def raise_it(function: str, status: int, step: float) -> None:
+            if self._failure is not None:
+                raise self._failure
+            otherwise(function, status, step)
+
+        return raise_it
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``."""
@@ -291,15 +311,35 @@ class Fmi3Instance(BinaryInstance):
         return set_polynomials
 
     def _intermediate_update(
-        self, _environment: Any, time: float, set_requested: bool, *rest: Any
+        self, _environment: Any, time: float, set_requested: bool, get_allowed: bool, *rest: Any
     ) -> None:
-        early_return_requested = rest[3]
-        early_return_requested[0] = False
+        _, can_return, early_return_requested, early_return_time = rest
+        if early_return_requested:
+            early_return_requested[0] = False
         if set_requested and self._refresh is not None and self._failure is None:
             try:
                 self._refresh(time)
             except CallError as error:  # an exception cannot pass through the FMU
                 self._failure = error
+        if get_allowed and self._outputs is not None and self._failure is None:
+            try:
+                until = self._read_outputs(nan, time, can_return)
+            except CallError:  # an exception cannot pass through the FMU
+                return
+            if not isnan(until) and early_return_requested:
+                early_return_requested[0] = True
+                early_return_time[0] = until
+
+    def _read_outputs(self, begin: float, time: float, can_return: bool) -> float:
+        """Read outputs in Intermediate Update Mode; see :class:`UpdateCallback`."""
+        assert self._outputs is not None
+        if not isnan(begin):
+            self._outputs.begin(begin)
+        try:
+            return self._outputs.take(time, can_return)
+        except CallError as error:
+            self._failure = error
+            raise
 
     def enter_configuration_mode(self) -> None:
         """``EnterConfigurationMode``."""
@@ -348,6 +388,8 @@ class Fmi3Instance(BinaryInstance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``."""
         step, said = self._step
+        if self._outputs is not None:
+            self._outputs.begin(time)
         # saved states stay valid: a step may be undone
         status = step(self.component, time, size, self.kept_from() >= time, *said.pointers)
         if self._failure is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
 from fmimaster.fmu.call_log import CallLog
+from fmimaster.fmu.intermediate import IntermediateOutputs
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.system.model import DataType, Model
 
@@ -35,11 +36,15 @@ class UpdateCallback:
         Address of the function, and its first argument.
     kept : object
         The owner of both.
+    read : function
+        Takes a function that reads outputs there: start of the step in s, NaN after the first update of a step; time in s;
+        whether the FMU can return early → the time at which it is requested to do so, or NaN.
     """
 
     function: int
     environment: int
     kept: Any
+    read: Callable[[Callable[[float, float, bool], float]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class InstanceOptions:
     """Whether it may end a step at an event; FMI 3.0 only."""
     update_callback: UpdateCallback | None = None
     """Its callback in Intermediate Update Mode; None: a method in Python."""
+    intermediate_outputs: IntermediateOutputs | None = None
+    """Outputs that are read in Intermediate Update Mode."""
     solver: Integrator | None = None
     """The integrator of a Model Exchange FMU; None for the default."""
     call_log: CallLog | None = None

@@ -53,6 +53,7 @@ extern "Python" {
     int fm_python_events(void *self);
     void fm_python_exit(void);
     void fm_python_update_failed(void *self, int status);
+    double fm_python_read_outputs(void *reader, double begin, double time, int can_return);
     int fm_python_look(void *self);
     int fm_python_copy(void *self, void **target, void *const *source, size_t n);
     int fm_python_differ(void *self, void *const *one, void *const *other, size_t n);

@@ -128,6 +128,7 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
 static int do_step_with_updates(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     const fm_fmu *fmu = self;
+    fmu->updates->begin = time;
     int status = do_step(self, time, size, answer, function);
     *function = NAMES[FM_DO_STEP];
     return fmu->updates->failed ? FM_ERROR : status;

@@ -680,6 +680,9 @@ typedef struct {
     double *coefficients, *values; /* as they were given last; room for all inputs */
     const int *source_degree;      /* of the polynomials in the value store */
     const double *source_centre, *source_coefficients;
+    double begin;          /* of a step, until its first update was read; NAN after it */
+    double (*read)(void *reader, double begin, double time, int can_return); /* outputs; null if none is read */
+    void *reader;          /* returns when the FMU is to return early, or NAN */
     int failed;            /* whether a call in this mode has failed */
     void (*fail)(void *self, int status); /* called at once */
     void *self;

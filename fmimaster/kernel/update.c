@@ -1,6 +1,7 @@
-/* Intermediate updates of FMI 3.0: an FMU requests the inputs inside a step, and gets the values of their polynomials; as
- * Fmi3Instance of fmimaster/fmu/fmi3.py does it. */
+/* Intermediate updates of FMI 3.0: an FMU requests the inputs inside a step, and gets the values of their polynomials, and
+ * offers its outputs; as Fmi3Instance of fmimaster/fmu/fmi3.py does it. */
 
+#include <math.h>
 #include <stdint.h>
 #include <stddef.h>
 
@@ -17,16 +18,10 @@ void fm_take_polynomials(fm_updates *u, const double *values, double time)
     memcpy(u->coefficients, source, sizeof(double) * (size_t)((u->degree + 1) * u->n_inputs));
 }
 
-void fm_intermediate_update(void *environment, double time, _Bool requests_inputs, _Bool gives_outputs, _Bool is_at_end,
-                            _Bool can_return, _Bool *returns, double *return_time)
+/* The values of the polynomials at a time. */
+static void give_inputs(fm_updates *u, double time)
 {
-    fm_updates *u = environment;
     double *values = u->inputs.values;
-    (void)gives_outputs, (void)is_at_end, (void)can_return, (void)return_time;
-    if (returns)
-        *returns = 0;
-    if (!requests_inputs || u->degree < 0 || u->failed)
-        return;
     fm_evaluate(u->coefficients, u->degree, u->n_inputs, time - u->centre, u->values);
     for (size_t i = 0; i < u->inputs.size; i++)
         values[i] = u->values[u->rows[i]];
@@ -35,4 +30,23 @@ void fm_intermediate_update(void *environment, double time, _Bool requests_input
         u->failed = 1; /* the step ends with it */
         u->fail(u->self, status);
     }
+}
+
+void fm_intermediate_update(void *environment, double time, _Bool requests_inputs, _Bool gives_outputs, _Bool is_at_end,
+                            _Bool can_return, _Bool *returns, double *return_time)
+{
+    fm_updates *u = environment;
+    (void)is_at_end;
+    if (returns)
+        *returns = 0;
+    if (requests_inputs && u->inputs.size && u->degree >= 0 && !u->failed)
+        give_inputs(u, time);
+    if (!gives_outputs || !u->read || u->failed)
+        return;
+    double until = u->read(u->reader, u->begin, time, can_return);
+    u->begin = NAN;
+    if (isnan(until) || !returns)
+        return;
+    *returns = 1;
+    *return_time = until;
 }

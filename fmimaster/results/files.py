@@ -106,7 +106,7 @@ def facts_writer(target: str | os.PathLike[str] | TextIO, writer: RowWriter) -> 
 
 
 def write_table(table: Table, target: str | os.PathLike[str] | TextIO) -> None:
-    """Write a whole table with its facts, with the same bytes as block by block.
+    """Write a whole table with its facts, with the same bytes as block by block; and its intermediate values.
 
     Raises
     ------
@@ -116,6 +116,22 @@ def write_table(table: Table, target: str | os.PathLike[str] | TextIO) -> None:
         writer.write(table)
         if (facts := facts_writer(target, writer)) is not None:
             write_facts(facts, table)
+    write_intermediate(table, target)
+
+
+def write_intermediate(table: Table, target: str | os.PathLike[str] | TextIO) -> None:
+    """Write the values inside of steps into files of the same format beside ``target``, one for each component:
+    ``NAME.intermediate.COMPONENT.SUFFIX``. Streams and devices take none.
+
+    Raises
+    ------
+    OptionError, FileError
+    """
+    if not isinstance(target, str | os.PathLike) or _is_device(target):
+        return
+    file = given_path(target)
+    for component, values in table.intermediate.items():
+        write_table(values, file.with_name(f"{file.stem}.intermediate.{component}{file.suffix}"))
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:

@@ -17,6 +17,7 @@ from fmimaster.results.kept_rows import Block, KeptRows
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.statistics import NO_RUN, Statistics
+from fmimaster.results.table import Table
 
 
 class Column(Protocol):
@@ -123,11 +124,18 @@ class Recorder:
         events: Iterable[Event] = (),
         steps: Iterable[Steps] = (),
         metadata: Mapping[str, Any] = MappingProxyType({}),
+        intermediate: Mapping[str, Table] = MappingProxyType({}),
     ) -> Results:
         """All rows so far, with the facts of the run."""
         times, values = self._kept.joined()
         return self._table(
-            times, values, statistics=statistics, events=events, steps=steps, metadata=metadata
+            times,
+            values,
+            statistics=statistics,
+            events=events,
+            steps=steps,
+            metadata=metadata,
+            intermediate=intermediate,
         )
 
     def _table(self, times: NDArray[np.float64], values: Block, **facts: Any) -> Results:

@@ -50,6 +50,8 @@ class Table(Mapping[str, NDArray[Any]]):
     events, steps
         Events between the rows, and the cause of the end of each step; see
         :mod:`fmimaster.causes`.
+    intermediate : name of a component → Table
+        Outputs inside of the steps of a component, at times of its own, if the run has recorded them.
     """
 
     time: NDArray[np.float64]
@@ -60,6 +62,7 @@ class Table(Mapping[str, NDArray[Any]]):
     metadata: Mapping[str, Any]
     events: tuple[Event, ...]
     steps: tuple[Steps, ...]
+    intermediate: Mapping[str, Table]
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class Table(Mapping[str, NDArray[Any]]):
         metadata: Mapping[str, Any] = MappingProxyType({}),
         events: Iterable[Event] = (),
         steps: Iterable[Steps] = (),
+        intermediate: Mapping[str, Table] = MappingProxyType({}),
     ) -> None:
         rows = _time(time)
         table = {name: _column(name, values, len(rows)) for name, values in columns.items()}
@@ -91,6 +95,7 @@ class Table(Mapping[str, NDArray[Any]]):
         assign("metadata", MappingProxyType(dict(metadata)))
         assign("events", tuple(events))
         assign("steps", tuple(steps))
+        assign("intermediate", MappingProxyType(dict(intermediate)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -145,7 +150,7 @@ class Table(Mapping[str, NDArray[Any]]):
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor: proxies cannot be pickled, and arrays would become writable
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("columns", "units", "metadata"):
+        for name in ("columns", "units", "metadata", "intermediate"):
             state[name] = dict(state[name])
         return partial(type(self), **state), ()
 

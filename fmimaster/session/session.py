@@ -40,6 +40,7 @@ from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.fmu_states import read_states, write_states
 from fmimaster.session.instances import make_instance
+from fmimaster.session.intermediate_outputs import intermediate_outputs, intermediate_tables
 from fmimaster.session.row_keeper import RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import run_statistics, warnings_of_run
@@ -99,6 +100,7 @@ class Session:
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
         executor = choose_executor(plan, settings.backend_used)
         log_begin(prepared, settings, self._metadata, executor)
+        self._intermediate = intermediate_outputs(prepared, settings)
         self.instances = instances = self._instantiated(loader, executor)
         with left_for_later():
             self.executor: Executor = executor(
@@ -155,7 +157,10 @@ class Session:
                 polynomial_inputs=follows,
                 event_mode=planned.event_mode,
                 early_return=planned.event_mode and planned.may_return_early,
-                update_callback=executor.update_callback() if follows and not noted else None,
+                update_callback=executor.update_callback()
+                if (follows or i in self._intermediate) and not noted
+                else None,
+                intermediate_outputs=self._intermediate.get(i),
                 solver=solver,
             )
             make = partial(
@@ -374,6 +379,7 @@ class Session:
             statistics,
             self.facts.events,
             self.facts.steps(self.executor.reached),
+            intermediate=intermediate_tables(self.plan, self._intermediate),
             metadata={
                 **self._metadata,
                 "end_time": self.time,

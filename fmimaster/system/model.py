@@ -252,6 +252,7 @@ class Capabilities:
     """Highest derivative of an input that can be set (FMI 2.0 with canInterpolateInputs); 0 for none."""
     provides_intermediate_update: bool = False
     might_return_early_from_do_step: bool = False
+    can_return_early_after_intermediate_update: bool = False
     has_event_mode: bool = False
     copies_states: bool = False
     """Whether an FMU cannot save its state, so that copies of what a step changes stand in: of the continuous states in

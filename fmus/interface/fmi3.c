@@ -41,6 +41,16 @@ static void clock_update(fm_Instance *base)
     self->clock_update(self->environment);
 }
 
+static double intermediate_values(fm_Instance *base, double time)
+{
+    Instance *self = (Instance *)base;
+    fmi3Boolean can_return = base->stopping == FM_BY_RETURN, early_return_requested = fmi3False;
+    fmi3Float64 early_return_time = time;
+    self->intermediate_update(self->environment, time, fmi3False, fmi3True, fmi3True, can_return, &early_return_requested,
+                              &early_return_time);
+    return can_return && early_return_requested ? early_return_time : INFINITY;
+}
+
 /* Inquire version numbers and set debug logging -------------------------------------------------------------------- */
 
 const char *fmi3GetVersion(void)
@@ -73,6 +83,7 @@ fmi3Instance fmi3InstantiateCoSimulation(
     self->intermediate_update = intermediateUpdate;
     self->base.log = logMessage ? log_message : NULL;
     self->base.intermediate_update = intermediateUpdate ? intermediate_update : NULL;
+    self->base.intermediate_values = intermediateUpdate ? intermediate_values : NULL;
     self->base.logged = loggingOn ? ~0u : 0u;
     if (!instanceName || !*instanceName) return REFUSE(self, "%s: the instance name is empty.", __func__);
     if (!instantiationToken || strcmp(instantiationToken, FM_INSTANTIATION_TOKEN) != 0)
@@ -313,8 +324,8 @@ SET_OF_CLOCKS(Shift, fm_set_shift, FM_INITIALIZATION_MODE)
 /* Getting and setting variable values ------------------------------------------------------------------------------ */
 
 static const unsigned READABLE_MODES =
-    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_EVENT_MODE | FM_CLOCK_ACTIVATION_MODE | FM_TERMINATED |
-    FM_FAILED;
+    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_INTERMEDIATE_UPDATE_MODE | FM_EVENT_MODE |
+    FM_CLOCK_ACTIVATION_MODE | FM_TERMINATED | FM_FAILED;
 static const unsigned SETTABLE_MODES =
     FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_INTERMEDIATE_UPDATE_MODE | FM_EVENT_MODE |
     FM_CLOCK_ACTIVATION_MODE;

@@ -282,6 +282,15 @@ void fm_intermediate_update(fm_Instance *self, double time)
     self->state.mode = FM_STEP_MODE;
 }
 
+double fm_intermediate_values(fm_Instance *self, double time)
+{
+    if (!self->intermediate_values) return INFINITY;
+    self->state.mode = FM_INTERMEDIATE_UPDATE_MODE;
+    double until = self->intermediate_values(self, time);
+    self->state.mode = FM_STEP_MODE;
+    return until;
+}
+
 fm_Status fm_terminate(fm_Instance *self, const char *function)
 {
     if (!fm_allowed(self, function, FM_STEP_MODE | FM_STEP_FAILED | FM_EVENT_MODE | FM_CLOCK_ACTIVATION_MODE))
@@ -328,7 +337,7 @@ static const fm_Variable *lookup(uint32_t reference)
 bool fm_is_intermediate(uint32_t reference)
 {
     const fm_Variable *variable = lookup(reference);
-    return variable && variable->settable & FM_INTERMEDIATE_UPDATE_MODE;
+    return variable && variable->intermediate;
 }
 
 static const fm_Variable *find(fm_Instance *self, const char *function, uint32_t reference, unsigned types)
@@ -350,6 +359,11 @@ const fm_Variable *fm_readable(fm_Instance *self, const char *function, uint32_t
     bool follows = self->state.mode & (FM_INITIALIZATION_MODE | FM_EVENT_MODE) ||
                    (self->state.mode == FM_STEP_MODE && (self->exchange || trigger_waits(&self->state.variables)));
     if (variable && follows) fm_refresh(self);
+    if (variable && self->state.mode == FM_INTERMEDIATE_UPDATE_MODE && !variable->intermediate) {
+        fm_report(self, FM_ERROR, "%s: the variable '%s' (value reference %u) has no intermediateUpdate, and cannot be read "
+                  "in Intermediate Update Mode.", function, variable->name, (unsigned)reference);
+        return NULL;
+    }
     return variable;
 }
 

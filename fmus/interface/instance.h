@@ -65,6 +65,7 @@ typedef struct {
     int derivatives;         /* how many of them there are */
     fm_Role role;
     bool discrete;           /* it changes at events only: with Event Mode it is set there and not in Step Mode */
+    bool intermediate;       /* it has intermediateUpdate="true" */
     size_t clocks[FM_MOST_CLOCKS];   /* offsets in Variables of the clocks of a clocked variable; 0: none */
     unsigned ticks;          /* how a time-based clock ticks; 0 for all others */
     const char *name;
@@ -95,6 +96,7 @@ struct fm_Instance {
     unsigned logged;         /* 1 << status of those messages that are wanted */
     void (*log)(fm_Instance *self, fm_Status status, const char *category, const char *message);
     void (*intermediate_update)(fm_Instance *self, double time);   /* may be NULL */
+    double (*intermediate_values)(fm_Instance *self, double time); /* likewise; returns when to return early */
     void (*clock_update)(fm_Instance *self);                       /* these three: Scheduled Execution */
     void (*lock)(void);
     void (*unlock)(void);

@@ -145,4 +145,8 @@ void fm_unlock(fm_Instance *self);
 /* Lets the importer set the inputs with intermediateUpdate="true" for `time`; does nothing if it takes no part. */
 void fm_intermediate_update(fm_Instance *self, double time);
 
+/* Lets the importer read the outputs with intermediateUpdate="true" of `time`, which the model has calculated. Returns the
+ * time at which the importer requests the end of the step; INFINITY if it does not. */
+double fm_intermediate_values(fm_Instance *self, double time);
+
 #endif

@@ -87,6 +87,8 @@ def read_capabilities(
         max_input_derivative_order=1 if is_fmi2 and can("canInterpolateInputs") else 0,
         provides_intermediate_update=not is_fmi2 and can("providesIntermediateUpdate"),
         might_return_early_from_do_step=not is_fmi2 and can("mightReturnEarlyFromDoStep"),
+        can_return_early_after_intermediate_update=not is_fmi2
+        and can("canReturnEarlyAfterIntermediateUpdate"),
         has_event_mode=not is_fmi2 and can("hasEventMode"),
     )
     match interface:

@@ -268,8 +268,7 @@ class FmuEntry(Entry):
         model = python.instance.model
         tolerance = python.context.plan.instances[python.index].tolerance.value
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
-        if binding.intermediate:
-            assert binding.update_callback is not None
+        if binding.update_callback is not None:
             fmu.updates = binding.update_callback.kept
         self._version.table(fmu, self.entry)
         self._updates = self._lend_updates()

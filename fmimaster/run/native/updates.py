@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import nan
 from typing import Any
 
 from fmimaster.errors import CallError
@@ -14,9 +15,24 @@ from fmimaster.program.store import Courses
 
 def make_update_callback() -> UpdateCallback:
     """The callback of an instance before there is an executor: it does nothing until :class:`Updates` fills it."""
-    updates = ffi.new("fm_updates *", {"degree": -1})
+    updates, handles = ffi.new("fm_updates *", {"degree": -1}), []
     function = ffi.cast("uintptr_t", ffi.addressof(lib, "fm_intermediate_update"))
-    return UpdateCallback(int(function), int(ffi.cast("uintptr_t", updates)), updates)
+
+    def read(reader: Callable[[float, float, bool], float]) -> None:
+        handles.append(ffi.new_handle((reader, updates)))
+        updates.reader, updates.read = handles[-1], lib.fm_python_read_outputs
+
+    return UpdateCallback(int(function), int(ffi.cast("uintptr_t", updates)), updates, read)
+
+
+@ffi.def_extern("fm_python_read_outputs", error=nan)  # type: ignore[untyped-decorator]
+def _read_outputs(handle: Any, begin: float, time: float, can_return: int) -> float:
+    reader, updates = ffi.from_handle(handle)
+    try:
+        return float(reader(begin, time, bool(can_return)))
+    except CallError:  # the instance raises it when the step has ended
+        updates.failed = 1
+        return nan
 
 
 class Updates:

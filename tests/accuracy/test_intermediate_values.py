@@ -1,0 +1,119 @@
+"""Outputs inside of steps: intermediate updates of FMI 3.0, against the exact solution of FillingTank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fmimaster import (
+    Backend,
+    GaussSeidel,
+    OptionError,
+    Results,
+    Simulation,
+    SystemBuilder,
+    Waveform,
+    reference_path,
+)
+from fmimaster.run.choice import native_executor
+
+TANK = reference_path("fmi3/FillingTank.fmu")
+
+
+@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param is Backend.NATIVE and native_executor() is None:
+        pytest.skip("the kernel is not built")
+    chosen: Backend = request.param
+    return chosen
+
+
+def run(system: Any = TANK, **settings: Any) -> Results:
+    chosen = {"step_size": "0.1", "stop_time": 0.5, "record_intermediate_values": True, **settings}
+    return Simulation(system, **chosen).run()
+
+
+def test_values_inside_of_steps_are_those_of_the_solution(backend: Backend) -> None:
+    r = run(start_values={"internalStep": 0.02}, backend=backend)
+    assert r.rows == 6
+    [(name, inside)] = r.intermediate.items()
+    assert name == "FillingTank"
+    assert inside.time == pytest.approx([0.02 * k for k in range(1, 26)], abs=1e-12)
+    assert inside["level"] == pytest.approx(2 * (1 - np.exp(-inside.time)), abs=1e-12)
+    assert set(inside.names) == {"level", "rate", "full.z[1]", "full.dz[1]"}  # not the counter
+    assert inside.units["level"] == "m"
+
+
+def test_without_the_setting_none_are_recorded() -> None:
+    assert dict(run(record_intermediate_values=False).intermediate) == {}
+
+
+def two_tanks() -> SystemBuilder:
+    builder = SystemBuilder("two")
+    builder.add("upper", TANK, {"internalStep": 0.03, "height": 100.0})
+    builder.add("lower", TANK, {"internalStep": 0.05, "height": 100.0})
+    builder.add("lag", reference_path("fmi2/Dahlquist.fmu"))
+    builder.connect("upper.rate", "lower.inflow")
+    builder.connect("lower.level", "lag.u")
+    return builder
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_each_component_has_times_of_its_own(threads: int) -> None:
+    expected = run(two_tanks(), backend=Backend.REFERENCE)
+    assert set(expected.intermediate) == {"upper", "lower"}
+    assert expected.intermediate["upper"].rows == 5 * 4
+    assert expected.intermediate["lower"].rows == 5 * 2
+    if native_executor() is None:
+        pytest.skip("the kernel is not built")
+    found = run(two_tanks(), backend=Backend.NATIVE, threads=threads)
+    for name, values in expected.intermediate.items():
+        for column in values:
+            assert found.intermediate[name][column].tolist() == values[column].tolist()
+
+
+def test_values_of_undone_steps_are_dropped(backend: Backend) -> None:
+    """Sweeps repeat each step; only its last values count."""
+    once = run(two_tanks(), backend=backend)
+    r = run(two_tanks(), algorithm=Waveform(GaussSeidel(), sweeps=3), backend=backend)
+    for name, values in r.intermediate.items():
+        assert values.time.tolist() == once.intermediate[name].time.tolist()
+        last = values["upper.level" if name == "upper" else "lower.level"][-1]
+        assert last == r[f"{name}.level"][-1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5", ".mat"])
+def test_files_of_each_format_have_them_beside(suffix: str, tmp_path: Path) -> None:
+    r = Simulation(
+        two_tanks(), step_size="0.1", stop_time=0.5, record_intermediate_values=True
+    ).run(output_file=tmp_path / f"run{suffix}")
+    for name, values in r.intermediate.items():
+        back = Results.read(tmp_path / f"run.intermediate.{name}{suffix}")
+        assert back.time.tolist() == values.time.tolist()
+        assert back[f"{name}.level"].tolist() == values[f"{name}.level"].tolist()
+    r.write(tmp_path / f"again{suffix}")
+    assert (tmp_path / f"again.intermediate.upper{suffix}").is_file()
+
+
+def test_a_system_without_such_outputs_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"no recorded output can be read inside of a step"):
+        run(reference_path("fmi3/BouncingBall.fmu"))
+
+
+def test_combinations_that_lose_values_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="a checkpoint does not contain"):
+        run(checkpoint=tmp_path / "c")
+    with pytest.raises(OptionError, match="'FillingTank' has a process of its own"):
+        run(isolate=True)
+
+
+def test_the_command_writes_the_file(tmp_path: Path) -> None:
+    from fmimaster.cli import main
+
+    file = tmp_path / "run.csv"
+    options = ["--step-size", "0.1", "--stop-time", "0.2", "--record-intermediate-values"]
+    assert main(["simulate", str(TANK), *options, "--output-file", str(file)]) == 0
+    assert Results.read(tmp_path / "run.intermediate.FillingTank.csv").rows == 20
