@@ -154,7 +154,9 @@ def test_an_error_inside_of_a_partition_is_raised(fmu: Used) -> None:
     fmu.tick("fast")
     fmu.advance(0.0, 0.5)
     fmu.tick("fast")
-    with pytest.raises(CallError, match="fmi3ActivateModelPartition of 'se' returned fmi3Error") as e:
+    with pytest.raises(
+        CallError, match="fmi3ActivateModelPartition of 'se' returned fmi3Error"
+    ) as e:
         fmu.instance.update_discrete_states()
     assert "'fast' is to tick at t = 1 s" in str(e.value)
 

@@ -26,7 +26,7 @@ from fmimaster.plan.links import Links
 from fmimaster.plan.loops import Visits
 from fmimaster.plan.plan import InstancePlan, Instances, Plan
 from fmimaster.program.polynomial import MOST_COEFFICIENTS
-from fmimaster.run.executor import Experiment, make_store
+from fmimaster.run.executor import make_store
 from fmimaster.run.isolated.memory import SharedMemory
 from fmimaster.run.isolated.messages import Sender, SentCalls
 from fmimaster.run.native.context import Context
@@ -158,7 +158,7 @@ class Host:
         at = self.message
         registers.at = _doubles(ffi.addressof(at, "at"))
         registers.kept_from = _doubles(ffi.addressof(at, "kept_from"))
-        context = Context(plan, store, registers, Experiment(0.0, None))
+        context = Context(plan, store, registers)
         places = np.zeros(max(hosted.n_places, 1), np.uintp)
         self._entry = make_entry(context, 0, self._instance, places, {})
         self._context = context

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
-from fmimaster.run.executor import Experiment
 from fmimaster.run.registers import Registers
 
 
@@ -17,6 +16,5 @@ class Context:
     plan: Plan
     store: ValueStore
     registers: Registers
-    experiment: Experiment
     raised: BaseException | None = None
     """The exception of a hook, or Ctrl-C; it is raised again where the kernel was called."""

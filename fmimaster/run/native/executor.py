@@ -59,7 +59,7 @@ class NativeExecutor:
         self.registers = Registers(len(instances), n_places, n_buffers, experiment.start)
         self.rows = KernelRows(plan, self.store, k)
         self.next_events, self.calls = self.registers.next_events, self.registers.calls
-        self._context = Context(plan, self.store, self.registers, experiment)
+        self._context = Context(plan, self.store, self.registers)
         objects = Objects(self._context, self.rows.sample)
         self._lender = lender = Lender(k, plan, self.store, objects)
         self._entries = make_entries(self._context, instances, n_places)

@@ -134,15 +134,14 @@ class PythonEntry(Entry):
             signal = Polynomials(values[np.newaxis].copy(), at)
         self.set_polynomials(at, signal)
 
-    def enter(self, state: State) -> None:
-        """Bring the instance to a state."""
-        experiment = self.context.experiment
+    def enter(self, state: State, experiment: Any) -> None:
+        """Bring the instance to a state; of the experiment (fm_experiment), Initialization Mode needs the times."""
         {
             State.CONFIGURATION_MODE: self.instance.enter_configuration_mode,
             State.INSTANTIATED: self.instance.exit_configuration_mode,
             State.INITIALIZATION_MODE: lambda: self.instance.enter_initialization_mode(
                 experiment.start,
-                experiment.stop,
+                experiment.stop if experiment.stop_defined else None,
                 self.context.plan.instances[self.index].tolerance.value,
             ),
             State.STEP_MODE: self.instance.enter_step_mode,
@@ -223,7 +222,9 @@ _extern("fm_python_set_polynomials")(_called(lambda entry, *_: entry.give_polyno
 _extern("fm_python_do_step")(_called(_do_step))
 _extern("fm_python_save")(_called(lambda entry, place, _: entry.instance.save(place)))
 _extern("fm_python_restore")(_called(lambda entry, place, _: entry.instance.restore(place)))
-_extern("fm_python_enter")(_called(lambda entry, state, *_: entry.enter(_STATE_OF[state])))
+_extern("fm_python_enter")(
+    _called(lambda entry, state, experiment, *_: entry.enter(_STATE_OF[state], experiment))
+)
 
 
 @dataclass(frozen=True, slots=True)
