@@ -14,6 +14,7 @@ from fmimaster.fmu.platforms import FMI3
 from fmimaster.preparation import Prepared
 from fmimaster.settings import Settings
 from fmimaster.system.description import Component
+from fmimaster.system.model import DataType
 from fmimaster.version import installed_version
 
 
@@ -26,10 +27,12 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         ``"fmimaster"``, ``"python"``: versions; ``"platform"``; ``"started"``: date and time of the start (ISO 8601, UTC);
         ``"system"``: its path as it was given, or its name; ``"components"``: for each its ``"name"``, and ``"file"`` and
         ``"sha256"`` if it is a file; ``"start_time"`` and ``"stop_time"`` in s; ``"settings"``: those that differ from
-        their defaults, as text if JSON has no such value; ``"notes"``: choices for settings that the user did not give.
+        their defaults, as text if JSON has no such value; ``"notes"``: choices for settings that the user did not give;
+        ``"clocks"``: columns that are clocks, if there are any.
         The run adds ``"end_time"`` in s, ``"steps"`` and ``"events"``, which are numbers, ``"wall_time"`` of the loop
         over time in s, and ``"warnings"``.
     """
+    clocks = [c.name for c in prepared.plan.recorded if c.type is DataType.CLOCK]
     return {
         "fmimaster": installed_version(),
         "python": sys.version.split()[0],
@@ -49,6 +52,7 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
             and (value := plain(getattr(settings, f.name))) != plain(_default(f))
         },
         "notes": list(prepared.notes),
+        **({"clocks": clocks} if clocks else {}),
     }
 
 

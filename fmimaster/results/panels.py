@@ -33,9 +33,13 @@ class Panel:
     unit: str
     steps: bool
     """Whether values hold until the next row, as those of integers and Booleans."""
+    clocks: bool = False
+    """Whether it shows the ticks of clocks."""
 
     def label(self, most_letters: int) -> str:
         """Quantities and unit, as in ``"v in m/s"``; the unit alone if the quantities have more letters than that."""
+        if self.clocks:
+            return "clocks"
         quantities = ", ".join(dict.fromkeys(quantity(name) for name in self.names))
         if not self.unit or self.unit == "1":
             return quantities if len(quantities) <= most_letters else ""
@@ -68,16 +72,20 @@ def panels(
     if not drawn:
         raise OptionError("There is nothing to plot: no chosen column contains numbers.")
     units = units_of([*tables, reference] if reference is not None else tables)
+    known_clocks = {name for table in tables for name in clocks_of(table)}
+    ticking = [name for name in drawn if name in known_clocks]
+    drawn = [name for name in drawn if name not in known_clocks]
+    below = [Panel(names=tuple(p), unit="", steps=True, clocks=True) for p in _parts(ticking)]
     ranges = {name: _range([t[name] for t in tables if name in t]) for name in drawn}
     by_quantity = _groups(drawn, columns, units, quantity)
     by_unit = _groups(drawn, columns, units, lambda name: "")
-    found = _arranged(by_quantity, ranges)
+    found = _arranged(by_quantity, ranges) + below
     for groups, by in ((by_quantity, None), (by_unit, ranges), (by_unit, None)):
         if len(found) > MOST_PANELS:
-            found = _arranged(groups, by)
+            found = _arranged(groups, by) + below
     if len(found) > MOST_PANELS and patterns is not None:
         raise OptionError(
-            f"{len(drawn)} columns need {len(found)} axes; a figure has room for {MOST_PANELS}."
+            f"{len(drawn) + len(ticking)} columns need {len(found)} axes; a figure has room for {MOST_PANELS}."
             " Choose fewer columns by name, or by a pattern such as 'engine.*'."
         )
     return found[:MOST_PANELS], sum(len(panel.names) for panel in found[MOST_PANELS:])
@@ -99,6 +107,12 @@ def units_of(tables: Iterable[Table]) -> Mapping[str, str]:
 def quantity(name: str) -> str:
     """Last part of a dotted name, without the index of an array element."""
     return name.rpartition(".")[2].partition("[")[0]
+
+
+def clocks_of(table: Table) -> tuple[str, ...]:
+    """Columns that are clocks, by the metadata of the run: true where they are active."""
+    names = table.metadata.get("clocks", ())
+    return tuple(name for name in table.names if name in names)
 
 
 def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
@@ -177,6 +191,8 @@ def _range(columns: Iterable[NDArray[Any]]) -> Range:
 
 def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
     """Parts of about the same length, none with more names than there are colours."""
+    if not names:
+        return
     number = -(-len(names) // MOST_LINES)
     length = -(-len(names) // number)
     for first in range(0, len(names), length):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -23,7 +24,9 @@ from fmimaster.errors import FileError, OptionError
 from fmimaster.given_path import given_path
 from fmimaster.results.marks import GREY, TICK_HEIGHT, TICKS_APART, event_key, mark_events
 from fmimaster.results.notebook import ResultsFigure
-from fmimaster.results.panels import Panel, numbers, panels
+from fmimaster.results.panels import Panel, clocks_of, numbers, panels
+from fmimaster.results.presence import is_clocked, is_present
+from fmimaster.results.superdense import Spread, key_of_instants, mark_instants, spread
 from fmimaster.results.table import Table
 from fmimaster.visible import in_a_line
 
@@ -31,6 +34,12 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 """Colours of Okabe and Ito (2008), which colour-blind readers can distinguish, without yellow, which is hard to see on
 white."""
 _LINE: dict[str, Any] = {"linewidth": 1.2}
+_MARKS = ("o", "s", "^", "D", "v", "P", "X")
+"""Marks of clocked variables, one for each colour."""
+_MARK, _MANY_TICKS = 3.5, 300
+"""Size of a mark in points, and how many of them may have it."""
+_HELD: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.35}
+"""The value of a clocked variable between ticks, where it is absent."""
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Solid, dashed, dotted, dash-dotted: one per table."""
 _WIDEST, _NARROWEST, _PALEST = 3.4, 1.1, 0.4
@@ -72,6 +81,10 @@ def plot_results(
     by a vertical line, text is left out. Coinciding lines are drawn alternately in pieces. Events of a table that
     is drawn alone are marked, by lines or, if they are many, by ticks at the top.
 
+    A clocked variable has a mark at each tick of its clock, and a pale line that holds the value until the next one. Clocks
+    have an axes of their own, with a bar at each tick. If a table is drawn alone, the rows of an instant with more than two
+    are drawn side by side, with their superdense indices above them, since a line at one place cannot show their order.
+
     Parameters
     ----------
     results
@@ -103,19 +116,23 @@ def plot_results(
     drawn, left_out = panels(tables, reference, names)
     figure, all_axes = _empty_figure(drawn, title, new_figure)
     styles = _styles(len(tables))
+    is_alone = len(tables) == 1 and reference is None
+    places = [spread(t) if is_alone else _as_they_are(t) for t in tables]
     for axes, panel in zip(all_axes, drawn, strict=True):
         mark_events(axes, events)
+        mark_instants(axes, tables[0], places[0], with_index=axes is all_axes[0])
         if reference is not None:
-            _draw(axes, panel, reference, [_REFERENCE] * len(panel.names))
+            _draw(axes, panel, reference, _as_they_are(reference), [_REFERENCE] * len(panel.names))
         if len(tables) == 1:
-            _draw(axes, panel, tables[0], _in_turns(panel, tables[0]))
+            _draw(axes, panel, tables[0], places[0], _in_turns(panel, tables[0]))
         else:
-            for table, style in zip(tables, styles, strict=True):
-                _draw(axes, panel, table, [style] * len(panel.names))
+            for table, place, style in zip(tables, places, styles, strict=True):
+                _draw(axes, panel, table, place, [style] * len(panel.names))
         if communication_points:
             _draw_ticks(axes, tables)
-        _add_legend(axes, panel)
+        _add_legend(axes, panel, tables)
     key = _key(labels, styles, communication_points, reference is not None, events)
+    key += key_of_instants(places[0])
     _add_key(figure, key, left_out)
     return figure
 
@@ -134,11 +151,17 @@ def plot_into(axes: Axes, table: Table, names: str | Sequence[str] | None = None
     if not drawn:
         raise OptionError("There is nothing to plot: no column that was chosen holds numbers.")
     units = {chosen.units.get(name, "") for name in drawn}
+    clocks = clocks_of(chosen)
     for name in drawn:
         unit = chosen.units.get(name, "")
         label = f"{name} in {unit}" if unit and len(units) > 1 else name
+        values = numbers(chosen[name])
+        if name in clocks or is_clocked(chosen.time, chosen[name]):
+            ticks = values == 1.0 if name in clocks else np.isfinite(values)
+            axes.plot(chosen.time[ticks], values[ticks], "o", markersize=_MARK, label=_plain(label))
+            continue
         kind = "default" if chosen[name].dtype.kind == "f" else "steps-post"
-        axes.plot(chosen.time, numbers(chosen[name]), label=_plain(label), drawstyle=kind)
+        axes.plot(chosen.time, values, label=_plain(label), drawstyle=kind)
     axes.set_xlabel("time in s")
     if len(units) == 1:
         panel = Panel(names=tuple(drawn), unit=units.pop(), steps=False)
@@ -254,11 +277,55 @@ def _coincide(a: NDArray[np.float64], b: NDArray[np.float64], near: float) -> bo
     return len(a) > 0 and bool(np.mean(np.abs(a - b) <= near) >= _OFTEN)
 
 
-def _draw(axes: Axes, panel: Panel, table: Table, styles: Sequence[Mapping[str, Any]]) -> None:
-    for name, colour, style in zip(panel.names, _COLOURS, styles, strict=False):
-        if name in table:
+def _as_they_are(table: Table) -> Spread:
+    """All rows at their times."""
+    none = np.empty(0, np.intp)
+    return Spread(table.time, none, none)
+
+
+def _draw(
+    axes: Axes, panel: Panel, table: Table, places: Spread, styles: Sequence[Mapping[str, Any]]
+) -> None:
+    if panel.clocks:
+        _draw_clocks(axes, panel, table, places)
+        return
+    marks = zip(panel.names, _COLOURS, _MARKS, styles, strict=False)
+    for name, colour, mark, style in marks:
+        if name not in table:
+            continue
+        if is_clocked(table.time, table[name]):
+            _draw_clocked(axes, table, name, places, {"color": colour, "marker": mark})
+        else:
             kind = "steps-post" if panel.steps else "default"
-            axes.plot(table.time, numbers(table[name]), color=colour, drawstyle=kind, **style)
+            x, y = places.course(numbers(table[name]))
+            axes.plot(x, y, color=colour, drawstyle=kind, **style)
+
+
+def _draw_clocked(
+    axes: Axes, table: Table, name: str, places: Spread, style: Mapping[str, Any]
+) -> None:
+    """A mark at each tick, and a pale line that holds the value."""
+    present = is_present(table[name])
+    x, y = places.places[present], numbers(table[name])[present]
+    if len(x):
+        held = {**_HELD, "color": style["color"], "drawstyle": "steps-post"}
+        axes.plot([*x, table.time[-1]], [*y, y[-1]], **held)
+        size = _MARK if len(x) <= _MANY_TICKS else _MARK / 3
+        axes.plot(x, y, linestyle="", markersize=size, clip_on=False, **style)
+
+
+def _draw_clocks(axes: Axes, panel: Panel, table: Table, places: Spread) -> None:
+    """A line of bars for each clock, the first one at the top."""
+    axes.set_ylim(0.0, len(panel.names))
+    axes.set_yticks([])
+    for k, (name, colour) in enumerate(zip(panel.names, _COLOURS, strict=False), start=1):
+        if name in table:
+            x = places.places[numbers(table[name]) == 1.0]
+            apart = TICKS_APART * float(np.ptp(table.time)) or 1.0
+            _, distinct = np.unique(np.round((x - table.time[0]) / apart), return_index=True)
+            low = len(panel.names) - k
+            bars: dict[str, Any] = {"color": colour, "linewidth": 1.0, "clip_on": False}
+            axes.vlines(x[distinct], low + 0.15, low + 0.85, **bars)
 
 
 def _draw_ticks(axes: Axes, tables: Sequence[Table]) -> None:
@@ -277,10 +344,18 @@ def _draw_ticks(axes: Axes, tables: Sequence[Table]) -> None:
         )
 
 
-def _add_legend(axes: Axes, panel: Panel) -> None:
+def _add_legend(axes: Axes, panel: Panel, tables: Sequence[Table]) -> None:
     """Names beside the axes, where they cover no data."""
-    colours = zip(panel.names, _COLOURS, strict=False)
-    lines = [Line2D([], [], color=colour, **_LINE) for _, colour in colours]
+    lines = []
+    for name, colour, mark in zip(panel.names, _COLOURS, _MARKS, strict=False):
+        ticks = any(name in t and is_clocked(t.time, t[name]) for t in tables)
+        if panel.clocks:
+            style: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 2 * _MARK}
+        elif ticks:
+            style = {**_HELD, "alpha": 1.0, "marker": mark, "markersize": _MARK}
+        else:
+            style = _LINE
+        lines.append(Line2D([], [], color=colour, **style))
     axes.legend(
         lines,
         [_plain(_wrapped(name)) for name in panel.names],
@@ -293,7 +368,7 @@ def _add_legend(axes: Axes, panel: Panel) -> None:
     )
 
 
-_Key = list[tuple[str, Line2D]]
+_Key = list[tuple[str, Artist]]
 
 
 def _key(
@@ -304,7 +379,7 @@ def _key(
     events: Sequence[Event],
 ) -> _Key:
     """Legend of the dashes, the pale lines, the ticks and the lines at events."""
-    key = [
+    key: _Key = [
         (label, Line2D([], [], color=GREY, **style))
         for label, style in zip(labels, styles, strict=True)
         if label
@@ -313,7 +388,7 @@ def _key(
         key.append(("reference", Line2D([], [], color=GREY, **_REFERENCE)))
     if ticks:
         key.append(("communication points", Line2D([], [], color=GREY, linestyle="", marker="|")))
-    return key + event_key(events)
+    return [*key, *event_key(events)]
 
 
 def _add_key(figure: Figure, key: _Key, left_out: int) -> None:

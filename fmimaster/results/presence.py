@@ -46,6 +46,11 @@ def spans(column: NDArray[Any]) -> Spans:
     return Spans(np.flatnonzero(changes == 1), np.flatnonzero(changes == -1) - 1)
 
 
+def is_clocked(time: Array, column: NDArray[Any]) -> bool:
+    """Whether a column of shape (n,) has its values at instants only."""
+    return np.ma.isMaskedArray(column) and spans(column).are_ticks(time)
+
+
 class Pairs(NamedTuple):
     """Ticks of two columns."""
 

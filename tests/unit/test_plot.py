@@ -310,9 +310,10 @@ def test_values_that_are_not_finite_do_not_count() -> None:
 
 
 def test_a_masked_value_is_a_gap() -> None:
-    clocked = np.ma.masked_array([1, 99, 3], [False, True, False])
-    (line,) = Results(time=[0.0, 1.0, 2.0], columns={"n": clocked}).plot().axes[0].lines
-    np.testing.assert_array_equal(line.get_ydata(), [1.0, np.nan, 3.0])
+    """As of a component that exists in parts of the run."""
+    parts = np.ma.masked_array([1, 1, 99, 3], [False, False, True, False])
+    (line,) = Results(time=[0.0, 1.0, 2.0, 3.0], columns={"n": parts}).plot().axes[0].lines
+    np.testing.assert_array_equal(line.get_ydata(), [1.0, 1.0, np.nan, 3.0])
 
 
 # Lines that coincide, and long names ----------------------------------------------------------------------------------
@@ -434,3 +435,74 @@ def test_many_events_are_ticks_at_the_top_and_hide_nothing() -> None:
 def test_events_of_tables_that_are_compared_are_not_marked() -> None:
     figure = plot_results([("a", eventful(3)), ("b", eventful(3))])
     assert marks(figure) == []
+
+
+# Clocks and superdense time -------------------------------------------------------------------------------------------
+
+
+def superdense(between: float = 1.0) -> Results:
+    """Five rows at t = 1: a clock ticks in the last four of them."""
+    time = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + between, 2.0 + between])
+    tick = np.array([False, True, False, True, True, True, True, False, False])
+    return Results(
+        time=time,
+        columns={
+            "x": np.arange(9.0),
+            "y": np.ma.MaskedArray(np.arange(9) ** 2, ~tick),
+            "tick": tick,
+        },
+        metadata={"clocks": ["tick"]},
+    )
+
+
+def test_a_clocked_variable_has_a_mark_at_each_tick_and_is_held_lightly() -> None:
+    held, marks = superdense().plot("y").axes[0].lines
+    assert marks.get_ydata().tolist() == [1, 9, 16, 25, 36]
+    assert (marks.get_linestyle(), held.get_drawstyle()) == ("None", "steps-post")
+    assert held.get_alpha() < 0.5
+    assert (held.get_xdata()[-1], held.get_ydata()[-1]) == (3.0, 36)
+
+
+def test_clocks_have_bars_in_an_axes_of_their_own() -> None:
+    figure = superdense().plot()
+    assert legend(figure.axes[-1]) == ["tick"]
+    assert figure.axes[-1].get_ylabel() == "clocks"
+    (bars,) = [c for c in figure.axes[-1].collections if isinstance(c, LineCollection)]
+    assert len(bars.get_segments()) == 5
+
+
+def test_rows_of_an_instant_are_side_by_side_in_their_order() -> None:
+    figure = superdense().plot("x")
+    (line,) = figure.axes[0].lines
+    x, y = line.get_xdata(), line.get_ydata()
+    assert (np.diff(x) >= 0.0).all()
+    # within the instant, values are held and then jump
+    assert y[2:11].tolist() == [2, 2, 3, 3, 4, 4, 5, 5, 6]
+    assert 1.0 < x[3] < x[5] < x[7] < x[9] < 1.2
+    assert [text.get_text() for text in figure.axes[0].texts] == list("01234")
+    assert legend(figure) == ["rows of one instant, side by side"]
+
+
+def test_rows_of_an_instant_leave_the_next_one_alone() -> None:
+    figure = superdense(between=0.05).plot("x")
+    (line,) = figure.axes[0].lines
+    assert 1.0 < line.get_xdata()[-3] < 1.05
+    assert [text.get_text() for text in figure.axes[0].texts] == ["0–4"]
+
+
+def test_a_jump_is_a_vertical_line_also_in_superdense_time() -> None:
+    x = superdense().plot("x").axes[0].lines[0].get_xdata()
+    assert x[:2].tolist() == [0.0, 0.0]
+
+
+def test_clocked_columns_go_into_the_axes_of_the_caller(pyplot: Any) -> None:
+    axes = Figure().subplots()
+    superdense().plot(["y", "tick"], ax=axes)
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[1, 9, 16, 25, 36], [1.0] * 5]
+
+
+def test_a_clock_that_never_ticks_is_drawn() -> None:
+    never = np.ma.MaskedArray([1.0, 2.0], [True, True])
+    columns = {"y": never, "c": [False, False]}
+    figure = Results(time=[0.0, 1.0], columns=columns, metadata={"clocks": ["c"]}).plot()
+    assert [legend(axes) for axes in figure.axes] == [["y"], ["c"]]
