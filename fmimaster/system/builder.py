@@ -14,6 +14,7 @@ from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import check_priority
 from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.description import (
+    ADAPTATION_SOURCE,
     START_TOLERANCE,
     Component,
     Connection,
@@ -36,7 +37,6 @@ from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
 
 _IN_PYTHON = Source(Path("(Python)"), is_file=False)
-_ELEMENT = Source(Path("(semantic adaptation)"), is_file=False)
 
 
 class SystemBuilder:
@@ -112,7 +112,7 @@ class SystemBuilder:
             source.model()  # errors in the declaration are found here
             self._take(Component(name, _IN_PYTHON, python=source, priority=priority))
         elif isinstance(source, Adaptation):
-            self._take(Component(name, _ELEMENT, adaptation=source, priority=priority))
+            self._take(Component(name, ADAPTATION_SOURCE, adaptation=source, priority=priority))
         elif isinstance(source, type) and issubclass(source, PythonComponent):
             raise DescriptionError(
                 f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."

@@ -59,6 +59,14 @@ def _compared(connector: Connector, variable: Variable) -> list[tuple[str, str, 
         found.append(("unit", describe(connector.unit), describe(variable.unit)))
     if connector.dimensions is not None and not _fit(connector.dimensions, variable.shape):
         found.append(("dimension", _shape(connector.dimensions), _shape(variable.shape)))
+    if connector.clocks and {*connector.clocks} != {*variable.clocks}:
+        found.append(("clock", ", ".join(connector.clocks), ", ".join(variable.clocks) or "none"))
+    if connector.interval and variable.clock and not variable.clock.takes_interval:
+        real = variable.clock.scheduled(connector.interval)
+        if real != variable.clock:
+            kind = variable.clock.interval_variability.value
+            known = f" {variable.clock.interval} s" if variable.clock.interval else ""
+            found.append(("interval", str(connector.interval), f"{kind}{known}"))
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from fmimaster.errors import DescriptionError
 from fmimaster.system.adaptation import Adaptation
+from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.model import Causality, DataType, Interface, Unit
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
@@ -34,6 +35,10 @@ class Source:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
 
 
+ADAPTATION_SOURCE = Source(Path("(semantic adaptation)"), is_file=False)
+"""Of the elements of semantic adaptation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connector:
     """A variable of an element that can be connected. Attributes that are None are read from the FMU."""
@@ -44,6 +49,10 @@ class Connector:
     unit: Unit | None = None
     dimensions: tuple[int | None, ...] | None = None
     """Sizes; each None where it depends on another connector."""
+    interval: ClockInterval | None = None
+    """Of a clock, if it has one."""
+    clocks: tuple[str, ...] = ()
+    """Names of the clocks of a clocked variable."""
 
 
 @dataclass(frozen=True, slots=True)

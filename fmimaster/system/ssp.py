@@ -27,6 +27,8 @@ from fmimaster.system.description import (
 )
 from fmimaster.system.files import check_exists
 from fmimaster.system.model import Causality, DataType, Interface
+from fmimaster.system.ssp_adaptation import read_adaptation
+from fmimaster.system.ssp_clocks import read_clocks, read_interval
 from fmimaster.system.ssp_constraints import read_constraints
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.ssp_events import read_shared_events
@@ -65,7 +67,6 @@ _KINDS: Mapping[str, Causality] = {
 """Kinds of connectors; LOCAL means that the connections decide the direction. In SSP 2.0 a connected local variable
 acts as an output."""
 
-_INTERVALS = ("intervalDecimal", "intervalCounter", "shiftDecimal", "shiftCounter")
 _MOST_WARNINGS = 20
 """Most kinds of findings that are listed; the others are counted."""
 
@@ -184,6 +185,8 @@ def _system(element: Element, document: Document) -> System:
     for dictionary in dictionaries:
         document.note(dictionary, "references to signal dictionaries are ignored")
     names = [text_of(e, "name") for e in inside]
+    adapting, adapted = read_adaptation(element, names, document)
+    names += (c.name for c in adapting)
     _check_unique(names, "elements with the name", element)
     inner, left_aside = dict.fromkeys(names), [text_of(d, "name") for d in dictionaries]
     connections = tuple(
@@ -191,13 +194,15 @@ def _system(element: Element, document: Document) -> System:
     )
     constraints, constrained = read_constraints(element, names, document)
     components = [_component(e, document) for e in inside if local_name(e) == "Component"]
+    components += (*constraints, *adapting)
+    clocks = read_clocks(element, [c.name for c in components], inner, document)
     return System(
         name=text_of(element, "name"),
-        components=(*components, *constraints),
+        components=clocks.with_priorities(components),
         systems=tuple(_system(e, document) for e in inside if local_name(e) == "System"),
         connectors=_connectors(element, document),
-        connections=(*connections, *constrained),
-        parameters=read_parameters(element, document),
+        connections=(*connections, *constrained, *adapted, *clocks.connections),
+        parameters=(*read_parameters(element, document), *clocks.intervals),
         shared_events=read_shared_events(element, document),
         power_bonds=read_power_bonds(element, document),
     )
@@ -247,15 +252,16 @@ def _connector(element: Element, document: Document) -> Connector:
             f"{', '.join(_KINDS)}."
         )
     name = text_of(element, "name")
-    found = Connector(name, _KINDS[kind], dimensions=_dimensions(element))
+    clocks = tuple(text_of(c, "name") for c in children(element, "Clock") if c.get("name"))
+    found = Connector(name, _KINDS[kind], dimensions=_dimensions(element), clocks=clocks)
     for below in element:
         what = local_name(below)
         if what == "Clock" and below.get("name") is not None:
-            continue  # one that it belongs to
+            continue  # the connector is clocked by it
         if what in _TYPES:
-            if what == "Clock" and any(a in below.attrib for a in _INTERVALS):
-                document.note(below, "intervals of clocks are ignored; those of the FMUs are used")
-            return replace(found, type=_TYPES[what], unit=read_unit(below, document.units))
+            interval = read_interval(below) if what == "Clock" else None
+            unit = read_unit(below, document.units)
+            return replace(found, type=_TYPES[what], unit=unit, interval=interval)
     return found
 
 

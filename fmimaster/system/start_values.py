@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.system.clocks import ClockAttributes, ClockInterval
 from fmimaster.system.conversions import Conversions, check_finite
-from fmimaster.system.description import Parameter, System, SystemDescription
+from fmimaster.system.description import Endpoint, Parameter, System, SystemDescription
 from fmimaster.system.misspelt import meant
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Initial, Model, Variability, Variable
 from fmimaster.system.notes import MOST_LISTED, Notes
@@ -49,6 +49,8 @@ def start_values(
     """
     unknown: list[Parameter] = []
     found: dict[str, dict[str, Parameter]] = {name: {} for name in models}
+    for component, start in _of_connectors(description, models, wiring):
+        found[component][start.name] = start
     for parameter in _described(description.system, ""):
         ends = [*_variables(parameter, models), *_fed(parameter, wiring, conversions)]
         if not ends and parameter.must_fit:
@@ -67,6 +69,30 @@ def start_values(
         for component, start in ends:
             found[component][start.name] = start
     return found
+
+
+def _of_connectors(
+    description: SystemDescription, models: Mapping[str, Model], wiring: Wiring
+) -> Iterator[tuple[str, Parameter]]:
+    """The intervals that connectors declare (SSP 2.0), for clocks whose interval is not the decision of the FMU, and
+    that no output clock drives."""
+    declared = [
+        (Endpoint(name, c.name), c.interval)
+        for name, component in description.components()
+        for c in component.connectors
+    ]
+    declared += [
+        (way.end, connector.interval)
+        for end, connector in wiring.connectors.items()
+        if connector.interval is not None
+        for way in wiring.fed_by(str(end))
+    ]
+    for end, interval in declared:
+        variable = models[end.element].variable(end.connector)
+        clock = None if variable is None else variable.clock
+        is_driven = wiring.into(end).start.element in models and end in wiring.fed
+        if interval is not None and clock is not None and clock.takes_interval and not is_driven:
+            yield end.element, Parameter(end.connector, interval, where=f"Connector '{end}'")
 
 
 def _report_unknown(

@@ -22,6 +22,7 @@ from ssd_text import (
 )
 
 from fmimaster.errors import DescriptionError, FileError
+from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.description import (
     Component,
     Connection,
@@ -286,13 +287,12 @@ def test_connectors_of_ssp_2_have_dimensions_and_belong_to_clocks(tmp_path: Path
     )
     description = read(tmp_path, ssd(elements(component("a", inside)), version="2.0"))
     assert description.system.components[0].connectors == (
-        Connector("x", Causality.INPUT, DataType.FLOAT64, dimensions=(2, None)),
-        Connector("y", Causality.INPUT),
+        Connector("x", Causality.INPUT, DataType.FLOAT64, dimensions=(2, None), clocks=("tick",)),
+        Connector("y", Causality.INPUT, clocks=("tick",)),
         Connector("tick", Causality.INPUT, DataType.CLOCK),
-        Connector("tock", Causality.INPUT, DataType.CLOCK),
+        Connector("tock", Causality.INPUT, DataType.CLOCK, interval=ClockInterval("1/10")),
     )
-    (note,) = description.notes
-    assert note.endswith("line 4: intervals of clocks are ignored; those of the FMUs are used.")
+    assert description.notes == ()
     assert description.warnings == ()
 
 
@@ -314,7 +314,7 @@ def test_a_component_without_source_is_refused(tmp_path: Path) -> None:
         read(tmp_path, ssd(elements(component("a", source=""))))
 
 
-@pytest.mark.parametrize("implementation", ["ScheduledExecution", "CoSim"])
+@pytest.mark.parametrize("implementation", ["Scheduled", "CoSim"])
 def test_an_unknown_implementation_is_refused(tmp_path: Path, implementation: str) -> None:
     text = component("a", more=f'implementation="{implementation}"')
     with pytest.raises(
