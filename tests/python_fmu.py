@@ -20,8 +20,6 @@ from fmimaster.errors import CallError
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import (
     Instance,
-    Intervals,
-    Qualifier,
     Signal,
     StepAnswer,
     Transfer,
@@ -40,6 +38,7 @@ from fmimaster.run.choice import Backend, choose_executor
 from fmimaster.run.executor import Experiment
 from fmimaster.run.registers import Counted
 from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.description import PowerBond, SystemDescription
 from fmimaster.system.model import (
     Capabilities,

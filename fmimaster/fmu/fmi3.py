@@ -20,15 +20,14 @@ from fmimaster.fmu.instance import (
     IN_PYTHON,
     Binding,
     InstanceOptions,
-    Intervals,
     KernelInterface,
-    Qualifier,
     Signal,
     StepAnswer,
     Transfer,
     UpdateAnswer,
 )
 from fmimaster.fmu.status import DISCARD, SUCCESS
+from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.exact import exact
 from fmimaster.system.model import Causality, DataType, Model, Variability
 

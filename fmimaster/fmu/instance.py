@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -17,6 +17,7 @@ from fmimaster.errors import CallError
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.intermediate import IntermediateOutputs
 from fmimaster.fmu.model_exchange.integrator import Integrator
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Model
 
 Transfer = Callable[[], None]
@@ -67,38 +68,6 @@ class InstanceOptions:
     """The integrator of a Model Exchange FMU; None for the default."""
     call_log: CallLog | None = None
     """The log of its FMI calls, which are then made in Python; None for no log."""
-
-
-class Qualifier(IntEnum):
-    """What an answer about an interval means (FMI 3.0, fmi3IntervalQualifier)."""
-
-    NOT_YET_KNOWN = 0
-    UNCHANGED = 1
-    CHANGED = 2
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
-    """Room for the answers of an instance about the intervals of its clocks; shape (number of clocks,) each."""
-
-    counter: NDArray[np.uint64]
-    resolution: NDArray[np.uint64]
-    """The interval is ``counter / resolution`` s; 0 where it is given in ``seconds``."""
-    seconds: NDArray[np.float64]
-    qualifier: NDArray[np.int32]
-    """A :class:`Qualifier`; unless it is CHANGED, the interval has no meaning."""
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All arrays, in this order."""
-        return self.counter, self.resolution, self.seconds, self.qualifier
-
-    @classmethod
-    def of(cls, n: int) -> Intervals:
-        """Room for n clocks, without an interval."""
-        return cls(
-            np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n), np.zeros(n, np.int32)
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Instance, Intervals
+from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import (
     Entry,
     History,
@@ -24,6 +24,7 @@ from fmimaster.fmu.journal import (
     unpacked_step,
     unpacked_time,
 )
+from fmimaster.system.clocks import Intervals
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 from fmimaster.errors import DescriptionError
 from fmimaster.plan.layout import Group, Layout, Route, Segment
+from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.model import (
+    Causality,
     DataType,
     EventDeclaration,
     Model,
@@ -28,17 +30,21 @@ class Trigger:
     instance: int
     name: str
     clocks: tuple[tuple[int, str], ...]
-    """(instance, output clock) of those that make it active."""
+    """(instance, clock) of those that make it active."""
     links: tuple[Link, ...]
     """The links to the inputs that are set together with it: the payload."""
+    clock: ClockAttributes | None = None
+    """Of a time-based clock: the calendar makes it active."""
     sources: tuple[int, ...] = ()
-    """Slots of the output clocks."""
+    """Slots of the clocks that make it active."""
     payload: tuple[Route, ...] = ()
     """The links in terms of the value store."""
     segments: tuple[Segment, ...] = ()
     """Segments that are set when it is active, in this order, one call each."""
     counter: int | None = None
     """Slot of the Int32 that counts; None for a clock."""
+    shown: int | None = None
+    """Slot of the clock among the INPUT_CLOCKS; None if nobody needs it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -150,7 +156,7 @@ def _announcing_clocks(
 
 
 def _of_connections(system: ResolvedSystem) -> list[Trigger]:
-    """A trigger for each connected input clock, with the connected inputs that it clocks."""
+    """A trigger for each input clock that is connected or time-based, with the connected inputs that it clocks."""
     clocks: dict[tuple[int, str], list[tuple[int, str]]] = {}
     clocked: dict[tuple[int, str], list[Link]] = {}
     for link in system.links:
@@ -159,10 +165,19 @@ def _of_connections(system: ResolvedSystem) -> list[Trigger]:
             clocks.setdefault(key, []).append((link.source, link.output.name))
         for clock in link.input.clocks:
             clocked.setdefault((link.target, clock), []).append(link)
-    return [
+    found = [
         Trigger(i, name, tuple(sources), tuple(clocked.get((i, name), ())))
         for (i, name), sources in clocks.items()
     ]
+    for i, component in enumerate(system.components):
+        can = component.model.capabilities
+        for v in component.model.with_causality(Causality.INPUT):
+            if v.clock is None or not v.clock.is_time_based or (i, v.name) in clocks:
+                continue
+            if can.has_event_mode:
+                links = tuple(clocked.get((i, v.name), ()))
+                found.append(Trigger(i, v.name, (), links, v.clock))
+    return found
 
 
 def _is_clock(model: Model, name: str) -> bool:
@@ -249,7 +264,7 @@ def place_triggers(triggers: Iterable[Trigger], layout: Layout) -> tuple[Trigger
         return Segment(kind, slot.start, slot.stop, (variables[i, kind, name],))
 
     def route(link: Link) -> Route:
-        kind, source = layout.slots[link.source, Group.OUTPUTS, link.output.name]
+        kind, source = layout.place(link.source, link.output.name)
         target_kind, target = layout.slots[link.target, Group.TRIGGERS, link.input.name]
         return Route(link, kind, source, target_kind, target, ())
 
@@ -262,10 +277,16 @@ def place_triggers(triggers: Iterable[Trigger], layout: Layout) -> tuple[Trigger
         placed.append(
             replace(
                 trigger,
-                sources=tuple(layout.slots[j, Group.CLOCKS, c][1].start for j, c in trigger.clocks),
+                sources=tuple(layout.place(j, c)[1].start for j, c in trigger.clocks),
                 payload=tuple(route(link) for link in trigger.links),
                 segments=tuple(segment(i, name) for name in names),
                 counter=None if is_clock else slot.start,
+                shown=_shown(layout, i, trigger.name),
             )
         )
     return tuple(placed)
+
+
+def _shown(layout: Layout, instance: int, name: str) -> int | None:
+    found = layout.slots.get((instance, Group.INPUT_CLOCKS, name))
+    return None if found is None else found[1].start

@@ -36,7 +36,7 @@ class Group(IntEnum):
     TRIGGERS = 6
     """Input clocks, or counters in their place, with the inputs that are set together with them, at events."""
     CLOCKS = 7
-    """Output clocks that feed input clocks; read at events."""
+    """Output clocks that others need or that are recorded; read at events."""
     SETTINGS = 8
     """Parameters for what an FMU does at its own events, and for inputs that come as coefficients; set before the run, and
     when the variant of the algorithm changes."""
@@ -49,9 +49,15 @@ class Group(IntEnum):
     PARAMETERS = 11
     """Connected parameters; set in Initialization Mode only."""
 
+    INPUT_CLOCKS = 12
+    """Input clocks that others need or that are recorded: whether each was active in the last event iteration; SET TRIGGERS
+    writes it."""
+    INTERVALS = 13
+    """Time-based clocks whose intervals the FMU tells; see :attr:`ValueStore.intervals`."""
 
-AREAS = ((Group.OUTPUTS,), (Group.CLOCKED, Group.CLOCKS))
-"""Groups in the order of their areas; all other groups come behind them."""
+
+AREAS = ((Group.OUTPUTS,), (Group.CLOCKED, Group.CLOCKS, Group.INPUT_CLOCKS))
+"""Groups of values that can be read, in the order of their areas; all other groups come behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,11 @@ class Layout:
     def segments(self, instance: int, group: Group) -> tuple[Segment, ...]:
         """Segments of a group of an instance; empty if it has no variables."""
         return self.groups[instance].get(group, ())
+
+    def place(self, instance: int, name: str) -> tuple[DataType, slice]:
+        """Where the value of an output, of any other variable that is read, or of a clock is."""
+        places = ((instance, group, name) for area in AREAS for group in area)
+        return next(self.slots[place] for place in places if place in self.slots)
 
     def elements(self, instance: int, outputs: Iterable[Variable]) -> list[int]:
         """Where the elements of some outputs of an instance are in the array of their type."""

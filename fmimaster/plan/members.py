@@ -24,8 +24,8 @@ def group_members(
     Parameters
     ----------
     read, triggers, clocks, sources
-        Per instance, names of outputs that events and results need, of triggers with payload, of output clocks, and of
-        outputs that are needed at the start.
+        Per instance, names of outputs that events and results need, of triggers with payload, of clocks that others
+        need, and of outputs that are needed at the start.
     """
     fed: list[set[str]] = [set() for _ in system.components]
     for link in (*system.links, *system.parameter_links):
@@ -73,6 +73,10 @@ def _groups(
     read = _with_derivatives(component, read)
     parameters = settings(model) if has_settings(model, policies) else {}
     groups: dict[Group, list[Variable]] = {group: [] for group in Group}
+    shown = {
+        v.name for v in model.variables if v.type is DataType.CLOCK and v.name in read
+    } | clocks
+    shown |= {clock for v in model.variables if v.name in read for clock in v.clocks}
     for v in model.variables:
         if v.name in read and v.type is not DataType.CLOCK:
             groups[Group.CLOCKED if v.clocks else Group.OUTPUTS].append(v)
@@ -87,8 +91,13 @@ def _groups(
             groups[Group.CONTINUOUS if continuous else Group.DISCRETE].append(v)
         if v.name in parameters:
             groups[Group.SETTINGS].append(v)
-        if v.name in clocks:
-            groups[Group.CLOCKS].append(v)
+        if v.type is DataType.CLOCK:
+            is_asked = v.clock is not None and v.clock.is_told_by_fmu and v.name in triggers
+            if is_asked:
+                groups[Group.INTERVALS].append(v)
+            if v.name in shown or is_asked:
+                is_input = v.causality is Causality.INPUT
+                groups[Group.INPUT_CLOCKS if is_input else Group.CLOCKS].append(v)
         if v.name in given and v.causality is Causality.STRUCTURAL_PARAMETER:
             groups[Group.STRUCTURAL].append(v)
         elif v.name in given:

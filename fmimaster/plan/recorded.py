@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError, did_you_mean
-from fmimaster.plan.layout import Group, Layout, Signal
+from fmimaster.plan.layout import Layout, Signal
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Variable
 from fmimaster.system.resolve import ResolvedComponent, RootConnector
@@ -178,10 +178,9 @@ def place_columns(
         assert v is not None
         present = None
         if v.clocks:
-            clocks = (place(*layout.slots[i, Group.CLOCKS, clock]) for clock in v.clocks)
+            clocks = (place(*layout.place(i, clock)) for clock in v.clocks)
             present = DataType.CLOCK, tuple(column.start for column in clocks)
-        group = Group.CLOCKED if v.clocks else Group.OUTPUTS
-        kind, slot = layout.slots[i, group, variable]
+        kind, slot = layout.place(i, variable)
         unit = v.unit.name if v.unit else ""
         place_in_row = place(kind, slot)
         column = Recorded(

@@ -370,6 +370,16 @@ class Emitter:
         if self._has(instance, Group.CLOCKS):
             self._write(Get(instance, Group.CLOCKS))
 
+    def get_clocked(self, instance: int) -> None:
+        """Output clocks that have become active, and clocked outputs whose clock is active → store."""
+        if self._has(instance, Group.CLOCKED) or self._has(instance, Group.CLOCKS):
+            self._write(Get(instance, Group.CLOCKED))
+
+    def get_intervals(self, instance: int) -> None:
+        """Changed intervals of clocks → store; nothing if the FMU tells none."""
+        if self._has(instance, Group.INTERVALS):
+            self._write(Get(instance, Group.INTERVALS))
+
     def align(self, instance: int, place: int) -> None:
         """Roll the instance back if it is past an early return."""
         self._write(Align(instance, place))

@@ -162,7 +162,8 @@ class Set(Instruction):
     FMU gets the other coefficients in the form that it accepts.
 
     For the group TRIGGERS: active triggers with their payload; a counter is incremented. No trigger is active
-    afterwards.
+    afterwards. For each clock among the INPUT_CLOCKS the store then shows whether it was set. For the group INTERVALS, in
+    Initialization Mode: intervals and shifts of clocks that the importer decides.
     """
 
     instance: int
@@ -173,7 +174,11 @@ class Set(Instruction):
 class Get(Instruction):
     """FMU → group in the store. For outputs, the store also gets the time of the instance.
 
-    SOURCES are the outputs that others need at the start."""
+    SOURCES are the outputs that others need at the start. CLOCKS are output clocks at the start of an event iteration.
+    CLOCKED are output clocks that have become active since, in addition, and then the clocked outputs of which a clock is
+    active. INTERVALS are the changed intervals of clocks; a changing clock is asked only when it was active or in
+    Initialization Mode, where shifts are read too. They stay in the store until somebody takes them.
+    """
 
     instance: int
     group: Group
@@ -331,7 +336,8 @@ class Parallel(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Mode(Instruction):
-    """Bring the instance to a state by the FMI calls that enter it or leave the previous one."""
+    """Bring the instance to a state by the FMI calls that enter it or leave the previous one. In Step Mode no clock is
+    active."""
 
     instance: int
     state: State

@@ -17,6 +17,7 @@ from fmimaster.program.polynomial import (
     Polynomials,
     evaluate,
 )
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 
 Copy = tuple[NDArray[Any], ...]
@@ -114,6 +115,8 @@ class ValueStore:
         Time in s at which the outputs of each instance were read; NaN before.
     active : shape (n_triggers,)
         Which triggers are active.
+    intervals : instance → Intervals
+        Of its clocks in the group INTERVALS, in their order: what GET has read and nobody has taken yet.
     courses : Courses
         Polynomials of the continuous inputs of each instance.
     partials : instance → array of shape (outputs, inputs)
@@ -154,6 +157,11 @@ class ValueStore:
             for s in segments:
                 if s.type is DataType.CLOCK:  # set only to say that it is active
                     self.values[s.type][s.start : s.stop] = True
+        self.intervals = {
+            i: Intervals.of(sum(len(s.variables) for s in groups[Group.INTERVALS]))
+            for i, groups in enumerate(layout.groups)
+            if Group.INTERVALS in groups
+        }
         self.courses = Courses(
             [
                 sum(s.stop - s.start for s in groups.get(Group.CONTINUOUS, ()))
@@ -232,6 +240,7 @@ class ValueStore:
             self.largest,
             self.read,
             self.active,
+            *(array for intervals in self.intervals.values() for array in intervals.arrays),
             *(array for values, read in copies for array in (*values.values(), read)),
         )
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, IntEnum
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError, OptionError
 from fmimaster.system.exact import exact
@@ -50,6 +53,14 @@ class ClockAttributes:
         """The same with the interval and the shift that a user gives."""
         shift = self.shift if given.shift is None else given.shift
         return replace(self, interval=given.interval, shift=shift)
+
+    @property
+    def is_told_by_fmu(self) -> bool:
+        """Whether the FMU tells its interval during the run (FMI 3.0, 2.2.8.3)."""
+        kind = self.interval_variability
+        if kind in (IntervalVariability.FIXED, IntervalVariability.TUNABLE):
+            return self.interval is None or kind is IntervalVariability.TUNABLE
+        return kind in (IntervalVariability.CHANGING, IntervalVariability.COUNTDOWN)
 
     @property
     def takes_interval(self) -> bool:
@@ -127,4 +138,36 @@ def check_priority(priority: object, where: str) -> None:
         raise DescriptionError(
             f"{where}: priority={priority!r}, expected a whole number, or None for a component that is no discrete-event "
             "unit."
+        )
+
+
+class Qualifier(IntEnum):
+    """What an answer about an interval means (FMI 3.0, fmi3IntervalQualifier)."""
+
+    NOT_YET_KNOWN = 0
+    UNCHANGED = 1
+    CHANGED = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Room for the answers of an instance about the intervals of its clocks; shape (number of clocks,) each."""
+
+    counter: NDArray[np.uint64]
+    resolution: NDArray[np.uint64]
+    """The interval is ``counter / resolution`` s; 0 where it is given in ``seconds``."""
+    seconds: NDArray[np.float64]
+    qualifier: NDArray[np.int32]
+    """A :class:`Qualifier`; unless it is CHANGED, the interval has no meaning."""
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All arrays, in this order."""
+        return self.counter, self.resolution, self.seconds, self.qualifier
+
+    @classmethod
+    def of(cls, n: int) -> Intervals:
+        """Room for n clocks, without an interval."""
+        return cls(
+            np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n), np.zeros(n, np.int32)
         )

@@ -12,10 +12,11 @@ import pytest
 from fmimaster import reference_path
 from fmimaster.fmu.faults.restarted import RestartedInstance
 from fmimaster.fmu.guard import Guarded
-from fmimaster.fmu.instance import Instance, InstanceOptions, Intervals
+from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.library import FmuFile
 from fmimaster.plan.plan import InstancePlan
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.description import Source
 from fmimaster.system.model import DataType
 

@@ -14,9 +14,10 @@ from python_fmu import PythonFmu, PythonInstance
 from fmimaster import EarlyReturn, Simulation
 from fmimaster.errors import CallError
 from fmimaster.fmu.guard import Guarded
-from fmimaster.fmu.instance import Instance, InstanceOptions, Intervals
+from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.run.choice import Backend
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.description import Component
 from fmimaster.system.model import Causality, DataType, Variability
 from fmimaster.system.states import Call, State, calls_in

@@ -11,9 +11,10 @@ import pytest
 from command_line import changed, reference
 
 from fmimaster.errors import CallError, ModelError
-from fmimaster.fmu.instance import Instance, InstanceOptions, Intervals, Qualifier
+from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.scheduled import ScheduledInstance
+from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.description import Source
 from fmimaster.system.model import Interface
 

@@ -150,6 +150,9 @@ class Rules:
             self.call(i, Call.SET_TRIGGER if has_event_mode else Call.SET_INPUT)
             self.knowledge.changed(i)
             return
+        if group is Group.INTERVALS:
+            self.call(i, Call.SET_INTERVAL)
+            return
         if group is Group.SETTINGS:
             self.call(i, self.call_of_settings(i))
             if self.instances[i].state is State.INITIALIZATION_MODE:
@@ -179,8 +182,11 @@ class Rules:
 
     def get(self, instruction: Get) -> None:
         i = instruction.instance
-        if instruction.group is Group.CLOCKS:
+        if instruction.group in (Group.CLOCKS, Group.CLOCKED):
             self.call(i, Call.GET_CLOCK)
+            return
+        if instruction.group is Group.INTERVALS:
+            self.call(i, Call.GET_INTERVAL)
             return
         self.call(i, Call.GET)
         if instruction.group not in (Group.OUTPUTS, Group.SOURCES):

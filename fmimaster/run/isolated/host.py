@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.apart.channel import Channel
-from fmimaster.fmu.instance import Instance, InstanceOptions, Intervals
+from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment, make_layout
@@ -34,6 +34,7 @@ from fmimaster.run.native.entries import make_entry
 from fmimaster.run.native.instances import READ, Entry
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Variable
 
 Room = tuple[int, int, int]
