@@ -30,14 +30,12 @@ from fmimaster.fmu.instance import (
     IN_PYTHON,
     Binding,
     InstanceOptions,
-    Intervals,
-    Qualifier,
     StepAnswer,
     Transfer,
     UpdateAnswer,
 )
 from fmimaster.fmu.status import SUCCESS
-from fmimaster.system.clocks import IntervalVariability
+from fmimaster.system.clocks import Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Causality, DataType, Model, Variable
 
 _LENGTH = Struct("<I")
