@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fmimaster.algorithms.settling import Settling
+from fmimaster.control.zeno import MOST_MICROSTEPS
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check import check
@@ -13,9 +14,6 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook, Hooks
 from fmimaster.program.instructions import Program
 from fmimaster.system.states import State
-
-MOST_UPDATES = 100
-"""Largest number of event iterations at one instant; more are treated as an endless loop."""
 
 
 @dataclass
@@ -117,7 +115,7 @@ def emit_updates(
         if plan.instances[i].event_mode or plan.layout.segments(i, Group.TRIGGERS)
     ]
     tolerance = settling.tolerance_of_updates(plan, settled)
-    with p.at_an_event(), p.repeat(least=1, most=MOST_UPDATES, tolerance=tolerance):
+    with p.at_an_event(), p.repeat(least=1, most=MOST_MICROSTEPS, tolerance=tolerance):
         for i in modes:
             p.get_clocks(i)
         for i in triggered:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from fmimaster.algorithms.event_update import MOST_UPDATES
 from fmimaster.algorithms.settling import Settling, visits_among
 from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.control.zeno import MOST_MICROSTEPS
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -119,7 +119,7 @@ class Refreshed(Wrapper):
 
 def _ask(plan: Plan, p: Emitter, instances: Collection[int]) -> None:
     """Set inputs in Event Mode, and read outputs; Event Mode ends when no update requires another one."""
-    with p.repeat(least=1, most=MOST_UPDATES, tolerance=float("inf")):
+    with p.repeat(least=1, most=MOST_MICROSTEPS, tolerance=float("inf")):
         if len(instances) > 1:
             Settling().at_an_event(plan, p, instances)
         for i in instances:

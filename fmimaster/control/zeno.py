@@ -17,8 +17,9 @@ LARGEST_RATIO = 0.95
 SHORT = 1e-5
 """Gaps longer than this fraction of a usual step are no accumulation: a system with fast events has short steps."""
 
-MOST_AT_ONE_TIME = 1000
-"""With more events at one time, or early returns without an event, the sequence is assumed not to end."""
+MOST_MICROSTEPS = 1000
+"""With more event iterations in an event, more events at one time, or more early returns without an event, the sequence is
+assumed not to end: the system is illegitimate."""
 
 
 def accumulation(times: Sequence[float], step: float) -> float | None:
@@ -71,7 +72,7 @@ class EventHistory:
 
         Times with an average distance below ``near``, in s, count as one time.
         """
-        if not self._at <= time <= self._at + MOST_AT_ONE_TIME * near:
+        if not self._at <= time <= self._at + MOST_MICROSTEPS * near:
             self._at, self._count = time, 0
         self._count += 1
-        return self._count > MOST_AT_ONE_TIME
+        return self._count > MOST_MICROSTEPS

@@ -15,6 +15,7 @@ from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.locate import CHANGE
 from fmimaster.control.step_rule import StepRule
+from fmimaster.errors import SimulationError
 from fmimaster.plan.events import concerned
 from fmimaster.program.instructions import Mode, Program
 from fmimaster.program.outcome import Outcome
@@ -22,7 +23,7 @@ from fmimaster.program.programs import Programs
 from fmimaster.run.changes import Changes
 from fmimaster.run.failures import (
     accumulating,
-    endless,
+    illegitimate,
     next_event_is_nan,
     still_on,
     too_often_late,
@@ -36,6 +37,9 @@ from fmimaster.system.model import Scope
 
 MOST_LATE = 20
 """So much more often than in time an event may be late: a rate, so that long runs may have many events that are late."""
+
+FEW_ITERATIONS = 8
+"""The last event iterations, or events, by which those that do not end are described."""
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))
 
@@ -314,7 +318,7 @@ class EventHandler:
         rows = executor.rows.count
         answer = self._run(planned.program)
         if answer.stopped is not None:
-            raise endless(self._who(planned.instances), s.time.seconds)
+            raise self._illegitimate(planned.instances)
         s.index += executor.rows.count - rows
         s.fired |= fired.keys()
         s.on |= fired.keys()
@@ -415,9 +419,25 @@ class EventHandler:
         for i in sorted(causes.keys() - members):
             self._check_accumulation(f"events of {self._names[i]}", time)
         if s.accumulating.too_many_at(time, rounding(time, self._size)):
-            raise endless(self._who(sorted(causes.keys() | members)), time)
+            raise self._illegitimate(sorted(causes.keys() | members))
         modes = self._event_modes
         self._check_agreement(e for e in fired if all(modes[i] for i in events[e].instances))
+
+    def _illegitimate(self, instances: Sequence[int]) -> SimulationError:
+        """The error for events that do not end at the present time: with what has changed in the last iterations."""
+        rows, now = self._executor.rows, self._state.time.seconds
+        first = max(rows.count - FEW_ITERATIONS, 0)
+        first += int(np.searchsorted(rows.times[first : rows.count], now))
+        restless = {
+            c.name
+            for c in self._plan.recorded
+            if (block := rows.part(c.type, first, rows.count)[:, c.column]).size
+            and (block != block[0]).any()
+        }
+        for event in self._state.event_log.events[-FEW_ITERATIONS:]:
+            if event.time == now:
+                restless |= {n for n, v in event.right.items() if event.left.get(n, v) != v}
+        return illegitimate(self._plan, instances, restless, now)
 
     def _check_accumulation(self, name: str, time: float) -> None:
         limit = self._state.accumulating.add(name, time, self._size)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from fmimaster.control.zeno import MOST_AT_ONE_TIME
+from fmimaster.control.zeno import MOST_MICROSTEPS
 from fmimaster.errors import CallError, ConvergenceError, SimulationError, ZenoError
 from fmimaster.plan.events import Event
 from fmimaster.plan.plan import Plan
 from fmimaster.program.outcome import Reason, Stop
 from fmimaster.run.log import Late
+from fmimaster.system.model import DataType
+
+MOST_NAMES = 6
+"""Most names in a list of a message."""
 
 
 def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> SimulationError:
@@ -78,7 +82,7 @@ def no_progress(names: Sequence[str], time: float) -> CallError:
     who = " or ".join(f"'{name}'" for name in names)
     return CallError(
         f"DoStep of {who} returns early at t = {time:.17g} s again and again, without an event, and time does not advance "
-        f"(limit: {MOST_AT_ONE_TIME} times). Expected steps with a length, or event requests. Ask the FMU's vendor, or run "
+        f"(limit: {MOST_MICROSTEPS} times). Expected steps with a length, or event requests. Ask the FMU's vendor, or run "
         "it without Event Mode (event_mode=False, --no-event-mode).",
         instance=names[0],
         function="DoStep",
@@ -95,13 +99,41 @@ def too_short(time: float, length: float, tries: int, error: float) -> Simulatio
     )
 
 
-def endless(names: Iterable[str], time: float) -> SimulationError:
-    """The error for events that do not end at one time in s."""
-    who = ", ".join(f"'{name}'" for name in names)
+def illegitimate(
+    plan: Plan, instances: Collection[int], restless: Collection[str], time: float
+) -> SimulationError:
+    """The error for events that do not end at one time in s.
+
+    Parameters
+    ----------
+    instances
+        Those that have had the last events.
+    restless
+        Recorded variables that have changed in them.
+    """
+    names = [i.name for i in plan.instances]
+    who = _listed([f"'{names[i]}'" for i in sorted(instances)])
+    alone = len(instances) == 1
+    does = f"{who} always requests another one" if alone else f"{who} keep each other awake"
+    changing = f", and {_listed(sorted(restless))} still change" if restless else ""
+    circle = [
+        f"{names[link.source]}.{link.output.name} -> {names[link.target]}.{link.input.name}"
+        for link in plan.links
+        if link.source in instances and link.target in instances
+        if link.input.type is DataType.CLOCK or not link.input.is_continuous
+    ]
+    through = f" They are connected by {_listed(circle)}." if circle else ""
     return SimulationError(
-        f"Events at t = {time:.12g} s do not end: {who} always request another one "
-        f"(limit: {MOST_AT_ONE_TIME} events, 100 updates in each). Look for a discrete loop without delay."
+        f"illegitimate: events at t = {time:.12g} s do not end: {does}{changing} "
+        f"(limit: {MOST_MICROSTEPS} event iterations).{through} Time must advance after finitely many events: look for a "
+        "loop of clocks or discrete values without delay, and for countdown clocks whose interval is always 0."
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names."""
+    shown = ", ".join(names[:MOST_NAMES])
+    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
 
 
 def accumulating(name: str, limit: float, time: float) -> ZenoError:
@@ -147,7 +179,7 @@ def still_on(plan: Plan, event: Event, time: float, late: Late | None) -> Simula
 def unknown_event(name: str, time: float) -> SimulationError:
     """The error for an FMU without Event Mode that has stopped without a known event."""
     return SimulationError(
-        f"'{name}' discards its step at t = {time:.12g} s again and again (limit: {MOST_AT_ONE_TIME} times), but none of "
+        f"'{name}' discards its step at t = {time:.12g} s again and again (limit: {MOST_MICROSTEPS} times), but none of "
         "its events has all indicators at or below 0 there, so it is not known which event it is. Check the indicators "
         "in its manifest, or use an event clock with which FMUs do not stop (Predictive, LookAhead)."
     )

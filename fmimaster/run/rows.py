@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.control.zeno import MOST_MICROSTEPS
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
@@ -19,9 +20,9 @@ makes the loop of ten small FMUs a quarter slower, since handing on takes some 0
 LEAST_ROWS, MOST_ROWS = 100, 25_000
 """Most rows of a block, for any size of rows: many enough for little overhead, few enough to be timely."""
 
-SPARE_ROWS = 128
-"""A full block has room for so many more: 16 single steps and the event after them, with a row for each of 100 updates,
-that are done before the block is handed on."""
+SPARE_ROWS = MOST_MICROSTEPS + 128
+"""A full block has room for so many more: 16 single steps and the event after them, with a row for each event iteration,
+that are done before the block is handed on. Memory that is not used is not taken from the system."""
 
 
 class RowBlock:

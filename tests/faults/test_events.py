@@ -244,7 +244,7 @@ def test_early_returns_without_progress_end_with_a_message_that_names_the_fmu(
     message = str(caught.value)
     assert "'a'" in message
     assert "'b'" not in message
-    assert ("Events at t" if event else "DoStep of 'a' returns early at t") in message
+    assert ("illegitimate: events at t" if event else "DoStep of 'a' returns early at t") in message
     assert "limit: 1000" in message
 
 
@@ -380,7 +380,9 @@ def test_events_that_want_another_update_for_ever_are_told(simulate: Simulate) -
         return UpdateAnswer(wants_update=v.t > 0)
 
     unit = fall(reset=restless, scope=Scope.PRIVATE)
-    with pytest.raises(SimulationError, match=r"Events at t = 0\.5 s do not end: 'a'"):
+    with pytest.raises(
+        SimulationError, match=r"illegitimate: events at t = 0\.5 s do not end: 'a'"
+    ):
         run(simulate, EarlyReturn(), alone=True, a=unit)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu
 
-from fmimaster.control.zeno import MOST_AT_ONE_TIME, EventHistory, accumulation
+from fmimaster.control.zeno import MOST_MICROSTEPS, EventHistory, accumulation
 from fmimaster.errors import SimulationError, ZenoError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.results.results import Results
@@ -91,7 +91,7 @@ def test_kinds_of_events_are_told_apart() -> None:
 
 def test_too_many_events_at_one_time() -> None:
     history = EventHistory()
-    assert not any(history.too_many_at(1.0, 0.0) for _ in range(MOST_AT_ONE_TIME))
+    assert not any(history.too_many_at(1.0, 0.0) for _ in range(MOST_MICROSTEPS))
     assert history.too_many_at(1.0, 0.0)
     assert not history.too_many_at(2.0, 0.0)
 
@@ -99,13 +99,13 @@ def test_too_many_events_at_one_time() -> None:
 @pytest.mark.parametrize(("gap", "is_creeping"), [(1e-13, True), (0.9e-10, True), (1.1e-10, False)])
 def test_events_that_creep_are_at_one_time(gap: float, is_creeping: bool) -> None:
     history, near = EventHistory(), 1e-10
-    found = [history.too_many_at(1.0 + k * gap, near) for k in range(3 * MOST_AT_ONE_TIME)]
+    found = [history.too_many_at(1.0 + k * gap, near) for k in range(3 * MOST_MICROSTEPS)]
     assert any(found) is is_creeping
 
 
 def test_a_run_that_goes_back_begins_to_count_anew() -> None:
     history = EventHistory()
-    assert not any(history.too_many_at(2.0, 1e-9) for _ in range(MOST_AT_ONE_TIME))
+    assert not any(history.too_many_at(2.0, 1e-9) for _ in range(MOST_MICROSTEPS))
     assert not history.too_many_at(1.0, 1e-9)
 
 
@@ -143,5 +143,7 @@ def test_time_events_that_accumulate_are_told(simulate: Simulate) -> None:
 
 def test_a_time_event_that_names_the_present_time_for_ever_is_told(simulate: Simulate) -> None:
     unit = PythonFmu(update=lambda v: UpdateAnswer(next_event_time=v.t), has_event_mode=True)
-    with pytest.raises(SimulationError, match=r"Events at t = 0 s do not end: 'clock'"):
+    with pytest.raises(
+        SimulationError, match=r"illegitimate: events at t = 0 s do not end: 'clock'"
+    ):
         simulate({"clock": unit}, event_mode=True, step_size=1, stop_time=3)
