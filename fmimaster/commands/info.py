@@ -31,6 +31,11 @@ _SECTIONS = {
     "parameter": "Parameters",
     "structuralParameter": "Structural parameters",
 }
+_CAPABILITIES = {
+    Interface.MODEL_EXCHANGE: "Capabilities, with the solver of fmimaster",
+    Interface.SCHEDULED_EXECUTION: "Capabilities, as a component of fmimaster",
+}
+"""Titles where the capabilities are not only those of the FMU."""
 _ONLY_WHOLE = {"local": "Local variables"}
 """Titles of variables that are listed only with all entries: FMUs can have thousands of them."""
 
@@ -77,7 +82,7 @@ def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str
     lines += ["", *aligned(_head(facts))]
     said = [(_value(value), _words(name)) for name, value in facts["capabilities"].items()]
     is_integrated = model.interface is Interface.MODEL_EXCHANGE
-    title = "Capabilities, with the solver of fmimaster" if is_integrated else "Capabilities"
+    title = _CAPABILITIES.get(model.interface, "Capabilities")
     lines += section(title, aligned(said))
     numbers = Counter(v.causality.value for v in model.variables)
     kinds = ", ".join(f"{n} {kind}" for kind, n in numbers.items())
