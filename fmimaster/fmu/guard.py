@@ -10,14 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import (
-    Instance,
-    Intervals,
-    Signal,
-    StepAnswer,
-    Transfer,
-    UpdateAnswer,
-)
+from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Causality, DataType, Variability, Variable
 from fmimaster.system.states import Call, State, after, call_between, states_that_allow
 

@@ -11,14 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import (
-    Instance,
-    Intervals,
-    Signal,
-    StepAnswer,
-    Transfer,
-    UpdateAnswer,
-)
+from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.fmu.journal import (
     Entry,
     Journal,
@@ -32,6 +25,7 @@ from fmimaster.fmu.journal import (
 )
 from fmimaster.fmu.replay import Noise, replay
 from fmimaster.program.polynomial import Polynomials
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 
 log = logging.getLogger("fmimaster")

@@ -12,15 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FmuLostError
-from fmimaster.fmu.instance import (
-    Instance,
-    Intervals,
-    Qualifier,
-    Signal,
-    StepAnswer,
-    Transfer,
-    UpdateAnswer,
-)
+from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.model import DataType
 
 log = logging.getLogger("fmimaster")
