@@ -23,7 +23,7 @@ from fmimaster.algorithms import (
 )
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.probe import probe
-from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.conformance.measures import ConformanceLimits, Measure
 from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
@@ -139,6 +139,7 @@ __all__ = [
     "SUBSEQUENCE",
     "AccuracyError",
     "AccuracyWarning",
+    "Activations",
     "Algorithm",
     "Aligned",
     "AutomaticSequence",

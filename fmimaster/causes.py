@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 
@@ -131,6 +132,33 @@ class Steps:
     def size(self) -> float:
         """The step size in s; of several steps, the mean."""
         return (self.end - self.begin) / self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Activations:
+    """Consecutive activations of a time-based clock at equal distances: of a periodic clock usually all.
+
+    Times are exact: tick k is at ``first + k * interval``, as a product, and the FMUs are passed the nearest double.
+    """
+
+    clock: str
+    """The clock with its component: ``"controller.tick"``."""
+    first: Fraction
+    """[s]"""
+    last: Fraction
+    """[s]"""
+    count: int
+    """Number of activations."""
+    interval: Fraction | None
+    """Distance of two of them in s: 0 if there is one, or if all are at one instant, in consecutive iterations. None if
+    they are at different distances: a clock has many such stretches, and only these numbers are kept of them."""
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Times of all activations in s, as FMUs are passed them; empty if their distances differ."""
+        if self.interval is None:
+            return ()
+        return tuple(float(self.first + k * self.interval) for k in range(self.count))
 
 
 def needs_explanation(events: Sequence[Event], steps: Iterable[Steps]) -> bool:

@@ -6,9 +6,12 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
+from itertools import chain, groupby, repeat
+from operator import attrgetter
 from pathlib import Path
 
-from fmimaster.causes import GRID, STOP_TIME, Cause, Event, Steps
+from fmimaster.causes import GRID, STOP_TIME, Activations, Cause, Event, Steps
 from fmimaster.commands.text import json_key, takes_all_characters, write
 from fmimaster.errors import FileError
 from fmimaster.results.facts import Facts
@@ -17,6 +20,12 @@ from fmimaster.results.files import facts_of
 from fmimaster.text import Widths, aligned, count
 
 _HEADER = "end in s", "size in s", "steps", "cause of the end, or event"
+
+_CLOCK_HEADER = "clock", "first in s", "every s", "last in s", "activations"
+_MOST_STRETCHES = 5
+"""Most stretches of a clock that are shown; the JSON has all of them."""
+_LONGEST_FRACTION = 12
+"""Letters of a fraction that is shown as such."""
 
 _MOST_VALUES = 3
 """Most jumps that are shown with an event; the JSON has all of them."""
@@ -37,7 +46,7 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         only_ascii = not takes_all_characters()
         metadata = {json_key(name): value for name, value in facts.metadata().items()}
-        everything = facts.events(), facts.steps(), facts.units(), metadata
+        everything = facts.events(), facts.steps(), facts.activations(), facts.units(), metadata
         write(lines(*everything, only_ascii=only_ascii))
     else:
         write(_page(facts))
@@ -65,15 +74,48 @@ def _page(facts: Facts) -> Iterator[str]:
             causes[entry.cause] += entry.count
         widths.add(_row(entry))
     events = count(happened, "event") if happened else "no events"
+    clocks = list(_clocks(facts))
     yield f"{count(sum(causes.values()), 'step')}, {events}"
     if not happened and causes.keys() <= {GRID, STOP_TIME}:
         yield f"  All steps ended on the grid of the step size{_of_one_size(facts)}."
+        yield from clocks
         return
     yield from aligned((str(number), str(cause)) for cause, number in causes.most_common())
+    yield from clocks
     yield ""
     yield from widths.lines(_HEADER)
     for entry in _entries(facts):
         yield from widths.lines(_row(entry))
+
+
+def _clocks(facts: Facts) -> Iterator[str]:
+    """The activations of clocks: a line for each stretch at equal distances."""
+    rows: list[tuple[str, ...]] = []
+    for clock, group in groupby(facts.activations(), attrgetter("clock")):
+        stretches = list(group)
+        for name, a in zip(chain([clock], repeat("")), stretches[:_MOST_STRETCHES], strict=False):
+            rows.append((name, _exact(a.first), _distance(a), _exact(a.last), str(a.count)))
+        if rest := stretches[_MOST_STRETCHES:]:
+            total = sum(a.count for a in rest)
+            rows.append(("", _exact(rest[0].first), "…", _exact(rest[-1].last), str(total)))
+    if rows:
+        yield ""
+        yield from aligned([_CLOCK_HEADER, *rows], "")
+
+
+def _distance(a: Activations) -> str:
+    """How the activations of a stretch follow each other."""
+    if a.interval is None:
+        return "irregular"
+    if a.count == 1:
+        return "once"
+    return _exact(a.interval) if a.interval else "in one instant"
+
+
+def _exact(time: Fraction) -> str:
+    """A time in s: a fraction if it is short, otherwise its double."""
+    text = str(time)
+    return text if len(text) <= _LONGEST_FRACTION else f"{float(time):.10g}"
 
 
 def _of_one_size(facts: Facts) -> str:
@@ -117,7 +159,9 @@ def _row(entry: Steps | Event) -> tuple[str, ...]:
 def _event(event: Event) -> tuple[str, ...]:
     who = " and ".join(event.components)
     how = f"shared by {who}" if event.shared else f"private to {who}"
-    return f"{event.time:.10g}", "", "event", f"* {event.name}, {how}, {event.cause}{_jumps(event)}"
+    # a jump has one row after it; events in later rows tell theirs
+    which = "event" if event.index <= 1 else f"event, row {event.index}"
+    return f"{event.time:.10g}", "", which, f"* {event.name}, {how}, {event.cause}{_jumps(event)}"
 
 
 def _jumps(event: Event) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fmimaster.causes import Event, Steps, needs_explanation
+from fmimaster.causes import Activations, Event, Steps, needs_explanation
 from fmimaster.errors import FileError
 from fmimaster.given_path import given_path
 from fmimaster.results.facts_reader import (
     FORMAT,
     Document,
+    activations_in,
     events_in,
     metadata_in,
     steps_in,
@@ -46,11 +47,13 @@ def finish_facts(
     writer: FactsWriter, events: Sequence[Event], steps: Sequence[Steps], table: Table
 ) -> None:
     """Complete a document, which the writer may have begun, by the last events and steps, and by units and metadata."""
-    has_facts = table.units or table.metadata or needs_explanation(events, steps)
+    has_facts = (
+        table.units or table.metadata or table.activations or needs_explanation(events, steps)
+    )
     if writer.has_written or has_facts:
         # formats without arrays have the units of the elements
         units = {**table.units, **table.expand().units}
-        writer.finish(events, steps, units, table.metadata)
+        writer.finish(events, steps, table.activations, units, table.metadata)
     else:
         writer.remove_older()
 
@@ -93,6 +96,10 @@ class Facts:
         """The steps, likewise."""
         return self._read(steps_in)
 
+    def activations(self) -> Iterator[Activations]:
+        """The activations of clocks, likewise."""
+        return self._read(activations_in)
+
     def units(self) -> dict[str, str]:
         """Units of columns, of arrays also of their elements; none if there is no document."""
         return dict(self._read(lambda document: iter(units_in(document).items())))
@@ -107,6 +114,7 @@ class Facts:
         return {
             "events": tuple(self.events()),
             "steps": tuple(self.steps()),
+            "activations": tuple(self.activations()),
             "units": {**table.units, **units},
             "metadata": self.metadata(),
         }

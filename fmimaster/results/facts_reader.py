@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from io import BytesIO, TextIOWrapper
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.causes import Activations, Cause, Event, Kind, Steps
 
 FORMAT = "fmimaster results 1"
 """The format that is written and read."""
@@ -25,6 +26,7 @@ _KINDS = {kind.name.lower(): kind for kind in Kind}
 BEGIN = f'{{"format": "{FORMAT}",'
 EVENTS = '"events": ['
 STEPS = '"steps": ['
+ACTIVATIONS = '"activations": ['
 BETWEEN = "],"
 UNITS = '"units": '
 METADATA = '"metadata": '
@@ -52,6 +54,11 @@ def steps_in(document: Document) -> Iterator[Steps]:
     return map(_steps, _entries(document, "steps", STEPS))
 
 
+def activations_in(document: Document) -> Iterator[Activations]:
+    """The activations of clocks in a document, none if it is of a version without them; raises as :func:`events_in`."""
+    return map(_activations, _entries(document, "activations", ACTIVATIONS, is_optional=True))
+
+
 def units_in(document: Document) -> dict[str, str]:
     """The units in a document; raises as :func:`events_in`."""
     return {name: _text(unit) for name, unit in _line(document, "units", UNITS).items()}
@@ -62,11 +69,14 @@ def metadata_in(document: Document) -> dict[str, Any]:
     return dict(_line(document, "metadata", METADATA))
 
 
-def _entries(document: Document, key: str, begin: str) -> Iterator[Any]:
+def _entries(
+    document: Document, key: str, begin: str, *, is_optional: bool = False
+) -> Iterator[Any]:
     with _opened(document) as stream:
         if next(stream, "").strip() != BEGIN:
             stream.seek(0)
-            yield from _list(_object(json.loads(stream.read()))[key])
+            entries = _object(json.loads(stream.read()))
+            yield from _list(entries[key] if key in entries or not is_optional else [])
             return
         lines = (line.strip() for line in stream)
         for line in lines:
@@ -77,6 +87,8 @@ def _entries(document: Document, key: str, begin: str) -> Iterator[Any]:
                 return
             if line:
                 yield json.loads(line.removesuffix(","))
+        if is_optional:
+            return
     raise ValueError("it ends in the middle")
 
 
@@ -117,6 +129,25 @@ def _steps(read: Any) -> Steps:
     return Steps(
         _time(s["begin"]), _time(s["end"]), _cause(s["cause"]), _whole(s["count"], least=1)
     )
+
+
+def _activations(read: Any) -> Activations:
+    a = _object(read)
+    interval = None if a["interval"] is None else _exact(a["interval"])
+    first, last = _exact(a["first"]), _exact(a["last"])
+    return Activations(_text(a["clock"]), first, last, _whole(a["count"], least=1), interval)
+
+
+def _exact(read: Any) -> Fraction:
+    """A time as a fraction, which is a text: ``"1/10"``."""
+    parts = _text(read).split("/")
+    if (
+        len(parts) > 2
+        or not all(part.lstrip("-").isdecimal() for part in parts)
+        or parts[1:] == ["0"]
+    ):
+        _fail("a fraction", read)
+    return Fraction(*map(int, parts))
 
 
 def _cause(read: Any) -> Cause:

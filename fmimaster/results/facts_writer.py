@@ -15,9 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from fmimaster.causes import Cause, Event, Steps
+from fmimaster.causes import Activations, Cause, Event, Steps
 from fmimaster.errors import FileError
 from fmimaster.results.facts_reader import (
+    ACTIVATIONS,
     BEGIN,
     BETWEEN,
     END,
@@ -83,6 +84,7 @@ class FactsWriter:
         self,
         events: Sequence[Event],
         steps: Sequence[Steps],
+        activations: Sequence[Activations],
         units: Mapping[str, str],
         metadata: Mapping[str, Any],
     ) -> None:
@@ -96,7 +98,9 @@ class FactsWriter:
                 _write(file, part)
             _write(
                 file,
-                "".join(f"{line}\n" for line in ("", BETWEEN, *_ends(units, metadata))).encode(),
+                "".join(
+                    f"{line}\n" for line in ("", BETWEEN, *_ends(activations, units, metadata))
+                ).encode(),
             )
             self._close()
             if self._embed is not None:
@@ -172,6 +176,7 @@ def _write(file: FileIO, text: bytes) -> None:
 def lines(
     events: Iterable[Event],
     steps: Iterable[Steps],
+    activations: Iterable[Activations],
     units: Mapping[str, str],
     metadata: Mapping[str, Any],
     *,
@@ -185,14 +190,20 @@ def lines(
     yield STEPS
     yield from _separated(line(step_facts(s), only_ascii) for s in steps)
     yield BETWEEN
-    yield from _ends(units, metadata, only_ascii)
+    yield from _ends(activations, units, metadata, only_ascii)
 
 
 def _ends(
-    units: Mapping[str, str], metadata: Mapping[str, Any], only_ascii: bool = False
+    activations: Iterable[Activations],
+    units: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    only_ascii: bool = False,
 ) -> tuple[str, ...]:
     """The last lines of the document."""
     return (
+        ACTIVATIONS,
+        *_separated(line(activation_facts(a), only_ascii) for a in activations),
+        BETWEEN,
         f"{UNITS}{line(units, only_ascii)},",
         f"{METADATA}{line(_plain(metadata), only_ascii)}",
         END,
@@ -237,6 +248,17 @@ def step_facts(s: Steps) -> dict[str, Any]:
         "size": s.size,
         "count": s.count,
         "cause": _cause(s.cause),
+    }
+
+
+def activation_facts(a: Activations) -> dict[str, Any]:
+    """Activations as plain data, likewise; times are exact as text, such as ``"1/10"``."""
+    return {
+        "clock": a.clock,
+        "first": str(a.first),
+        "last": str(a.last),
+        "count": a.count,
+        "interval": None if a.interval is None else str(a.interval),
     }
 
 

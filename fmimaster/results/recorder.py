@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.causes import Event, Steps
+from fmimaster.causes import Activations, Event, Steps
 from fmimaster.errors import NotANumberError
 from fmimaster.results.growth import Growth
 from fmimaster.results.kept_rows import Block, KeptRows
@@ -123,6 +123,7 @@ class Recorder:
         statistics: Statistics = NO_RUN,
         events: Iterable[Event] = (),
         steps: Iterable[Steps] = (),
+        activations: Iterable[Activations] = (),
         metadata: Mapping[str, Any] = MappingProxyType({}),
         intermediate: Mapping[str, Table] = MappingProxyType({}),
     ) -> Results:
@@ -134,6 +135,7 @@ class Recorder:
             statistics=statistics,
             events=events,
             steps=steps,
+            activations=activations,
             metadata=metadata,
             intermediate=intermediate,
         )

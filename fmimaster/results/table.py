@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fmimaster.causes import Event, Steps
+from fmimaster.causes import Activations, Event, Steps
 from fmimaster.errors import ColumnError, OptionError, did_you_mean, listed
 from fmimaster.results.statistics import NO_RUN, Statistics
 
@@ -47,8 +47,8 @@ class Table(Mapping[str, NDArray[Any]]):
         Numbers of steps and calls, and wall times; :data:`NO_RUN` if the table does not come from a run.
     metadata : name → value
         Origin of the table, as JSON values; for a run see :func:`fmimaster.provenance.run_metadata`.
-    events, steps
-        Events between the rows, and the cause of the end of each step; see
+    events, steps, activations
+        Events between the rows, the cause of the end of each step, and the activations of time-based clocks; see
         :mod:`fmimaster.causes`.
     intermediate : name of a component → Table
         Outputs inside of the steps of a component, at times of its own, if the run has recorded them.
@@ -62,6 +62,7 @@ class Table(Mapping[str, NDArray[Any]]):
     metadata: Mapping[str, Any]
     events: tuple[Event, ...]
     steps: tuple[Steps, ...]
+    activations: tuple[Activations, ...]
     intermediate: Mapping[str, Table]
 
     def __init__(
@@ -75,6 +76,7 @@ class Table(Mapping[str, NDArray[Any]]):
         metadata: Mapping[str, Any] = MappingProxyType({}),
         events: Iterable[Event] = (),
         steps: Iterable[Steps] = (),
+        activations: Iterable[Activations] = (),
         intermediate: Mapping[str, Table] = MappingProxyType({}),
     ) -> None:
         rows = _time(time)
@@ -95,6 +97,7 @@ class Table(Mapping[str, NDArray[Any]]):
         assign("metadata", MappingProxyType(dict(metadata)))
         assign("events", tuple(events))
         assign("steps", tuple(steps))
+        assign("activations", tuple(activations))
         assign("intermediate", MappingProxyType(dict(intermediate)))
 
     @property

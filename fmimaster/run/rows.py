@@ -34,8 +34,8 @@ class RowBlock:
         self._taken = 0
         """Number of rows that were passed on early."""
         self.keeps_equal = DataType.CLOCK in plan.rows
-        """Whether a row that equals the last one at the same time is taken as well: where clocks are recorded, each iteration
-        of an event is a row, so that row n + 1 of an instant follows iteration n."""
+        """Whether a row that equals the last one at the same time is taken as well: where clocks are recorded, each
+        iteration of an event is a row, so that row n + 1 of an instant follows iteration n."""
         self.times = np.empty(capacity + SPARE_ROWS)
         self.values: dict[DataType, NDArray[Any]] = {}
         self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = []

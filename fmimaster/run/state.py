@@ -12,6 +12,7 @@ from typing import Any
 from fmimaster.causes import Steps
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.zeno import EventHistory
+from fmimaster.run.activations import ActivationLog
 from fmimaster.run.log import EventLog, StepLog, Stretch
 from fmimaster.run.timeline import Timeline
 
@@ -67,6 +68,7 @@ class RunState:
     """Values of discrete variables when they were compared last; see :mod:`fmimaster.run.changes`."""
     step_log: StepLog = field(default_factory=StepLog)
     event_log: EventLog = field(default_factory=EventLog)
+    activation_log: ActivationLog = field(default_factory=ActivationLog)
     warnings: tuple[str, ...] = ()
     """Reasons for a loss of accuracy because the run has continued from a checkpoint."""
     accumulating: EventHistory = field(default_factory=EventHistory)

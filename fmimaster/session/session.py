@@ -379,6 +379,7 @@ class Session:
             statistics,
             self.facts.events,
             self.facts.steps(self.executor.reached),
+            activations=self.state.activation_log.entries(self.prepared.schedule.base.resolution),
             intermediate=intermediate_tables(self.plan, self._intermediate),
             metadata={
                 **self._metadata,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from command_line import Outcome, reference
 
 from fmimaster import ADAPTIVE, Jacobi, Loops, LoopSolver, Polynomial, Results, Simulation
 from fmimaster.algorithms import Aligned, AutomaticSequence, Refreshed, Sequential, Waveform
-from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
 from fmimaster.control.estimators import StepDoubling
@@ -200,14 +201,14 @@ def test_an_event_stands_between_steps_that_are_alike(run: Run, tmp_path: Path) 
     table = tmp_path / "run.csv"
     table.write_text('"time"\n0\n')
     (tmp_path / "run.csv.json").write_text(
-        "\n".join(lines([event, replace(event, index=2)], steps, {}, {}))
+        "\n".join(lines([event, replace(event, index=2)], steps, [], {}, {}))
     )
     rows = run("steps", table).out.splitlines()
     assert rows[0] == "10 steps, 2 events"
     assert [row.split()[:3:2] for row in rows[-4:]] == [
         ["0.3", "3"],
         ["0.3", "*"],
-        ["0.3", "*"],
+        ["0.3", "row"],
         ["1", "7"],
     ]
 
@@ -221,9 +222,42 @@ def test_a_plain_run_has_steps_too(run: Run, tmp_path: Path) -> None:
     ]
 
 
+def test_activations_of_clocks_are_shown_as_stretches(run: Run, tmp_path: Path) -> None:
+    tenth = Fraction(1, 10)
+    late = [Activations("b.late", Fraction(k), Fraction(k), 1, Fraction(0)) for k in range(7)]
+    activations = [
+        Activations("a.tick", Fraction(0), 2 * tenth, 3, tenth),
+        Activations("a.tick", Fraction(7, 20), Fraction(0.7), 9, None),
+        *late,
+        Activations("c.zero", Fraction(1), Fraction(1), 2, Fraction(0)),
+    ]
+    table = tmp_path / "run.csv"
+    table.write_text('"time"\n0\n')
+    steps = [Steps(0.0, 1.0, Cause(Kind.STEP_SIZE), 10)]
+    (tmp_path / "run.csv.json").write_text("\n".join(lines([], steps, activations, {}, {})))
+    shown = [line.split() for line in run("steps", table).out.splitlines()[3:14]]
+    assert shown[1:3] == [
+        ["a.tick", "0", "1/10", "1/5", "3"],
+        ["7/20", "irregular", "0.7", "9"],
+    ]
+    assert shown[3:9:5] == [["b.late", "0", "once", "0", "1"], ["5", "…", "6", "2"]]
+    assert shown[9] == ["c.zero", "1", "in", "one", "instant", "1", "2"]
+    told = json.loads(run("steps", table, "--json").out)["activations"]
+    assert told[0] == {
+        "clock": "a.tick",
+        "first": "0",
+        "last": "1/5",
+        "count": 3,
+        "interval": "1/10",
+    }
+    assert told[1]["interval"] is None
+    assert len(told) == len(activations)
+    assert Results.read(table).activations == tuple(activations)
+
+
 def test_the_json_is_stable(run: Run, table: Path) -> None:
     told = json.loads(run("steps", table, "--json").out)
-    assert list(told) == ["format", "events", "steps", "units", "metadata"]
+    assert list(told) == ["format", "events", "steps", "activations", "units", "metadata"]
     assert list(told["events"][0]) == [
         "time",
         "index",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutations import edited_bytes, hostile_text
 
-from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.commands.steps import _page
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.results.csv import read_csv, write_csv
@@ -47,6 +48,10 @@ WRITTEN = "\n".join(
             ),
         ],
         [Steps(0.0, 0.25, CAUSE), Steps(0.25, 1.0, Cause(Kind.GRID), 3)],
+        [
+            Activations("a.tick", Fraction(0), Fraction(1), 11, Fraction(1, 10)),
+            Activations("b.late", Fraction(1, 3), Fraction(1, 3), 1, None),
+        ],
         {"u": "m/s"},
         {"settings": {"stop_time": 1.0}},
     )
@@ -143,7 +148,9 @@ def test_facts_that_are_read_line_by_line(document: bytes, table: Path) -> None:
 def _facts_survive(document: bytes, table: Path) -> None:
     table.with_name("a.csv.json").write_bytes(document)
     facts = Facts(facts_path(table))
-    read: Any = survives(lambda: (*read_facts(table), facts.units(), facts.metadata()))
+    read: Any = survives(
+        lambda: (*read_facts(table), tuple(facts.activations()), facts.units(), facts.metadata())
+    )
     if not isinstance(read, Exception):
         survives(lambda: "\n".join(_page(facts)))
         survives(lambda: json.loads("\n".join(lines(*read))))

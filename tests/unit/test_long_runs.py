@@ -187,7 +187,7 @@ def test_a_file_that_ends_in_the_middle_is_told(simulation: Make, tmp_path: Path
     run(simulation, stop_time=30).run(output_file=tmp_path / "run.csv")
     file = tmp_path / "run.csv.json"
     lines = file.read_text().splitlines(keepends=True)
-    for end in (3, 10, len(lines) - 4):
+    for end in (3, 10, len(lines) - 6):
         file.write_text("".join(lines[:end]))
         with pytest.raises(FileError, match="it ends in the middle"):
             read_facts(tmp_path / "run.csv")
