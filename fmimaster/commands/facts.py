@@ -12,6 +12,7 @@ from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.pages.bonds import described_bonds
+from fmimaster.pages.clocks import of_model
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Parameter, SharedEvent, System, SystemDescription
 from fmimaster.system.model import (
@@ -59,6 +60,7 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
         "capabilities": _declared(model.capabilities),
         "logCategories": list(model.log_categories),
         "variables": [_variable(v) for v in variables],
+        "clocks": of_model(model),
         "dependencies": _dependencies(model, variables),
         "eventIndicators": list(model.event_indicators),
         "numberOfEventIndicators": model.n_event_indicators,
@@ -193,7 +195,7 @@ def _dependencies(model: Model, variables: Iterable[Variable]) -> dict[str, Any]
 def _components(description: SystemDescription, loader: Loader) -> Iterator[dict[str, Any]]:
     for name, component in description.components():
         source = component.source.member or str(component.source)
-        facts: dict[str, Any] = {"name": name, "source": source}
+        facts: dict[str, Any] = {"name": name, "source": source, "priority": component.priority}
         try:
             model = loader.model(component)
             facts |= {"modelName": model.name, "fmiVersion": model.fmi_version, "error": None}

@@ -13,7 +13,8 @@ from fmimaster.commands.text import write, write_json
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.pages.bonds import bonds_page, port_in_short
-from fmimaster.system.model import Interface, Model
+from fmimaster.pages.clocks import rows_of_model
+from fmimaster.system.model import Interface, Model, standard_in_words
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp import read_system
 from fmimaster.text import aligned, clipped, count, fitted, section, shortened
@@ -91,6 +92,8 @@ def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str
     for causality, title in sections.items():
         rows = [_variable_row(v, most) for v in facts["variables"] if v["causality"] == causality]
         lines += section(title, shortened(rows, most, numbers[causality]))
+    clocks = rows_of_model(facts["clocks"], most and _MOST_NAMES)
+    lines += section("Clocks", shortened(clocks, most))
     rows = [(name, _depends(on, most)) for name, on in facts["dependencies"].items()]
     lines += section("Outputs depend directly on", shortened(rows, most, len(model.dependencies)))
     if is_integrated:
@@ -270,8 +273,9 @@ def _system_page(facts: dict[str, Any], most: int | None) -> list[str]:
         (
             c["name"],
             c["modelName"] or "cannot be used",
-            f"FMI {c['fmiVersion']}" if c["fmiVersion"] else "",
+            standard_in_words(c["fmiVersion"]) if c["fmiVersion"] else "",
             c["source"],
+            "" if c["priority"] is None else f"priority {c['priority']}",
         )
         for c in facts["components"]
     ]

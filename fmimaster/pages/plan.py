@@ -8,6 +8,7 @@ from typing import Any
 
 from fmimaster.pages import (
     bonds,
+    clocks,
     plan_constraints,
     plan_events,
     plan_loops,
@@ -21,6 +22,7 @@ from fmimaster.program.instructions import Program
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.settings import Settings
+from fmimaster.system.model import standard_in_words
 from fmimaster.text import aligned, fitted, in_short, section
 
 
@@ -58,6 +60,9 @@ def plan_facts(settings: Settings, prepared: Prepared, *, programs: bool = False
     fires = clock is not None and clock.fires
     late, rule = delays(prepared.programs.attempt, plan), schedule.rule
     step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
+    described = dict(prepared.description.components())
+    priorities = {name: c.priority for name, c in described.items()}
+    elements = {n: c.adaptation.words for n, c in described.items() if c.adaptation is not None}
     sequence = plan_sequence.sequence(plan, late, settings.sequence)
     return {
         "system": prepared.description.system.name,
@@ -79,6 +84,8 @@ def plan_facts(settings: Settings, prepared: Prepared, *, programs: bool = False
                 "stepSize": float(rule.size_of(i.name)),
                 "tolerance": i.tolerance.value,
                 "toleranceOrigin": i.tolerance.origin.value if i.tolerance.origin else None,
+                "priority": priorities.get(i.name),
+                "settings": elements.get(i.name),
             }
             for i in plan.instances
         ],
@@ -92,6 +99,7 @@ def plan_facts(settings: Settings, prepared: Prepared, *, programs: bool = False
         "connections": [
             _connection(d, plan, programs) | plan_rates.connection(d, plan, rule) for d in late
         ],
+        "clocks": clocks.of_plan(plan, priorities, fires),
         "events": plan_events.events(plan, fires),
         "triggers": plan_events.triggers(plan, fires),
         "warnings": list(prepared.warnings),
@@ -115,12 +123,6 @@ def _origins(settings: Settings, prepared: Prepared) -> dict[str, str]:
         what: "settings" if user is not None else "system" if system is not None else otherwise
         for what, (user, system, otherwise) in both.items()
     }
-
-
-def _standard(version: str) -> str:
-    """``"FMI 3.0"``; ``"in Python"`` or ``"a table"`` for components without an FMU."""
-    other = version.removeprefix("none (")
-    return f"FMI {version}" if other == version else other.removesuffix(")")
 
 
 def _connection(delay: Delay, plan: Plan, lines: bool) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def page(facts: dict[str, Any]) -> list[str]:
     lines = fitted(f"{facts['system']}, {facts['algorithm']}{clock}")
     lines += section("Times", aligned(_times(facts["times"])))
     made = [
-        (c["name"], c["modelName"], _standard(c["fmiVersion"]), _tolerance(c), *_own_step(c, facts))
+        (c["name"], c["modelName"], standard_in_words(c["fmiVersion"]), *_details(c, facts))
         for c in facts["components"]
     ]
     lines += section("Components", aligned(made))
@@ -177,6 +179,7 @@ def page(facts: dict[str, Any]) -> list[str]:
     )
     lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
     lines += bonds.bonds_page(facts["powerBonds"])
+    lines += clocks.page(facts)
     lines += plan_events.page(facts)
     lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
     lines += section("Notes", [f"  {note}" for note in facts["notes"]])
@@ -203,6 +206,13 @@ def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def _details(component: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    yield _tolerance(component) if component["settings"] is None else component["settings"]
+    yield from _own_step(component, facts)
+    if component["priority"] is not None:
+        yield f"priority {component['priority']}"
 
 
 def _own_step(component: dict[str, Any], facts: dict[str, Any]) -> tuple[str, ...]:

@@ -42,6 +42,8 @@ class ClockAttributes:
     priority: int | None = None
     """Priority of the model partition that the clock activates; a smaller number is more urgent."""
     can_be_deactivated: bool = False
+    is_given: bool = False
+    """Whether the interval is the choice of a user, so that an FMU that declares one must be told it."""
 
     @property
     def is_time_based(self) -> bool:
@@ -52,7 +54,7 @@ class ClockAttributes:
     def scheduled(self, given: ClockInterval) -> ClockAttributes:
         """The same with the interval and the shift that a user gives."""
         shift = self.shift if given.shift is None else given.shift
-        return replace(self, interval=given.interval, shift=shift)
+        return replace(self, interval=given.interval, shift=shift, is_given=True)
 
     @property
     def is_told_by_fmu(self) -> bool:

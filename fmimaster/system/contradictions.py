@@ -4,6 +4,7 @@ used."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fmimaster.system.description import Component, Connector, SystemDescription
 from fmimaster.system.misspelt import meant
@@ -62,8 +63,8 @@ def _compared(connector: Connector, variable: Variable) -> list[tuple[str, str, 
     if connector.clocks and {*connector.clocks} != {*variable.clocks}:
         found.append(("clock", ", ".join(connector.clocks), ", ".join(variable.clocks) or "none"))
     if connector.interval and variable.clock and not variable.clock.takes_interval:
-        real = variable.clock.scheduled(connector.interval)
-        if real != variable.clock:
+        given = variable.clock.scheduled(connector.interval)
+        if replace(given, is_given=False) != variable.clock:
             kind = variable.clock.interval_variability.value
             known = f" {variable.clock.interval} s" if variable.clock.interval else ""
             found.append(("interval", str(connector.interval), f"{kind}{known}"))

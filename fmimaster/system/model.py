@@ -18,6 +18,13 @@ from fmimaster.system.notes import there_are_more
 Version = NewType("Version", str)
 """FMI version as written in the model description: ``"2.0"``, ``"3.0"``, ``"3.0.2"``."""
 
+
+def standard_in_words(version: str) -> str:
+    """``"FMI 3.0"``; ``"in Python"`` or ``"a table"`` for components without an FMU."""
+    other = version.removeprefix("none (")
+    return f"FMI {version}" if other == version else other.removesuffix(")")
+
+
 MOST_ELEMENTS = 10_000_000
 """Most elements of all variables of an FMU together: 80 MB of floating point numbers."""
 

@@ -194,6 +194,7 @@ def test_the_json_of_an_fmu_is_stable(run: Run, upper: Path) -> None:
         "capabilities",
         "logCategories",
         "variables",
+        "clocks",
         "dependencies",
         "eventIndicators",
         "numberOfEventIndicators",
@@ -289,6 +290,7 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
     assert told["components"][0] == {
         "name": "a",
         "source": str(tmp_path / "fmi2-TwoMassUpper.fmu"),
+        "priority": None,
         "modelName": "TwoMassUpper",
         "fmiVersion": "2.0",
         "error": None,

@@ -159,6 +159,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "powerBonds",
         "possible",
         "connections",
+        "clocks",
         "events",
         "triggers",
         "warnings",
@@ -180,6 +181,8 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "stepSize": 0.01,
         "tolerance": None,
         "toleranceOrigin": None,
+        "priority": None,
+        "settings": None,
     }
     assert facts["connections"][0] == {
         "target": "upper.u_x",
