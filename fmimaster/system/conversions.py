@@ -148,7 +148,8 @@ def check_types(
         If values of one variable cannot be converted to the type of the other.
     """
     ends = f"'{source.name}' and '{target.name}'"
-    if source.shape != target.shape:
+    # FMI passes a scalar and an array of one element in the same way, and FMUs in use connect them
+    if source.shape != target.shape and not source.size == target.size == 1:
         raise DescriptionError(
             f"{text}: shapes differ, {ends} are {source.shape or 'scalar'} and {target.shape or 'scalar'}. "
             "Connect variables of the same shape."

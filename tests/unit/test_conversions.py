@@ -370,3 +370,9 @@ def timed(unit: Unit | None) -> ResolvedSystem:
     a = PythonFmu(states={"time": 0.0}, attributes=attributes).model
     part = Component("a", Source(Path("a.fmu")))
     return resolve(SystemDescription(System("root", components=(part,))), {"a": a})
+
+
+def test_a_scalar_feeds_an_array_of_one_element() -> None:
+    system = through(OUT, IN, target={"dimensions": (1,), "shape": (1,)})
+    [link] = system.links
+    assert (link.output.shape, link.input.shape) == ((), (1,))
