@@ -45,21 +45,6 @@ MODELS = (
     "TwoMassLower",
     "TwoMassUpper",
 )
-EVENT_UNITS = (
-    "ClockKinds",
-    "Countdown",
-    "EventAdder",
-    "EventDelay",
-    "EventSource",
-    "Logger",
-    "Partitions",
-    "PoliceOfficer",
-    "Sampler",
-    "SharedVariable",
-    "TrafficLight",
-)
-"""Models of FMI 3.0 only, with clocks."""
-
 VERSIONS = ("fmi2", "fmi3")
 
 

@@ -353,6 +353,18 @@ static const fm_Variable *find(fm_Instance *self, const char *function, uint32_t
     return variable;
 }
 
+/* Is a variable present? A clocked one is if one of its clocks is active; in Initialization Mode all are. */
+static bool is_present(const fm_Instance *self, const fm_Variable *variable)
+{
+    if (self->state.mode & ~(unsigned)(FM_EVENT_MODE | FM_STEP_MODE) || !variable->clocks[0]) return true;
+    const Variables *v = &self->state.variables;
+    for (int i = 0; i < FM_MOST_CLOCKS; i++) {
+        const fm_Clock *clock = (const fm_Clock *)((const char *)v + variable->clocks[i]);
+        if (variable->clocks[i] && clock->active) return true;
+    }
+    return false;
+}
+
 const fm_Variable *fm_readable(fm_Instance *self, const char *function, uint32_t reference, unsigned types)
 {
     const fm_Variable *variable = find(self, function, reference, types);
@@ -364,17 +376,10 @@ const fm_Variable *fm_readable(fm_Instance *self, const char *function, uint32_t
                   "in Intermediate Update Mode.", function, variable->name, (unsigned)reference);
         return NULL;
     }
-    return variable;
-}
-
-/* Is a clock of this clocked variable active? */
-static bool is_present(const Variables *v, const fm_Variable *variable)
-{
-    for (int i = 0; i < FM_MOST_CLOCKS; i++) {
-        const fm_Clock *clock = (const fm_Clock *)((const char *)v + variable->clocks[i]);
-        if (variable->clocks[i] && clock->active) return true;
-    }
-    return false;
+    if (!variable || is_present(self, variable)) return variable;
+    fm_report(self, FM_ERROR, "%s: the variable '%s' (value reference %u) is absent, because its clock is not active.",
+              function, variable->name, (unsigned)reference);
+    return NULL;
 }
 
 const fm_Variable *fm_settable(fm_Instance *self, const char *function, uint32_t reference, unsigned types)
@@ -391,7 +396,7 @@ const fm_Variable *fm_settable(fm_Instance *self, const char *function, uint32_t
         return NULL;
     }
     Variables *v = &self->state.variables;
-    if (self->state.mode == FM_EVENT_MODE && variable->clocks[0] && !is_present(v, variable)) {
+    if (self->state.mode == FM_EVENT_MODE && !is_present(self, variable)) {
         fm_report(self, FM_ERROR, "%s: the variable '%s' (value reference %u) cannot be set, because its clock is not "
                   "active.", function, variable->name, (unsigned)reference);
         return NULL;

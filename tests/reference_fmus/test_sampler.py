@@ -59,6 +59,18 @@ def test_sd8_an_event_in_the_same_iteration_is_sampled(sampler: Instance) -> Non
     assert sampler["y"] == 4.0
 
 
+def test_a_sample_is_absent_between_ticks(sampler: Instance) -> None:
+    step_to(sampler, 0.5)
+    for is_active in (False, True):
+        if is_active:
+            sampler.activate("tick")
+            assert sampler["y"] == 3.0
+            sampler.update()
+        with pytest.raises(FMICallException):
+            sampler["y"]
+        assert sampler.log[-1].endswith("is absent, because its clock is not active.")
+
+
 def test_a_tick_at_another_time_is_refused(sampler: Instance) -> None:
     step_to(sampler, 0.4)
     with pytest.raises(FMICallException):
