@@ -14,8 +14,11 @@ GAPS = 8
 LARGEST_RATIO = 0.95
 """Largest ratio of a gap to the gap before."""
 
-SHORT = 1e-5
-"""Gaps longer than this fraction of a usual step are no accumulation: a system with fast events has short steps."""
+SHORT, SHORT_AT = 1e-6, 1e-9
+"""[s], and as a fraction of the time: gaps longer than both are no accumulation (hybrid.md 5)."""
+
+LEAST, MOST = 1e-5, 1e-4
+"""Bounds of that length as fractions of a usual step: a system with fast events has short steps."""
 
 MOST_MICROSTEPS = 1000
 """With more event iterations in an event, more events at one time, or more early returns without an event, the sequence is
@@ -25,8 +28,9 @@ assumed not to end: the system is illegitimate."""
 def accumulation(times: Sequence[float], step: float) -> float | None:
     """Time in s at which events accumulate, None if they do not.
 
-    They do if each of the last 8 gaps is shorter than 0.95 of the gap before, and the last is below 1e-5 of a usual
-    step or in the range of rounding.
+    They do if each of the last 8 gaps is shorter than 0.95 of the gap before, and the last is below 1 us or 1e-9 of the
+    time, or in the range of rounding. In runs with steps below 10 ms it must be below 1e-4 of a usual step; in runs with
+    steps above 0.1 s, below 1e-5 of a usual step is enough.
 
     Parameters
     ----------
@@ -41,7 +45,8 @@ def accumulation(times: Sequence[float], step: float) -> float | None:
         return None
     last = list(times)[-GAPS - 1 :]
     gaps = [b - a for a, b in pairwise(last)]
-    if gaps[-1] <= 0 or gaps[-1] >= max(SHORT * step, same(last[-1], step)):
+    short = min(max(SHORT, SHORT_AT * abs(last[-1])), MOST * step)
+    if gaps[-1] <= 0 or gaps[-1] >= max(short, LEAST * step, same(last[-1], step)):
         return None
     ratios = [b / a for a, b in pairwise(gaps)]
     if max(ratios) >= LARGEST_RATIO:

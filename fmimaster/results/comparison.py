@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError
+from fmimaster.results.jumps import PhaseError, jumps
 from fmimaster.results.panels import numbers, units_of
 from fmimaster.results.presence import SAME_TIME, is_present, paired, spans
 from fmimaster.results.table import Table
@@ -76,6 +77,8 @@ class Comparison:
         The first and the last time of the results that the reference covers, in s.
     missing : tuple of str
         Columns of the reference that the results do not have.
+    phase_errors : tuple of PhaseError
+        Discrete columns that change more or less often than in the reference.
     """
 
     deviations: tuple[Deviation, ...]
@@ -83,6 +86,7 @@ class Comparison:
     start_time: float
     stop_time: float
     missing: tuple[str, ...]
+    phase_errors: tuple[PhaseError, ...] = ()
 
     @property
     def is_within(self) -> bool:
@@ -110,6 +114,7 @@ class Comparison:
         of = count(len(self.deviations), "variable")
         wrong = f"{len(self.beyond)} of {of} beyond" if self.beyond else f"{of} within"
         yield f"compared with the reference {span}: {wrong} the tolerance of {_percent(self.tolerance)}"
+        yield from map(str, self.phase_errors)
         if self.missing:
             yield f"not compared, because the results lack them: {named(self.missing)}"
 
@@ -164,7 +169,25 @@ def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> C
         float(time[0]),
         float(time[-1]),
         tuple(name for name in reference.names if name not in common),
+        tuple(_phase_errors(common, results, reference)),
     )
+
+
+def _phase_errors(names: Sequence[str], results: Table, reference: Table) -> Iterator[PhaseError]:
+    """Those of the columns that are discrete and always present in both."""
+    first = max(results.time[0], reference.time[0])
+    last = min(results.time[-1], reference.time[-1])
+    for name in names:
+        if any(
+            t[name].dtype.kind == "f" or np.ma.isMaskedArray(t[name]) for t in (results, reference)
+        ):
+            continue
+        counts = []
+        for table in (results, reference):
+            rows = (table.time >= first) & (table.time <= last)
+            counts.append(len(jumps(table.time[rows], numbers(table[name][rows]), held=True)))
+        if counts[0] != counts[1]:
+            yield PhaseError(name, *counts)
 
 
 def _percent(part: float) -> str:

@@ -37,6 +37,32 @@ class JumpTimes:
     time: float
 
 
+@dataclass(frozen=True, slots=True)
+class PhaseError:
+    """A discrete column that changes more or less often than that of the reference.
+
+    From the first change that one of them lacks, the times of the changes belong to different cycles: they cannot be
+    compared.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    found, known : int
+        How often it changes in the results and in the reference, in the time that both cover.
+    """
+
+    name: str
+    found: int
+    known: int
+
+    def __str__(self) -> str:
+        return (
+            f"phase error: '{self.name}' changes {self.found} times, {self.known} times in the reference: the times of "
+            "later changes cannot be compared"
+        )
+
+
 def jumps(time: Array, values: Array, held: bool) -> Array:
     """When a column jumps: between its rows at one time, and if its values are held, at each change.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from fractions import Fraction
-from math import log
+from math import exp, log
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pytest
+from public_fmus import modelica_fmu
 
 from fmimaster import GaussSeidel, Jacobi, Results, reference_path
 from fmimaster.algorithms import Algorithm
@@ -54,22 +55,27 @@ def thermostat(version: str, **settings: Any) -> Results:
     return Simulation(path, **{"step_size": "0.1", "stop_time": 60, **settings}).run()
 
 
-def exact_switches(until: float) -> list[float]:
-    """Off at 21, on at 19, in turn."""
+def exact_switches() -> list[float]:
+    """Off at 21, on at 19, in turn: 40 switches until 60 s."""
+    rows = table("hybrid_thermostat_exact.csv")
+    return [float(row["t"]) for row in rows if row["event"] != "init"]
+
+
+def test_4_the_exact_switches_are_those_of_the_formula() -> None:
     times = [log(10 / 9) / 0.1]
-    while times[-1] < until:
+    while len(times) < 40:
         times.append(times[-1] + log(11 / 9 if len(times) % 2 == 0 else 21 / 19) / 0.1)
-    return times[:-1]
+    assert exact_switches() == pytest.approx(times, abs=1e-12)
 
 
 @pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
-def test_thermostat_with_event_mode_switches_exactly(
+def test_4_thermostat_with_event_mode_switches_exactly(
     algorithm: Algorithm, backend: Backend
 ) -> None:
     r = thermostat("fmi3", algorithm=algorithm, backend=backend)
     switches = jump_times(r, "controller.q")
     assert len(switches) == 40
-    assert switches == pytest.approx(exact_switches(60), abs=1e-6)
+    assert switches == pytest.approx(exact_switches(), abs=1e-6)
     assert 19 - 1e-6 <= r["room.x"].min() <= r["room.x"].max() <= 21 + 1e-6
     assert sum(i.restores for i in r.statistics.instances) == 0  # who may return early steps first
 
@@ -88,15 +94,16 @@ def test_events_do_not_shift_the_grid() -> None:
     assert {k / 10 for k in range(601)} <= set(r.time.tolist())
 
 
-def test_thermostat_without_event_mode_is_located_by_going_back(backend: Backend) -> None:
+def test_4_thermostat_without_event_mode_is_located_by_going_back(backend: Backend) -> None:
     r = thermostat("fmi2", algorithm=GaussSeidel(), step_size=Locate(0.1), backend=backend)
     switches = jump_times(r, "controller.q")
-    assert switches == pytest.approx(exact_switches(60), abs=1e-8)
+    assert switches == pytest.approx(exact_switches(), abs=1e-8)
+    assert len(r.events) == 40
     extra = r.statistics.attempts - r.statistics.steps
     assert extra <= 40 * 40  # bisection of 0.1 s
 
 
-def test_thermostat_on_a_grid_switches_at_communication_points(backend: Backend) -> None:
+def test_4_thermostat_on_a_grid_switches_at_communication_points(backend: Backend) -> None:
     r = thermostat("fmi2", algorithm=GaussSeidel(), backend=backend)
     expected = table("hybrid_thermostat_grid_H0.1.csv")
     assert r.time.tolist() == [float(Fraction(row["t"])) for row in expected]
@@ -105,9 +112,29 @@ def test_thermostat_on_a_grid_switches_at_communication_points(backend: Backend)
     assert len(jump_times(r, "controller.q")) == 36
 
 
-def test_with_jacobi_the_controller_acts_one_step_later() -> None:
-    r = thermostat("fmi2", algorithm=Jacobi())
-    assert 21.1 < r["room.x"].max() <= 21.178212
+def test_4_on_a_grid_with_jacobi_the_controller_acts_one_step_later(backend: Backend) -> None:
+    r = thermostat("fmi2", algorithm=Jacobi(), backend=backend)
+    assert r["room.x"].max() <= 30 - 9 * exp(-2 * 0.1 * 0.1)  # 21.178212
+    q, x = r["controller.q"], r["room.x"]
+    # the controller has seen the x of the point before, and its q acts in the step after its own
+    decided = [True]
+    for before in x[:-1]:
+        decided.append(before < 21 if decided[-1] else before <= 19)
+    assert q.tolist() == decided
+    target = np.where(q[:-1], 30.0, 0.0)
+    assert x[1:] == pytest.approx(target + (x[:-1] - target) * exp(-0.01), abs=1e-12)
+    assert x.max() > 21.1
+
+
+def test_4_the_number_of_switches_on_a_grid_is_a_phase_error() -> None:
+    grid = thermostat("fmi2", algorithm=GaussSeidel())
+    exact = thermostat("fmi3")
+    [error] = grid.compare(exact).phase_errors
+    assert (error.name, error.found, error.known) == ("controller.q", 36, 40)
+    assert "phase error: 'controller.q' changes 36 times, 40 times in the reference" in str(
+        grid.compare(exact)
+    )
+    assert exact.compare(exact).phase_errors == ()
 
 
 # Bouncing ball --------------------------------------------------------------------------------------------------------
@@ -273,3 +300,42 @@ def test_no_predicted_bounce_is_late(backend: Backend) -> None:
     for v_min, step_size in ((0.08, 0.15), (0.1, 0.1)):
         r = ball("fmi3", Predictive(), v_min=v_min, step_size=Ramp(step_size), backend=backend)
         assert "late" not in "\n".join(r.statistics.lines())
+
+
+# Modelica's BouncingBall has the data of the regularised ball ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_modelicas_ball_in_model_exchange_bounces_at_the_exact_times(
+    version: str, backend: Backend
+) -> None:
+    r = Simulation(
+        modelica_fmu("BouncingBall", version),
+        interface="ModelExchange",
+        solver="dormand-prince:relative=1e-9",
+        step_size=0.01,
+        stop_time=3,
+        event_mode=True,
+        backend=backend,
+    ).run()
+    found = bounces(r)
+    assert len(found) == 11
+    exact = exact_bounces(10)
+    assert [t for t, _, _ in found[:10]] == pytest.approx([t for t, _, _ in exact], abs=1e-6)
+    assert found[10][0] == pytest.approx(2.499113314225, abs=1e-6)
+    assert found[10][2] == 0.0
+    assert (r.time[-1], r["v"][-1]) == (3.0, 0.0)
+    assert r["h"][-1] <= np.finfo(float).tiny  # it puts the ball just above the ground
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_modelicas_ball_in_co_simulation_rests_before_2_6_s(version: str, backend: Backend) -> None:
+    """Its own solver is Euler with a fixed step."""
+    r = Simulation(
+        modelica_fmu("BouncingBall", version), step_size=0.01, stop_time=3, backend=backend
+    ).run()
+    rises = np.flatnonzero((r["v"][:-1] < 0) & (r["v"][1:] >= 0))
+    assert 10 <= len(rises) <= 12
+    rest = r.time > 2.6
+    assert (r["h"][rest] <= np.finfo(float).tiny).all()
+    assert (r["v"][rest] == 0).all()

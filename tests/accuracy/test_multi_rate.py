@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+from fractions import Fraction
 from math import exp
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fmimaster import (
@@ -44,11 +48,20 @@ def both(system: Any, **settings: Any) -> Results:
 
 
 @pytest.mark.parametrize("fmi", [2, 3])
-def test_three_rates_of_fmus_have_141_points(fmi: int) -> None:
-    """hybrid.md 9: 141 communication points, 100, 40 and 30 steps, with FMUs."""
+def test_9_three_rates_of_fmus_meet_at_the_141_points_of_the_table(fmi: int) -> None:
+    """hybrid.md 9: the points exactly, 100, 40 and 30 steps, and 11 points at which all meet."""
     results = both(ring(fmi), step_size=MultiRate(components=RATES), stop_time=1)
+    with (Path(__file__).parents[1] / "data" / "hybrid_multirate_points.csv").open() as file:
+        points = list(csv.DictReader(file))
+    assert results.time.tolist() == [float(Fraction(row["t"])) for row in points]
     assert len(results.time) == 141
     assert [i.calls for i in results.statistics.instances] == [100, 40, 30]
+    # a component is stepped, and its output changes, at its own points only
+    for name in RATES:
+        changed = np.flatnonzero(np.diff(results[f"{name}.x"])) + 1
+        assert changed.tolist() == [k for k, row in enumerate(points) if k and row[name] == "1"]
+    meeting = [row["t"] for row in points if all(row[name] == "1" for name in RATES)]
+    assert [Fraction(t) for t in meeting] == [Fraction(k, 10) for k in range(11)]
 
 
 @pytest.mark.parametrize("fmi", [2, 3])
