@@ -240,6 +240,12 @@ class Fmi3Instance(BinaryInstance):
 
         return act
 
+    def raise_failure(self, name: str, status: int, step: float) -> None:
+        """Raise the error for a call that was made by the kernel; of one that succeeded, the answer is not valid."""
+        if status in SUCCESS:
+            self._refuse_resolution(name)
+        super().raise_failure(name, status, step)
+
     def _refuse_resolution(self, name: str) -> None:
         raise CallError(
             f"{self.prefix}{name} of '{self.name}' gave the resolution 0. Expected a whole number above 0; ask the FMU's "

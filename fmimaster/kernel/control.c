@@ -24,12 +24,70 @@ int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *funct
     return fm_stop_at(k, c, FM_FAILED);
 }
 
+/* One FMI call. */
+static int transfer(fm_kernel *k, const fm_instruction *c, const fm_segment *segment)
+{
+    int status = segment->transfer(segment);
+    return fm_failed(status) ? fm_fail(k, c, status, segment->function) : FM_RAN;
+}
+
 int fm_get_clocks(fm_kernel *k, const fm_instruction *c)
 {
-    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
-        int status = v->transfer(v);
-        if (fm_failed(status))
-            return fm_fail(k, c, status, v->function);
+    int status = FM_RAN;
+    for (const fm_segment *v = c->segments, *end = v + c->n; v < end && status == FM_RAN; v++)
+        status = transfer(k, c, v);
+    return status;
+}
+
+static int is_any_active(const fm_clocked_part *part)
+{
+    for (int i = 0; i < part->n_clocks; i++)
+        if (*part->clocks[i])
+            return 1;
+    return 0;
+}
+
+int fm_get_clocked(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_clocked *g = c->clocked;
+    int status = FM_RAN;
+    for (int s = 0; s < g->n_clocks && status == FM_RAN; s++) {
+        const uint8_t *now = g->clocks[s].values;
+        status = transfer(k, c, &g->clocks[s]);
+        for (size_t i = 0; i < g->clocks[s].size && status == FM_RAN; i++)
+            g->active[s][i] |= now[i];
+    }
+    for (const fm_clocked_part *v = g->parts, *end = v + g->n_parts; v < end && status == FM_RAN; v++)
+        if (is_any_active(v))
+            status = transfer(k, c, &v->segment);
+    return status;
+}
+
+/* What has changed of the answer becomes part of all intervals. */
+static void take_intervals(const fm_asked *v)
+{
+    for (size_t i = 0; i < v->segment.n; i++) {
+        size_t place = v->places[i];
+        if (v->answer.qualifiers[i] != FM_CHANGED)
+            continue;
+        v->all.counters[place] = v->answer.counters[i];
+        v->all.resolutions[place] = v->answer.resolutions[i];
+        v->all.seconds[place] = v->answer.seconds[i];
+        v->all.qualifiers[place] = FM_CHANGED;
+    }
+}
+
+int fm_get_intervals(fm_kernel *k, const fm_instruction *c)
+{
+    int is_later = k->initialized[c->instance];
+    const fm_asked *v = c->inquiry->calls[is_later], *end = v + c->inquiry->n[is_later];
+    for (; v < end; v++) {
+        if (v->clock && !*v->clock)
+            continue;
+        int status = transfer(k, c, &v->segment);
+        if (status != FM_RAN)
+            return status;
+        take_intervals(v);
     }
     return FM_RAN;
 }
@@ -37,14 +95,16 @@ int fm_get_clocks(fm_kernel *k, const fm_instruction *c)
 int fm_set_triggers(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
+        if (t->shown)
+            *t->shown = *t->active;
         if (!*t->active)
             continue;
         if (t->counter)
             *t->counter = (int32_t)((uint32_t)*t->counter + 1u); /* it wraps around */
         for (const fm_segment *v = t->segments, *last = v + t->n_segments; v < last; v++) {
-            int status = v->transfer(v);
-            if (fm_failed(status))
-                return fm_fail(k, c, status, v->function);
+            int status = transfer(k, c, v);
+            if (status != FM_RAN)
+                return status;
         }
         *t->active = 0;
     }
@@ -59,6 +119,9 @@ int fm_enter(fm_kernel *k, const fm_instruction *c)
     if (fm_failed(status))
         return fm_fail(k, c, status, function);
     k->events[c->instance] += c->group == FM_EVENT_MODE;
+    k->initialized[c->instance] = c->group == FM_STEP_MODE || c->group == FM_EVENT_MODE || c->group == FM_TERMINATED;
+    for (int i = 0; i < c->n; i++)
+        memset(c->clocks[i].active, 0, c->clocks[i].n);
     return FM_RAN;
 }
 

@@ -8,6 +8,8 @@
 #include "calls.h"
 
 typedef int (*clock_access_t)(void *, const uint32_t *, size_t, void *);
+typedef int (*decimal_t)(void *, const uint32_t *, size_t, double *, int32_t *);
+typedef int (*fraction_t)(void *, const uint32_t *, size_t, uint64_t *, uint64_t *, int32_t *);
 typedef int (*binary_access_t)(void *, const uint32_t *, size_t, size_t *, const char **, size_t);
 typedef int (*update_t)(void *, bool *, bool *, bool *, bool *, bool *, double *);
 typedef int (*derivative_t)(void *, const uint32_t *, size_t, const uint32_t *, size_t, const double *, size_t, double *,
@@ -32,6 +34,7 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_ENTER_EVENT] = "EnterEventMode", [FM_ENTER_STEP] = "EnterStepMode",
     [FM_UPDATE_DISCRETE_STATES] = "UpdateDiscreteStates",
     [FM_GET_DIRECTIONAL_DERIVATIVE] = "GetDirectionalDerivative",
+    [FM_GET_INTERVAL_DECIMAL] = "GetIntervalDecimal", [FM_GET_INTERVAL_FRACTION] = "GetIntervalFraction",
     [FM_SET_TIME] = "SetTime", [FM_SET_CONTINUOUS_STATES] = "SetContinuousStates", [FM_GET_DERIVATIVES] = "GetContinuousStateDerivatives",
     [FM_GET_EVENT_INDICATORS] = "GetEventIndicators", [FM_COMPLETED_INTEGRATOR_STEP] = "CompletedIntegratorStep",
 };
@@ -82,6 +85,30 @@ void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
                   : fm_is_object(type) ? (is_get ? get_texts : set_texts)
                                        : transfer;
     s->version = s->transfer == transfer ? 3 : 0;
+}
+
+static int get_decimals(const fm_segment *s)
+{
+    const fm_intervals *v = s->intervals;
+    return ((decimal_t)s->address)(s->self, s->references, s->n, v->seconds, v->qualifiers);
+}
+
+static int get_fractions(const fm_segment *s)
+{
+    const fm_intervals *v = s->intervals;
+    int status = ((fraction_t)s->address)(s->self, s->references, s->n, v->counters, v->resolutions, v->qualifiers);
+    for (size_t i = 0; i < s->n && !fm_failed(status); i++)
+        if (v->qualifiers[i] == FM_CHANGED && !v->resolutions[i])
+            return FM_NOT_VALID;
+    return status;
+}
+
+void fm_fmi3_bind_intervals(const fm_fmu *fmu, int is_fraction, fm_segment *s)
+{
+    s->self = fmu->component;
+    s->address = fm_find(fmu, is_fraction ? FM_GET_INTERVAL_FRACTION : FM_GET_INTERVAL_DECIMAL, &s->function);
+    s->transfer = !s->address ? fm_missing : is_fraction ? get_fractions : get_decimals;
+    s->version = 0;
 }
 
 static int derive(const fm_derivative *d)

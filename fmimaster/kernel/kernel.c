@@ -526,6 +526,8 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
         case FM_MOVE_TRIGGERS: status = fm_move_triggers(k, c); break;
         case FM_SET_TRIGGERS: status = fm_set_triggers(k, c); break;
         case FM_GET_CLOCKS: status = fm_get_clocks(k, c); break;
+        case FM_GET_CLOCKED: status = fm_get_clocked(k, c); break;
+        case FM_GET_INTERVALS: status = fm_get_intervals(k, c); break;
         case FM_STEP_LIMITED: status = step_limited(k, c); break;
         case FM_MOVE_SET:
             while ((status = move_set(k, c)) == FM_RAN && c[2].op == FM_MOVE_SET)
@@ -642,23 +644,55 @@ static int all_quiet(fm_kernel *k, const fm_watch *watches, int n, const double 
     return 1;
 }
 
-int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
-              const double *times, int n, const fm_watch *watches, int n_watches, int *done)
+/* Whether an FMU has answered at an event what Python must look at: its next event is near, or the interval of a clock has
+ * changed. */
+static int is_answered(const fm_kernel *k, const fm_ahead *ahead)
 {
-    int stopped;
+    for (int i = 0; i < k->n_instances; i++)
+        if (!(k->next_events[i] >= ahead->last)) /* NaN, too */
+            return 1;
+    for (int i = 0; i < ahead->n; i++)
+        for (size_t clock = 0; clock < ahead->n_intervals[i]; clock++)
+            if (ahead->intervals[i].qualifiers[clock] == FM_CHANGED)
+                return 1;
+    return 0;
+}
+
+/* The event at the end of an interval; whether Python must look at it. */
+static int let_happen(fm_kernel *k, fm_ahead *ahead, int number, const fm_watch *watches, int n_watches, int *stopped)
+{
+    int rows = k->n_rows;
+    *stopped = execute(k, ahead->programs[number], k->end, k->end);
+    ahead->rows = k->n_rows - rows;
+    for (int i = 0; i < n_watches && !*stopped; i++)
+        if (watches[i].renew && watches[i].renew(watches[i].self, k) != FM_OK)
+            *stopped = fm_fail(k, ahead->programs[number], FM_ERROR, 0);
+    ahead->happened = *stopped || is_answered(k, ahead);
+    return ahead->happened;
+}
+
+int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
+              const double *times, int n, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done)
+{
+    int stopped, is_after = 0;
     if (k->tuner)
         fm_tuner_start(k->tuner);
     for (int i = 0, next = 0;; i++) {
         choose_measuring(k);
-        stopped = execute(k, attempts[next], times[i], times[i + 1]);
+        stopped = execute(k, is_after && ahead->after ? ahead->after : attempts[next], times[i], times[i + 1]);
         next = next + 1 == n_attempts ? 0 : next + 1;
         if (next == 0)
             count_step(k);
         *done = i;
-        if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
+        if (stopped || i + 2 == n || k->row_capacity - k->n_rows <= 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
             !all_quiet(k, watches, n_watches, times + i))
             break;
         accept(k, commit);
+        is_after = ahead && ahead->numbers[i] >= 0;
+        if (is_after && let_happen(k, ahead, ahead->numbers[i], watches, n_watches, &stopped)) {
+            *done = i + 1;
+            break;
+        }
     }
     k->measuring = 0;
     if (k->tuner)
@@ -687,7 +721,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
         choose_measuring(k);
         stopped = execute(k, attempt, begin, end);
         count_step(k);
-        if (stopped || i + 1 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
+        if (stopped || i + 1 == n || k->row_capacity - k->n_rows <= 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
             !all_quiet(k, watches, n_watches, times + i) || !fm_pid_accepts(controller, begin, end - begin)) {
             *attempted = 1;
             break;

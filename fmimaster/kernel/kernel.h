@@ -17,7 +17,8 @@ enum fm_status {
     FM_AGAIN = -1000002,   /* a hook requests another pass */
     FM_REFUSED = -1000003, /* Discard of a call that must not be discarded */
     FM_NO_DERIVATIVES = -1000004, FM_TOO_SHORT = -1000005, FM_STATES_DISCARDED = -1000006, FM_STUCK = -1000008, /* an integrator cannot go on */
-    FM_BEHIND_EVENT = -1000007 /* copied states cannot undo an event */
+    FM_BEHIND_EVENT = -1000007, /* copied states cannot undo an event */
+    FM_NOT_VALID = -1000009     /* the call succeeded, but its answer is not valid */
 };
 
 /* Types of variables: FM_ and the name in fmimaster.system.model.DataType. */
@@ -32,7 +33,7 @@ enum fm_op {
     FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL, FM_CORRECT, FM_DERIVE,
     FM_MOVE_SET, /* a MOVE and the SET that comes next; the SET is in the program too, but skipped */
     FM_MOVE_OBJECTS, /* a MOVE of text and binaries; that of the numbers of its group comes next */
-    FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, /* MOVE, SET and GET of these groups */
+    FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, FM_GET_CLOCKED, FM_GET_INTERVALS, /* MOVE, SET and GET of these groups */
     FM_STEP_LIMITED, /* a STEP in a system in which an instance may return early */
     FM_ALIGNED,      /* after what an ALIGN does */
     FM_FUSED,        /* what the next `least` instructions do, in one; they are in the program too, but skipped */
@@ -126,6 +127,14 @@ typedef struct {
     void *self;
 } fm_texts;
 
+/* Intervals of clocks: counter / resolution, or seconds where the resolution is 0. Numbers of fmi3IntervalQualifier. */
+typedef struct {
+    uint64_t *counters, *resolutions;
+    double *seconds;
+    int32_t *qualifiers;
+} fm_intervals;
+enum { FM_NOT_YET_KNOWN, FM_UNCHANGED, FM_CHANGED };
+
 /* One FMI call, ready to be made: variables of one type that lie side by side are read or set. What makes it is chosen
  * once, by type and FMI version; it hands the arguments on, and returns an fm_status. */
 typedef struct fm_segment fm_segment;
@@ -139,6 +148,7 @@ struct fm_segment {
     union {
         int *integers; /* FMI 2.0: room for size Booleans as it has them */
         fm_texts *texts;
+        const fm_intervals *intervals;
     };
     const char *function;
     int version; /* of FMI, if transfer is nothing but a call of the FMU's function; else 0 */
@@ -158,11 +168,47 @@ typedef struct {
 typedef struct {
     uint8_t *active;
     int32_t *counter; /* null for a clock */
+    uint8_t *shown;   /* whether an input clock was set; null where nobody needs it */
     int n_sources, n_moves, n_objects, n_segments;
     const uint8_t *const *sources; /* output clocks of which any makes it active */
     const fm_move *moves, *objects; /* of numbers; of text and binaries */
     const fm_segment *segments;
 } fm_trigger;
+
+/* Clocks that lie side by side. */
+typedef struct {
+    uint8_t *active;
+    size_t n;
+} fm_clocks;
+
+/* Clocked outputs that are read in one call, if one of these clocks is active. */
+typedef struct {
+    fm_segment segment;
+    const uint8_t *const *clocks;
+    int n_clocks;
+} fm_clocked_part;
+
+/* GET CLOCKED: output clocks are read beside those in the store, which become active, too. */
+typedef struct {
+    int n_clocks, n_parts;
+    const fm_segment *clocks;
+    uint8_t *const *active;
+    const fm_clocked_part *parts;
+} fm_clocked;
+
+/* GET INTERVALS: a call that asks for the intervals of clocks, if one of them need not be active or is. */
+typedef struct {
+    fm_segment segment;
+    const uint8_t *clock; /* null for none */
+    const size_t *places; /* of what is asked among all */
+    fm_intervals answer, all;
+} fm_asked;
+
+/* In Initialization Mode, and later. */
+typedef struct {
+    int n[2];
+    const fm_asked *calls[2];
+} fm_inquiry;
 
 /* One continuous input with what a polynomial needs. Slots are indices into the outputs of their type. */
 typedef struct {
@@ -254,6 +300,7 @@ typedef struct {
  * if Python must look at the attempt. */
 typedef struct {
     int (*is_quiet)(void *self, fm_kernel *kernel, double begin, double end, double next);
+    int (*renew)(void *self, fm_kernel *kernel); /* after an event inside the stretch; null if there is nothing to do */
     void *self;
 } fm_watch;
 
@@ -299,6 +346,9 @@ struct fm_instruction {
     const fm_range *ranges;     /* REVERT */
     const fm_hook *hook;        /* CALL */
     const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
+    const fm_clocks *clocks;    /* MODE: n of them, inactive in it */
+    const fm_clocked *clocked;  /* GET_CLOCKED */
+    const fm_inquiry *inquiry;  /* GET_INTERVALS */
     const fm_fused *calls;      /* FUSED */
 };
 
@@ -390,6 +440,7 @@ struct fm_kernel {
     int has_events;                    /* whether any instance can request an event */
     fm_passes passes[FM_MOST_NESTED];
     uint8_t *active;     /* per trigger */
+    uint8_t *initialized; /* per instance: whether it has left Initialization Mode */
     double *next_events; /* [s] per instance, INFINITY for none */
     int64_t *steps, *restores, *events; /* calls per instance */
 
@@ -442,20 +493,36 @@ int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end);
 /* Attempt an interval, and commit it if nothing happened. Returns an fm_stop. */
 int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, double begin, double end);
 
+/* Events that are known ahead: the number of the program of the one at the end of each interval, -1 for none; where an FMU
+ * has answered more than that all is done, *happened of 1 and how many rows the event has. */
+typedef struct {
+    const int32_t *numbers;
+    const fm_instruction *const *programs;
+    const fm_instruction *after; /* the attempt after an event; null for that of the pattern */
+    double last;                 /* an event of its own that an FMU announces before it ends the stretch */
+    const fm_intervals *intervals; /* of clocks */
+    const size_t *n_intervals;
+    int n, happened, rows; /* n: instances with such clocks */
+} fm_ahead;
+
 /* Attempt and commit the intervals between n times while nothing happens; attempts are a pattern of programs that is
  * repeated. *done intervals are committed, the next one is attempted and not committed. Stops early when the next row is
  * the last that has room, when it is asked to, at an attempt that is not quiet for one of the watches, or that did not simply
- * succeed. Returns an fm_stop of the last attempt. */
+ * succeed. Returns an fm_stop of the last attempt. With events ahead, null for none, their programs are executed behind the
+ * commits; where one has happened so that Python must look at it, the next interval is not attempted, and the fm_stop is its
+ * own. */
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
-              const double *times, int n, const fm_watch *watches, int n_watches, int *done);
+              const double *times, int n, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done);
 
 /* changes.c: n values of one type with so many bytes, and what they were. */
 typedef struct {
-    int n, size, is_float;
+    int n, size, is_float, is_object;
     const int64_t *slots;
-    const char *values, *before; /* of the store; of the slots alone */
+    const char *values; /* of the store */
+    char *before;       /* of the slots alone */
 } fm_changes_data;
 int fm_is_unchanged(void *self, fm_kernel *kernel, double begin, double end, double next);
+int fm_note_values(void *self, fm_kernel *kernel); /* they are those before from now on; returns an fm_status */
 
 /* A PID controller of step sizes with n estimators, which is not stuck at the smallest one more than `many` times. */
 enum { FM_SIZE, FM_BEFORE, FM_LONG_BEFORE, FM_STUCK_BEGIN, FM_STUCK_ERROR, FM_PID_SIZES };
@@ -642,6 +709,8 @@ int fm_loop_sweep(void *self, fm_kernel *kernel);
 int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why);
 int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *function);
 int fm_get_clocks(fm_kernel *k, const fm_instruction *c);
+int fm_get_clocked(fm_kernel *k, const fm_instruction *c);
+int fm_get_intervals(fm_kernel *k, const fm_instruction *c);
 int fm_set_triggers(fm_kernel *k, const fm_instruction *c);
 int fm_enter(fm_kernel *k, const fm_instruction *c);
 int fm_update_states(fm_kernel *k, const fm_instruction *c);
@@ -660,7 +729,7 @@ enum fm_function {
     FM_DO_STEP, FM_GET_STATE, FM_SET_STATE, FM_FREE_STATE, FM_ENTER_CONFIGURATION, FM_EXIT_CONFIGURATION, FM_SETUP_EXPERIMENT,
     FM_ENTER_INITIALIZATION, FM_EXIT_INITIALIZATION, FM_TERMINATE, FM_SET_INPUT_DERIVATIVES, FM_GET_REAL_STATUS,
     FM_GET_BOOLEAN_STATUS, FM_GET_CLOCK, FM_SET_CLOCK, FM_ENTER_EVENT, FM_ENTER_STEP, FM_UPDATE_DISCRETE_STATES,
-    FM_GET_DIRECTIONAL_DERIVATIVE,
+    FM_GET_DIRECTIONAL_DERIVATIVE, FM_GET_INTERVAL_DECIMAL, FM_GET_INTERVAL_FRACTION,
     FM_SET_TIME, FM_SET_CONTINUOUS_STATES, FM_GET_DERIVATIVES, FM_GET_EVENT_INDICATORS, FM_COMPLETED_INTEGRATOR_STEP,
     FM_FUNCTIONS
 };
@@ -738,6 +807,9 @@ int fm_set_coefficients(const fm_fmu *fmu, size_t n, int degree, const double *d
  * place of their values are in the segment already, and texts of text and binaries. */
 void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
 void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
+
+/* Make the call ready that asks for the intervals of clocks; their arrays are in the segment already. */
+void fm_fmi3_bind_intervals(const fm_fmu *fmu, int is_fraction, fm_segment *segment);
 
 /* Make the call of an FMU ready that computes a directional derivative; variables and arrays are in it already. */
 void fm_fmi2_bind_derivative(const fm_fmu *fmu, fm_derivative *derivative);

@@ -74,7 +74,12 @@ class Changes:
         return [
             Twin(
                 "changes",
-                {"n": len(found), "size": kind.dtype.itemsize, "is_float": kind.is_float},
+                {
+                    "n": len(found),
+                    "size": kind.dtype.itemsize,
+                    "is_float": kind.is_float,
+                    "is_object": kind.dtype == object,
+                },
                 {
                     "slots": np.array(found, np.int64),
                     "values": values[kind],

@@ -32,6 +32,19 @@ class Experiment:
     stop: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class EventsAhead:
+    """The events at the ends of steps that are known ahead."""
+
+    numbers: NDArray[np.int32]
+    """Per step: the number of the program of the event after it; -1 for none."""
+    programs: Sequence[Program]
+    after: Program | None
+    """The attempt of the first step after an event; None for the usual one."""
+    last: float
+    """In s: an event of its own that an FMU announces before it is an outcome."""
+
+
 class Executor(Protocol):
     """Executes programs on the instances of a plan."""
 
@@ -92,6 +105,27 @@ class Executor(Protocol):
         Number of committed intervals, and the outcome of the one after them, which is not yet committed. It returns
         at the last interval, when the next row is the last that has room, when it is asked to, at an attempt that a watch
         does not let pass, or when one did not simply succeed.
+        """
+        ...
+
+    repeats_over_events: bool
+    """Whether there is :meth:`repeat_over_events`."""
+
+    def repeat_over_events(
+        self,
+        attempts: Sequence[Program],
+        commit: Program,
+        times: NDArray[np.float64],
+        events: EventsAhead,
+        watches: Any = None,
+    ) -> tuple[int, Outcome, int | None]:
+        """As :meth:`repeat`, with events that are known ahead: each is executed behind the commit of its step.
+
+        Returns
+        -------
+        Number of committed intervals, and the outcome of the one after them. If FMUs have answered at an event more than
+        that all is done, it is the outcome of that event instead, and the last number says how many rows it has: they are
+        terminated, have announced an event of their own or changed the interval of a clock, or the event did not end.
         """
         ...
 

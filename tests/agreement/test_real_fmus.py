@@ -68,7 +68,12 @@ def assert_same_bits(expected: Results, found: Results) -> None:
     assert found.time.tobytes() == expected.time.tobytes()
     for name in expected.names:
         assert found[name].dtype == expected[name].dtype
-        assert found[name].tobytes() == expected[name].tobytes(), name
+        assert plain(found[name]) == plain(expected[name]), name
+
+
+def plain(column: Any) -> Any:
+    """The bits of numbers; text and binaries."""
+    return column.tolist() if column.dtype == object else column.tobytes()
 
 
 def calls(results: Results) -> list[tuple[int, int, int]]:
@@ -122,9 +127,7 @@ def test_outputs_that_are_corrected_for_held_inputs(version: str) -> None:
 def test_every_type_is_moved_alike(version: str, tmp_path: Path) -> None:
     """Two Feedthrough FMUs in a chain, and a table of numbers before them."""
     path = reference_path(f"{version}/Feedthrough.fmu")
-    names = [
-        n for n in simulate(path, stop_time=1, step_size=1).names if not n.startswith("String")
-    ]
+    names = simulate(path, stop_time=1, step_size=1).names
     builder = SystemBuilder("chain")
     builder.add("first", path)
     builder.add("second", path)
@@ -144,7 +147,7 @@ def test_every_type_is_moved_alike(version: str, tmp_path: Path) -> None:
         "0,0,-3,0\n0.25,1.7,5,1\n0.25,-1.7,5,1\n1,3.3,9,0\n"
     )
     components = ("first", "second", "third") if version == "fmi3" else ("first", "second")
-    recorded = [f"{component}.{name}" for component in components for name in names]  # no text
+    recorded = [f"{component}.{name}" for component in components for name in names]
     assert_same_bits(
         *both(builder, stop_time=1, step_size="1/10", input=table, output_variables=recorded)
     )

@@ -155,7 +155,8 @@ class Encoder:
                 fields |= {"least": planned.may_return_early, "most": planned.event_mode}
                 return fields | ({"op": lib.FM_STEP_LIMITED} if self._is_limited else {})
             case Mode(i, state):
-                return {"instance": i, "group": STATES[state]}
+                clocks = self._lender.clocks(i) if state is State.STEP_MODE else {}
+                return {"instance": i, "group": STATES[state], **clocks}
             case Fit():
                 return self._fit(instruction)
             case Correct(i):
@@ -204,6 +205,10 @@ class Encoder:
                 return {"op": lib.FM_SET_TRIGGERS, **self._triggers(i)}
             case Get(), Group.CLOCKS:
                 return {"op": lib.FM_GET_CLOCKS, **lender.calls(entry, i, group)}
+            case Get(), Group.CLOCKED:
+                return {"op": lib.FM_GET_CLOCKED, "clocked": lender.clocked(entry, i)}
+            case Get(), Group.INTERVALS:
+                return {"op": lib.FM_GET_INTERVALS, "inquiry": lender.inquiry(entry, i)}
         return lender.calls(entry, i, group)
 
     def _triggers(self, i: int) -> Fields:
@@ -311,7 +316,7 @@ def call_of(entry: Any) -> tuple[int, str] | None:
         return entry.instance, _TO_STATE[state]
     if entry.op in _FUNCTION:
         return entry.instance, _FUNCTION[entry.op]
-    if entry.op in (lib.FM_GET, lib.FM_GET_CLOCKS):
+    if entry.op in (lib.FM_GET, lib.FM_GET_CLOCKS, lib.FM_GET_CLOCKED, lib.FM_GET_INTERVALS):
         return entry.instance, "a Get function"
     if entry.op in (lib.FM_SET, lib.FM_MOVE_SET, lib.FM_SET_TRIGGERS):
         return entry.instance, "a Set function"

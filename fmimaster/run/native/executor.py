@@ -17,7 +17,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.run.executor import ControlledSteps, Experiment, make_store
+from fmimaster.run.executor import ControlledSteps, EventsAhead, Experiment, make_store
 from fmimaster.run.log import Stretch
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.encoding import Encoder, call_of
@@ -70,6 +70,7 @@ class NativeExecutor:
         k.requests = lender.bytes(self._requests)
         self._seconds = np.zeros(len(instances))
         k.seconds = lender.doubles(self._seconds)
+        self._ahead = ffi.new("fm_ahead *")
         self._done, self._attempted = ffi.new("int *"), ffi.new("int *")
         self._codes: list[Any] = []
         self._code_table: Any = None
@@ -78,6 +79,7 @@ class NativeExecutor:
         self._start_threads(n_threads)
 
     is_estimating = True
+    repeats_over_events = True
 
     @staticmethod
     def takes(plan: Plan) -> bool:
@@ -144,6 +146,34 @@ class NativeExecutor:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
         if len(times) == 2:  # a single step needs no arrays
             return 0, self.run(attempts[0], times[0], times[1])
+        return self._repeat(attempts, commit, times, watches, ffi.NULL)
+
+    def repeat_over_events(
+        self,
+        attempts: Sequence[Program],
+        commit: Program,
+        times: NDArray[np.float64],
+        events: EventsAhead,
+        watches: Any = None,
+    ) -> tuple[int, Outcome, int | None]:
+        """The same with events that are known ahead; see :class:`Executor`."""
+        ahead = self._ahead
+        programs = [self._encode(program).code for program in events.programs]
+        kept = ffi.from_buffer("int32_t[]", events.numbers), ffi.new("fm_instruction *[]", programs)
+        ahead.numbers, ahead.programs = kept
+        ahead.after = ffi.NULL if events.after is None else self._encode(events.after).code
+        ahead.last, ahead.happened = events.last, False
+        done, outcome = self._repeat(attempts, commit, times, watches, ahead)
+        return done, outcome, ahead.rows if ahead.happened else None
+
+    def _repeat(
+        self,
+        attempts: Sequence[Program],
+        commit: Program,
+        times: Sequence[float] | NDArray[np.float64],
+        watches: Any,
+        ahead: Any,
+    ) -> tuple[int, Outcome]:
         done = self._done
         points = np.ascontiguousarray(times, dtype=np.float64)
         stop = lib.fm_repeat(
@@ -155,6 +185,7 @@ class NativeExecutor:
             len(points),
             ffi.NULL if watches is None else watches,
             0 if watches is None else len(watches),
+            ahead,
             done,
         )
         self.kernel.asked = 0

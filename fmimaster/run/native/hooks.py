@@ -25,6 +25,8 @@ class _Function:
 
     call: Any
     data: str
+    renew: Any = ffi.NULL
+    """Of a watch: what is called after an event inside a stretch."""
 
 
 TWINS: Mapping[str, _Function] = {
@@ -42,7 +44,7 @@ TWINS: Mapping[str, _Function] = {
 """The hooks that are written in C, by the names of their twins."""
 
 WATCHES: Mapping[str, _Function] = {
-    "changes": _Function(lib.fm_is_unchanged, "fm_changes_data"),
+    "changes": _Function(lib.fm_is_unchanged, "fm_changes_data", lib.fm_note_values),
     "event clock": _Function(lib.fm_clock_is_quiet, "fm_clock_data"),
     "observer": _Function(lib.fm_observer_is_quiet, "fm_observer_data"),
 }
@@ -64,7 +66,7 @@ def lend_watches(lender: Lender, context: Context, twins: Sequence[Twin]) -> Any
     """What fm_repeat asks after each attempt: an array of them."""
     functions = [WATCHES[twin.name] for twin in twins]
     watches = [
-        (function.call, lend_data(lender, context, twin, function.data))
+        (function.call, function.renew, lend_data(lender, context, twin, function.data))
         for function, twin in zip(functions, twins, strict=True)
     ]
     return lender.lent(ffi.new("fm_watch[]", watches))
@@ -75,6 +77,9 @@ def lend_data(lender: Lender, context: Context, twin: Twin, structure: str) -> A
     types = {name: field.type.cname for name, field in ffi.typeof(structure).fields}
     fields: dict[str, Any] = dict(twin.numbers)
     for name, array in twin.arrays.items():
+        if array.dtype == object:
+            fields[name] = ffi.cast(types[name], lender.lent(lender.objects.lend(array)))
+            continue
         elements = types[name].replace("const ", "").replace(" *", "[]")
         fields[name] = lender.lent(ffi.from_buffer(elements, array))
     for name, hook in twin.hooks.items():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal
+from fmimaster.fmu.status import OK
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.program.polynomial import Polynomials
@@ -20,10 +21,11 @@ from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import STATES, TYPES
 from fmimaster.run.native.objects import Texts
 from fmimaster.run.native.updates import Updates
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.states import State
 
-READ = (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
+READ = (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS, Group.CLOCKED)
 """Groups that are read; all others are set."""
 
 _STATE_OF = {number: state for state, number in STATES.items()}
@@ -51,6 +53,12 @@ class Entry(ABC):
         self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
     ) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
+
+    @abstractmethod
+    def bind_intervals(
+        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
+    ) -> None:
+        """Make the call ready that asks for the intervals of clocks, of which all or none are fractions."""
 
     @abstractmethod
     def raise_failure(self, function: str, status: int, step: float) -> None:
@@ -110,6 +118,15 @@ class PythonEntry(Entry):
         handle = ffi.new_handle((self, derive))
         self._transfers.append(handle)
         call.self, call.derive = handle, lib.fm_python_derive
+
+    def bind_intervals(
+        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
+    ) -> None:
+        """Make the call ready that asks for the intervals of clocks."""
+        del by_fraction
+        transfer = ffi.new_handle((self, self.instance.intervals(references, answers)))
+        self._transfers.append(transfer)
+        call.self, call.transfer = transfer, lib.fm_python_transfer
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise what the call has raised."""
@@ -343,13 +360,21 @@ class FmuEntry(Entry):
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         self._version.bind_derivative(self._fmu, ffi.addressof(call))
 
+    def bind_intervals(
+        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
+    ) -> None:
+        """Make the call ready that asks for the intervals of clocks."""
+        del references, answers
+        lib.fm_fmi3_bind_intervals(self._fmu, by_fraction, ffi.addressof(call))
+
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise the error in the words of the FMU."""
         if self._updates is not None and self._updates.error is not None:
             raise self._updates.error
         if self._python.error is not None:
             raise self._python.error
-        self._binding.raise_failure(function, status, step)
+        is_answered = status == lib.FM_NOT_VALID
+        self._binding.raise_failure(function, OK if is_answered else status, step)
 
     def messages(self) -> tuple[str, ...]:
         """What the FMU has logged."""

@@ -12,6 +12,7 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.instances import READ, Entry, PythonEntry
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Variable
 
 
@@ -92,6 +93,12 @@ class IsolatedEntry(Entry):
         remote = self._instance.remote_derivative(unknowns, knowns, call.n_seed, call.n_sensitivity)
         self._kept.append(remote)
         call.self, call.derive = remote, ffi.addressof(lib, "fm_isolated_derive")
+
+    def bind_intervals(
+        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
+    ) -> None:
+        """Make the call ready that asks for the intervals of clocks."""
+        self._python.bind_intervals(call, references, answers, by_fraction)
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise the error of the host, or the one that tells how it was lost."""

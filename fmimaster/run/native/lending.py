@@ -13,6 +13,7 @@ from fmimaster.plan.layout import Group, Route, Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Partials
 from fmimaster.program.store import OutputCopy, ValueStore
+from fmimaster.run.clock_calls import AskedClocks, asked_clocks, clocked_parts
 from fmimaster.run.convergence import nominals_of_outputs
 from fmimaster.run.executor import Experiment
 from fmimaster.run.native.header import TYPES
@@ -20,6 +21,7 @@ from fmimaster.run.native.instances import Entry
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.registers import Registers
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Variable
 
 
@@ -108,6 +110,7 @@ class Lender:
         k.n_history = len(store.history)
         k.history, k.buffers = map(self._lent_copies, (store.history, store.buffers))
         k.read, k.active = self.doubles(store.read), self.bytes(store.active)
+        k.initialized = self.lent(ffi.new("uint8_t[]", max(len(self.plan.instances), 1)))
         for kind, array in store.values.items():
             if kind.dtype == object:
                 self.objects.lend(array)
@@ -198,11 +201,25 @@ class Lender:
     def _segments(self, entry: Entry, group: Group, segments: Sequence[Segment]) -> Any:
         calls = self.lent(ffi.new("fm_segment[]", len(segments)))
         for call, segment in zip(calls, segments, strict=True):
-            call.references = self._references_of(segment)
-            call.n, call.size = len(segment.variables), segment.stop - segment.start
-            call.values = self.address(segment.type, segment.start)
-            entry.bind(call, group, segment)
+            self._fill(call, entry, group, segment)
         return calls
+
+    def _fill(
+        self,
+        call: Any,
+        entry: Entry,
+        group: Group,
+        segment: Segment,
+        values: NDArray[Any] | None = None,
+    ) -> None:
+        """The FMI call that sets or reads a segment, in the value store unless other values are given."""
+        call.references = self._references_of(segment)
+        call.n, call.size = len(segment.variables), segment.stop - segment.start
+        if values is None:
+            call.values = self.address(segment.type, segment.start)
+        else:
+            call.values = self.bytes(values)
+        entry.bind(call, group, segment, values)
 
     def _references_of(self, segment: Segment) -> Any:
         known = self._references.get(id(segment.variables))
@@ -270,6 +287,69 @@ class Lender:
         record.wanted = self.lent(ffi.from_buffer("int[]", partials.wanted))
         return record
 
+    def clock(self, slot: int) -> Any:
+        """Address of a clock in the store."""
+        return ffi.cast("uint8_t *", self.address(DataType.CLOCK, slot))
+
+    def clocks(self, i: int) -> dict[str, Any]:
+        """The clocks of an instance that are active or not: fields of fm_instruction."""
+        found = [
+            (self.clock(s.start), s.stop - s.start)
+            for group in (Group.CLOCKS, Group.INPUT_CLOCKS)
+            for s in self.plan.layout.segments(i, group)
+        ]
+        return {"n": len(found), "clocks": self.lent(ffi.new("fm_clocks[]", found))}
+
+    def clocked(self, entry: Entry, i: int) -> Any:
+        """Output clocks and clocked outputs of an instance: an fm_clocked."""
+        record = self.lent(ffi.new("fm_clocked *"))
+        segments = self.plan.layout.segments(i, Group.CLOCKS)
+        record.n_clocks = len(segments)
+        record.clocks = calls = self.lent(ffi.new("fm_segment[]", max(len(segments), 1)))
+        for call, segment in zip(calls, segments, strict=False):
+            now = np.zeros(segment.stop - segment.start, np.bool_)
+            self._fill(call, entry, Group.CLOCKS, segment, now)
+        active = [self.clock(segment.start) for segment in segments]
+        record.active = self.lent(ffi.new("uint8_t *[]", active or [ffi.NULL]))
+        parts = self.lent(clocked_parts(self.plan, i))
+        record.n_parts = len(parts)
+        table = self.lent(ffi.new("fm_clocked_part[]", max(len(parts), 1)))
+        for this, part in zip(table, parts, strict=False):
+            self._fill(this.segment, entry, Group.CLOCKED, part.segment)
+            this.clocks = self.lent(ffi.new("uint8_t *[]", [self.clock(k) for k in part.clocks]))
+            this.n_clocks = len(part.clocks)
+        record.parts = table
+        return record
+
+    def inquiry(self, entry: Entry, i: int) -> Any:
+        """The calls that ask for the intervals of the clocks of an instance: an fm_inquiry."""
+        record = self.lent(ffi.new("fm_inquiry *"))
+        for is_later in (False, True):
+            calls = asked_clocks(self.plan, i, initialized=is_later)
+            record.n[is_later] = len(calls)
+            table = record.calls[is_later] = self.lent(ffi.new("fm_asked[]", max(len(calls), 1)))
+            for this, asked in zip(table, calls, strict=False):
+                self._fill_asked(this, entry, i, asked)
+        return record
+
+    def _fill_asked(self, record: Any, entry: Entry, i: int, asked: AskedClocks) -> None:
+        answers, call = Intervals.of(len(asked.references)), record.segment
+        record.all = self.intervals(self.store.intervals[i])
+        record.answer = self.intervals(answers)
+        record.places = self.lent(ffi.new("size_t[]", asked.places))
+        record.clock = ffi.NULL if asked.clock is None else self.clock(asked.clock)
+        call.references = self.lent(ffi.new("uint32_t[]", asked.references))
+        call.n = call.size = len(asked.references)
+        call.intervals = ffi.addressof(record, "answer")
+        entry.bind_intervals(call, asked.references, answers, asked.by_fraction)
+
+    def intervals(self, intervals: Intervals) -> Any:
+        """Arrays of intervals: an fm_intervals."""
+        types = ("uint64_t[]", "uint64_t[]", "double[]", "int32_t[]")
+        pairs = zip(types, intervals.arrays, strict=True)
+        arrays = [self.lent(ffi.from_buffer(kind, array)) for kind, array in pairs]
+        return self.lent(ffi.new("fm_intervals *", arrays))[0]
+
     def _derivative(
         self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
     ) -> None:
@@ -295,6 +375,8 @@ class Lender:
                 record.counter = ffi.cast(
                     "int32_t *", self.address(DataType.INT32, trigger.counter)
                 )
+            if trigger.shown is not None:
+                record.shown = self.clock(trigger.shown)
             sources = [
                 ffi.cast("const uint8_t *", self.address(DataType.CLOCK, s))
                 for s in trigger.sources

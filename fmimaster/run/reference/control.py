@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmimaster.control.grid import same
+from fmimaster.plan.layout import Group
 from fmimaster.program.instructions import Call, Mode, Repeat, Tick, Until, Update
 from fmimaster.program.outcome import Reason, Stop
 from fmimaster.run.convergence import largest_change
@@ -55,13 +56,21 @@ def mode(m: Machine, instruction: Mode, _: int) -> Action:
         State.EVENT_MODE: instance.enter_event_mode,
         State.TERMINATED: instance.terminate,
     }
-    if instruction.state is not State.EVENT_MODE:
-        return enter[instruction.state]
-    events = m.events
+    is_event = instruction.state is State.EVENT_MODE
+    is_later = instruction.state in (State.STEP_MODE, State.EVENT_MODE, State.TERMINATED)
+    clocks = [
+        m.part(segment)
+        for group in (Group.CLOCKS, Group.INPUT_CLOCKS)
+        for segment in m.plan.layout.segments(i, group)
+        if instruction.state is State.STEP_MODE
+    ]
 
     def act() -> None:
-        enter[State.EVENT_MODE]()
-        events[i] += 1
+        enter[instruction.state]()
+        m.events[i] += is_event
+        m.initialized[i] = is_later
+        for active in clocks:
+            active[:] = False
 
     return act
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,7 @@ class ReferenceExecutor:
         self._asked = True
 
     is_estimating = False
+    repeats_over_events = False
 
     @staticmethod
     def update_callback() -> UpdateCallback | None:
@@ -164,12 +165,16 @@ class ReferenceExecutor:
                 or outcome.terminate
                 or outcome.event_requests
                 or outcome.end != points[k + 1]
-                or self.rows.room == 1
+                or self.rows.room <= 1
                 or self._asked
             ):
                 return k, outcome
             k += 1
             self.run(commit, points[k], points[k])
+
+    def repeat_over_events(self, *_: Any) -> NoReturn:
+        """Python executes each event itself."""
+        raise NotImplementedError
 
     def watches(self, twins: Sequence[Twin]) -> None:
         """Python looks at each step itself."""

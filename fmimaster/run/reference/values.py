@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fmimaster.fmu.instance import Transfer
 from fmimaster.plan.layout import Group
 from fmimaster.program.hook import EVERYTHING, NOTHING
 from fmimaster.program.instructions import (
@@ -21,8 +22,10 @@ from fmimaster.program.instructions import (
     Set,
 )
 from fmimaster.program.polynomial import Polynomials
+from fmimaster.run.clock_calls import AskedClocks, asked_clocks, clocked_parts
 from fmimaster.run.inputs import fitted, moves
 from fmimaster.run.reference.machine import Action, Machine, in_turn, view
+from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.model import DataType
 
 
@@ -122,6 +125,7 @@ def _set_triggers(m: Machine, i: int) -> Action:
         (
             k,
             m.plan.triggers[k].counter,
+            m.plan.triggers[k].shown,
             [
                 instance.setter(s.type, s.value_references, m.part(s))
                 for s in m.plan.triggers[k].segments
@@ -131,7 +135,9 @@ def _set_triggers(m: Machine, i: int) -> Action:
     ]
 
     def act() -> None:
-        for k, counter, setters in chosen:
+        for k, counter, shown, setters in chosen:
+            if shown is not None:
+                values[DataType.CLOCK][shown] = active[k]
             if not active[k]:
                 continue
             if counter is not None:
@@ -146,6 +152,10 @@ def _set_triggers(m: Machine, i: int) -> Action:
 def get(m: Machine, instruction: Get, _: int) -> Action:
     """GET."""
     i, at, read = instruction.instance, m.at, m.store.read
+    if instruction.group is Group.CLOCKED:
+        return _get_clocked(m, i)
+    if instruction.group is Group.INTERVALS:
+        return _get_intervals(m, i)
     instance = m.instances[i]
     transfer = in_turn(
         [
@@ -159,6 +169,57 @@ def get(m: Machine, instruction: Get, _: int) -> Action:
     def act() -> None:
         transfer()
         read[i] = at[i]
+
+    return act
+
+
+def _get_clocked(m: Machine, i: int) -> Action:
+    instance, values = m.instances[i], m.store.values
+    clocks = values[DataType.CLOCK]
+    asked = []
+    for s in m.plan.layout.segments(i, Group.CLOCKS):
+        now = np.zeros(s.stop - s.start, np.bool_)
+        read = instance.getter(s.type, s.value_references, now)
+        asked.append((read, m.part(s), now))
+    parts = [
+        (list(part.clocks), instance.getter(s.type, s.value_references, m.part(s)))
+        for part in clocked_parts(m.plan, i)
+        for s in [part.segment]
+    ]
+
+    def act() -> None:
+        for read, active, now in asked:
+            read()
+            active |= now
+        for slots, transfer in parts:
+            if clocks[slots].any():
+                transfer()
+
+    return act
+
+
+def _get_intervals(m: Machine, i: int) -> Action:
+    clocks, known = m.store.values.get(DataType.CLOCK), m.store.intervals[i]
+
+    def transfers(*, initialized: bool) -> list[tuple[AskedClocks, Intervals, Transfer]]:
+        found = []
+        for asked in asked_clocks(m.plan, i, initialized=initialized):
+            answers = Intervals.of(len(asked.references))
+            transfer = m.instances[i].intervals(asked.references, answers)
+            found.append((asked, answers, transfer))
+        return found
+
+    at_first, later = transfers(initialized=False), transfers(initialized=True)
+
+    def act() -> None:
+        for asked, answers, transfer in later if m.initialized[i] else at_first:
+            if asked.clock is not None and not clocks[asked.clock]:  # type: ignore[index]
+                continue
+            transfer()
+            changed = answers.qualifier == Qualifier.CHANGED
+            places = np.array(asked.places)[changed]
+            for whole, part in zip(known.arrays, answers.arrays, strict=True):
+                whole[places] = part[changed]
 
     return act
 
