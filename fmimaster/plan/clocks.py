@@ -8,7 +8,6 @@ from dataclasses import replace
 from fmimaster.errors import DescriptionError
 from fmimaster.plan.events import Trigger
 from fmimaster.plan.policy import EventUse
-from fmimaster.plan.recorded import Chosen
 from fmimaster.system.model import Causality, DataType, Model
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
@@ -86,23 +85,11 @@ def clock_warnings(
         )
 
 
-def clock_notes(
-    components: Sequence[ResolvedComponent], use: EventUse, chosen: Sequence[Chosen]
-) -> Iterator[str]:
-    """Notes: Event Mode that is used although it was switched off, and clocked outputs that are not recorded."""
-    recorded = {(entry.instance, entry.variable) for entry in chosen}
-    for i, component in enumerate(components):
+def clock_notes(components: Sequence[ResolvedComponent], use: EventUse) -> Iterator[str]:
+    """Notes: Event Mode that is used although it was switched off."""
+    for component in components:
         model = component.model
         if use.event_mode is False and has_clocks(model) and model.capabilities.has_event_mode:
             yield (
                 f"the Event Mode of '{component.name}' is used nevertheless, because it has clocks (FMI 3.0, 2.3.1)"
-            )
-        left_out = [
-            v.name
-            for v in model.with_causality(Causality.OUTPUT)
-            if v.clocks and (i, v.name) not in recorded
-        ]
-        if left_out:
-            yield (
-                f"clocked outputs of '{component.name}' are not recorded in this version: {listed(left_out)}"
             )

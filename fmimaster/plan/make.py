@@ -172,7 +172,7 @@ def make_plan(
             *system.notes,
             *unread_outputs(system),
             *connected_parameters(system),
-            *clock_notes(system.components, use, chosen),
+            *clock_notes(system.components, use),
             *other_programs(system),
             *steady_notes(system.components, steady_ones),
             *([] if chosen else [NOTHING_RECORDED]),

@@ -88,7 +88,7 @@ def chosen_variables(
 ) -> list[Chosen]:
     """Variables to record: connectors of the root system first, then those of the components, then signals of the run.
 
-    Without globs these are the outputs of all components, except the signals that are given as input.
+    Without globs these are the outputs of all components, except clocks, and signals that are given as input.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def chosen_variables(
         for i, c in enumerate(components)
         for v in c.model.variables
         if _can_be_recorded(v)
-        for is_output in [v.causality is Causality.OUTPUT and not c.is_input]
+        for is_output in [_is_recorded_unasked(v) and not c.is_input]
     ]
     taken = {entry.name for entry in every}
     every = [
@@ -121,11 +121,6 @@ def chosen_variables(
         found = {n for n in names if fnmatchcase(n, pattern)} if {"*", "?"} & {*glob} else None
         if not found:
             in_order = [entry.name for entry in every]
-            if glob in _clocked_names(components, bare_names):
-                raise OptionError(
-                    f"Output variable '{glob}' is a clock or has a value only while its clock ticks; it cannot be recorded "
-                    "in this version. Leave it out."
-                )
             raise OptionError(
                 f"Output variable '{glob}' fits no variable.{did_you_mean(glob, in_order)}"
             )
@@ -134,19 +129,13 @@ def chosen_variables(
     return [entry for entry in every if entry.name in fitting]
 
 
+def _is_recorded_unasked(variable: Variable) -> bool:
+    """Outputs, but no clocks: the values that they activate show when they tick."""
+    return variable.causality is Causality.OUTPUT and variable.type is not DataType.CLOCK
+
+
 def _can_be_recorded(variable: Variable) -> bool:
-    is_value = variable.type is not DataType.CLOCK and not variable.clocks
-    return is_value and variable.causality is not Causality.INDEPENDENT
-
-
-def _clocked_names(components: Sequence[ResolvedComponent], bare_names: bool) -> set[str]:
-    """Names of clocks and clocked variables, as columns of them would be named."""
-    return {
-        v.name if bare_names and i == 0 else f"{c.name}.{v.name}"
-        for i, c in enumerate(components)
-        for v in c.model.variables
-        if v.clocks or v.type is DataType.CLOCK
-    }
+    return variable.causality is not Causality.INDEPENDENT
 
 
 def place_columns(

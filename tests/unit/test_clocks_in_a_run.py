@@ -13,7 +13,7 @@ import pytest
 from command_line import changed, reference
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster import Backend, DescriptionError, OptionError, Results, Severity, validate
+from fmimaster import Backend, DescriptionError, Results, Severity, validate
 from fmimaster.cli import main
 from fmimaster.errors import AccuracyWarning
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
@@ -227,15 +227,17 @@ def test_with_its_clock_it_is_set_in_event_mode_only(simulate: Simulate, backend
     assert modes[-1] is Call.ENTER_EVENT_MODE
 
 
-def test_clocked_outputs_that_are_not_recorded_are_named(simulate: Simulate) -> None:
+def test_clocked_outputs_are_recorded_and_clocks_on_request() -> None:
     unit = PythonFmu(
+        inputs={"go": False, "w": 0.0},
         outputs={"tick": lambda v: False, "y": lambda v: 0.0, "z": lambda v: 0.0},
-        attributes={"tick": CLOCK, "y": clocked("tick")},
+        attributes={"go": CLOCK, "w": clocked("go"), "tick": CLOCK, "y": clocked("tick")},
         has_event_mode=True,
     )
-    results = simulate({"a": unit}, stop_time=1, step_size=1)
-    assert results.names == ("a.z",)
-    assert "clocked outputs of 'a' are not recorded in this version: y" in results.statistics.notes
-    for name in ("a.y", "a.tick"):
-        with pytest.raises(OptionError, match=f"'{name}' is a clock or has a value only while"):
-            plan_of({"a": unit}, outputs=[name])
+    plan = plan_of({"a": unit})
+    assert [c.name for c in plan.recorded] == ["a.y", "a.z"]
+    assert plan.recorded[0].present is not None
+    plan = plan_of({"a": unit}, outputs=["a.*"])
+    shown = {c.name: (c.type, c.present is not None) for c in plan.recorded}
+    assert shown["a.go"] == shown["a.tick"] == (DataType.CLOCK, False)
+    assert shown["a.w"] == shown["a.y"] == (DataType.FLOAT64, True)
