@@ -101,8 +101,8 @@ class Event:
     """How it was found: PREDICTED, DETECTED, EXECUTED, EARLY_RETURN, TIME_EVENT, REQUESTED, CHANGED_INPUT or
     LOCATED."""
     left: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Recorded variables of its components before the event; arrays as lists. Empty for LOCATED and EXECUTED, because
-    these events are inside a step."""
+    """Recorded variables of its components before the event, except clocks and absent values; arrays as lists. Empty for
+    LOCATED and EXECUTED, because these events are inside a step."""
     right: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The same variables after the event."""
 

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from fmimaster.causes import GRID, Cause, Event, Steps
 from fmimaster.garbage import left_for_later
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.recorded import Recorded
 from fmimaster.program.store import ValueStore
+from fmimaster.system.model import DataType
 
 _log = logging.getLogger("fmimaster")
 
@@ -211,7 +213,7 @@ class StepLog:
 
 
 def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) -> dict[str, Any]:
-    """Recorded variables of components, as they are in the store; arrays as lists."""
+    """Recorded variables of components, as they are in the store, if they have a value there; arrays as lists."""
     return {
         c.name: store.values[c.type][c.slot].reshape(c.shape).tolist()
         for c in plan.recorded
@@ -219,7 +221,17 @@ def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) 
         and plan.instances[c.instance].name in components
         and not c.is_repeated
         and c.transformation.is_identity
+        and c.type is not DataType.CLOCK
+        and _is_present(c, plan, store)
     }
+
+
+def _is_present(column: Recorded, plan: Plan, store: ValueStore) -> bool:
+    """Whether a column has a value now: of a clocked variable, whether one of its clocks is active."""
+    if column.present is None:
+        return True
+    kind, flags = column.present
+    return bool(store.values[kind][[plan.rows[kind][k] for k in flags]].any())
 
 
 def _first_of_alike(sizes: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.intp]:
