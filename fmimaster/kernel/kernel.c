@@ -434,7 +434,7 @@ HOT static int sample(fm_kernel *k, const fm_instruction *c)
     int status = k->n_sampled ? fm_sample_objects(k) : FM_OK;
     if (status != FM_OK)
         return fm_fail(k, c, status, 0);
-    int row = k->n_rows, same = row > 0 && !k->keeps_equal && k->times[row - 1] == k->end;
+    int row = k->n_rows, same = row > 0 && k->times[row - 1] == k->end;
     k->times[row] = k->end;
     for (const fm_column *v = k->columns, *last = v + k->n_columns; v < last; v++) {
         char *target = v->rows + (size_t)row * v->stride;
@@ -442,7 +442,7 @@ HOT static int sample(fm_kernel *k, const fm_instruction *c)
         if (same)
             same = !memcmp(target, target - v->stride, v->bytes);
     }
-    if (!same)
+    if (!same || (k->n_clocks && memchr(k->clocks + (size_t)row * k->n_clocks, 1, k->n_clocks)))
         __atomic_store_n(&k->n_rows, row + 1, __ATOMIC_RELEASE); /* another thread may read the counted rows */
     return FM_RAN;
 }

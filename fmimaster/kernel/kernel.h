@@ -457,7 +457,8 @@ struct fm_kernel {
     /* rows */
     double *times;
     int n_rows, row_capacity, n_columns, n_sampled;
-    int keeps_equal; /* whether a row that equals the last one at the same time is taken as well */
+    const uint8_t *clocks; /* recorded ones in each row: where one is active, the row is taken although it equals the last one */
+    size_t n_clocks;
     const fm_column *columns;
     const fm_sampled *sampled; /* one of the columns has the number of their values in a list of Python */
 

@@ -33,9 +33,6 @@ class RowBlock:
         self.count = 0
         self._taken = 0
         """Number of rows that were passed on early."""
-        self.keeps_equal = DataType.CLOCK in plan.rows
-        """Whether a row that equals the last one at the same time is taken as well: where clocks are recorded, each
-        iteration of an event is a row, so that row n + 1 of an instant follows iteration n."""
         self.times = np.empty(capacity + SPARE_ROWS)
         self.values: dict[DataType, NDArray[Any]] = {}
         self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = []
@@ -44,6 +41,8 @@ class RowBlock:
                 (capacity + SPARE_ROWS, len(chosen)), dtype=kind.dtype
             )
             self._sources.append((block, store.values[kind], _as_slice(chosen)))
+        self.clocks: NDArray[Any] | None = self.values.get(DataType.CLOCK)
+        """Rows of clocks: one in which a clock is active is an iteration of an event with a value of its own."""
 
     @property
     def room(self) -> int:
@@ -59,15 +58,15 @@ class RowBlock:
         ]
 
     def append(self, time: float) -> None:
-        """Take a row from the store; one that equals the last one at the same time is not taken again, unless
-        ``keeps_equal``."""
+        """Take a row from the store; one that equals the last one at the same time is not taken again, unless a clock
+        is active in it."""
         k = self.count
         self.times[k] = time
         for block, source, chosen in self._sources:
             block[k] = source[chosen]
         if (
             k
-            and not self.keeps_equal
+            and not (self.clocks is not None and self.clocks[k].any())
             and self.times[k - 1] == time
             and all(np.array_equal(block[k], block[k - 1]) for block, _, _ in self._sources)
         ):

@@ -86,7 +86,7 @@ WRONG = {
             "instance->enter(instance->self, FM_STEP_MODE,",
         ),
         "SAMPLE": (
-            "same = row > 0 && !k->keeps_equal && k->times[row - 1] == k->end;",
+            "same = row > 0 && k->times[row - 1] == k->end;",
             "same = 0;",
         ),
         "a watch": ("if (!watches[i].is_quiet(", "if (0 && !watches[i].is_quiet("),

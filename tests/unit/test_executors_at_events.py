@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from itertools import chain, repeat
 from math import inf, nan, ulp
 from typing import Any
@@ -12,11 +13,13 @@ import pytest
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.plan.layout import Group
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore
 from fmimaster.run.registers import Counted
+from fmimaster.system.clocks import ClockAttributes, IntervalVariability, Qualifier
 from fmimaster.system.model import (
     DataType,
     EventDeclaration,
@@ -540,6 +543,127 @@ def test_what_comes_along_with_a_tick_is_moved_too() -> None:
     since = len(b.instances["t"].log)
     b.run("TICK 0\nMOVE t triggers\nSET t triggers")
     assert sets(b, "t", since) == BOTH[:2]
+
+
+# Clocked outputs, intervals -------------------------------------------------------------------------------------------
+
+
+def sampled() -> Bench:
+    """s has a changing clock c, a countdown d and a fixed clock f, and announces on; y is clocked by c, z by c and on."""
+    source = PythonFmu(
+        parameters={"announces": False},
+        inputs={"c": False, "d": False, "f": False},
+        outputs={"on": lambda v: v.announces, "y": lambda v: v.t + 1.0, "z": lambda v: 7.0},
+        attributes={
+            "announces": {"type": DataType.BOOLEAN},
+            "on": CLOCK,
+            "c": time_based(IntervalVariability.CHANGING),
+            "d": time_based(IntervalVariability.COUNTDOWN),
+            "f": time_based(IntervalVariability.FIXED),
+            "y": {"variability": Variability.DISCRETE, "clocks": ("c",)},
+            "z": {"variability": Variability.DISCRETE, "clocks": ("c", "on")},
+        },
+        intervals={
+            "c": lambda v: Fraction(1, 3),
+            "d": lambda v: Fraction(1, 4) if v.announces else None,
+            "f": lambda v: Fraction(1, 5),
+        },
+        has_event_mode=True,
+    )
+    b = Bench({"s": source})
+    b.initialize()
+    b.run("MODE s event_mode")
+    return b
+
+
+def time_based(kind: IntervalVariability) -> dict[str, Any]:
+    return {**CLOCK, "clock": ClockAttributes(kind)}
+
+
+def active_clocks(b: Bench) -> set[str]:
+    """Clocks of s that are active in the store."""
+    clocks, layout = b.executor.store.values[DataType.CLOCK], b.plan.layout
+    return {name for name in ("on", "c", "d", "f") if clocks[layout.place(0, name)[1].start]}
+
+
+def clocked_value(b: Bench, name: str) -> float:
+    kind, slot = b.plan.layout.place(0, name)
+    return float(b.executor.store.values[kind][slot][0])
+
+
+def tick_of(b: Bench, name: str) -> str:
+    return f"TICK {[trigger.name for trigger in b.plan.triggers].index(name)}"
+
+
+def test_clocked_outputs_are_read_while_one_of_their_clocks_is_active() -> None:
+    b = sampled()
+    b.run("SET s triggers\nGET s clocked", 0.5)
+    assert (clocked_value(b, "y"), clocked_value(b, "z")) == (0.0, 0.0)
+    b.instances["s"].values.announces = True
+    b.run("SET s triggers\nGET s clocked", 0.5)
+    assert (clocked_value(b, "y"), clocked_value(b, "z")) == (0.0, 7.0)
+    b.run(f"{tick_of(b, 'c')}\nSET s triggers\nGET s clocked", 0.5)
+    assert (clocked_value(b, "y"), clocked_value(b, "z")) == (1.0, 7.0)
+
+
+def test_the_store_shows_which_input_clocks_were_set_last() -> None:
+    b = sampled()
+    b.run(f"{tick_of(b, 'c')}\nSET s triggers")
+    assert active_clocks(b) == {"c"}
+    b.run(f"{tick_of(b, 'd')}\nSET s triggers")
+    assert active_clocks(b) == {"d"}
+    b.run("SET s triggers")
+    assert active_clocks(b) == set()
+
+
+def test_output_clocks_are_added_by_a_later_read_and_never_cleared() -> None:
+    b = sampled()
+    b.instances["s"].values.announces = True
+    b.run("GET s clocked")
+    b.instances["s"].values.announces = False
+    b.run("GET s clocked")
+    assert active_clocks(b) == {"on"}
+    b.run("GET s clocks")  # of the next iteration
+    assert active_clocks(b) == set()
+
+
+def test_no_clock_is_active_in_step_mode() -> None:
+    b = sampled()
+    b.instances["s"].values.announces = True
+    b.run(f"{tick_of(b, 'c')}\nSET s triggers\nGET s clocked")
+    assert active_clocks(b) == {"on", "c"}
+    b.run("MODE s step_mode")
+    assert active_clocks(b) == set()
+
+
+def asked(b: Bench, program: str) -> list[Any]:
+    """Clocks whose intervals a program asks."""
+    since = len(b.instances["s"].called(Call.GET_INTERVAL))
+    b.run(program)
+    return b.instances["s"].called(Call.GET_INTERVAL)[since:]
+
+
+def test_a_changing_clock_is_asked_when_it_has_ticked_and_a_countdown_always() -> None:
+    b = sampled()
+    assert asked(b, "SET s triggers\nGET s intervals") == [("d",)]
+    program = f"{tick_of(b, 'c')}\nSET s triggers\nGET s intervals"
+    assert asked(b, program) == [("d",), ("c",)]
+
+
+def test_only_changed_intervals_are_put_into_the_store() -> None:
+    b = sampled()
+    known = b.executor.store.intervals[0]
+    known.qualifier[:] = Qualifier.UNCHANGED
+    b.run(f"{tick_of(b, 'c')}\nSET s triggers\nGET s intervals")
+    names = [v.name for v in b.plan.layout.segments(0, Group.INTERVALS)[0].variables]
+    changed = {n for n, q in zip(names, known.qualifier, strict=True) if q == Qualifier.CHANGED}
+    assert changed == {"c"}
+    k = names.index("c")
+    assert (known.counter[k], known.resolution[k]) == (1, 3)
+    b.instances["s"].values.announces = True
+    b.run("SET s triggers\nGET s intervals")
+    assert known.qualifier[names.index("d")] == Qualifier.CHANGED
+    assert known.qualifier[k] == Qualifier.CHANGED  # until somebody takes it
 
 
 def counting() -> Bench:

@@ -212,14 +212,14 @@ def test_a_row_that_equals_the_last_one_at_the_same_time_is_not_taken_again() ->
     assert block.take()[0].tolist() == [0.0, 1.0]
 
 
-def test_where_clocks_are_recorded_each_iteration_is_a_row() -> None:
+def test_a_row_with_an_active_clock_is_taken_although_it_equals_the_last_one() -> None:
     """Two iterations may activate a clock with the same value."""
     block, _ = rows()
-    assert not block.keeps_equal
-    block.keeps_equal = True
-    for _ in range(3):
+    block.clocks = np.zeros((len(block.times), 2), np.bool_)
+    block.clocks[:2, 1] = True
+    for _ in range(4):
         block.append(1.0)
-    assert block.take()[0].tolist() == [1.0, 1.0, 1.0]
+    assert block.take()[0].tolist() == [1.0, 1.0]
 
 
 def test_other_values_at_the_same_time_are_a_row_of_their_own() -> None:

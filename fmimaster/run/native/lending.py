@@ -175,7 +175,8 @@ class Lender:
     def _lend_rows(self, rows: KernelRows) -> None:
         k, columns = self.kernel, rows.columns()
         k.times = self.doubles(rows.times)
-        k.keeps_equal = rows.keeps_equal
+        if rows.clocks is not None:
+            k.clocks, k.n_clocks = self.bytes(rows.clocks), rows.clocks.shape[1]
         k.row_capacity, k.n_columns = rows.capacity, len(columns)
         table = self.lent(ffi.new("fm_column[]", max(len(columns), 1)))
         for entry, (source, target) in zip(table, columns, strict=False):
