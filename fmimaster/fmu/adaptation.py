@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import floor
 from typing import Any, Generic, TypeVar
 
@@ -189,10 +189,12 @@ class _EventCounter(AdaptationInstance[EventCounter]):
 _IS_STARTED = "is started"
 """State of an element with thresholds: whether its initialization has ended."""
 
+_AT = "at"
+"""State: events at whose thresholds the input is since the start, or since an event that the importer has fired. They
+cannot occur before it has moved away."""
 
-_IS_LOCATED = "is located"
-"""State: whether the importer has fired an event at this instant. The input is then at a threshold, up to rounding, and
-may be at another one as well, which is no second event."""
+_NEAR = 1e-5
+"""Part of the usual distance by which an input may be away from a threshold at an event that the importer has located."""
 
 
 class _ThresholdInstance(AdaptationInstance[Element]):
@@ -204,7 +206,7 @@ class _ThresholdInstance(AdaptationInstance[Element]):
 
     def __init__(self, name: str, element: Element) -> None:
         super().__init__(name, element)
-        self.values.update({_IS_STARTED: False, _IS_LOCATED: False})
+        self.values.update({_IS_STARTED: False, _AT: []})
 
     @abstractmethod
     def _distance(self, threshold: Threshold) -> float:
@@ -213,6 +215,15 @@ class _ThresholdInstance(AdaptationInstance[Element]):
     @abstractmethod
     def _has_passed(self, threshold: Threshold) -> bool:
         """Whether the input is beyond the threshold already, so that it cannot reach it."""
+
+    @abstractmethod
+    def _is_beyond(self, threshold: Threshold) -> bool:
+        """Whether the present input is beyond the threshold. An input that is exactly there is beyond one only of two
+        thresholds at one place."""
+
+    @abstractmethod
+    def _usual_distance(self) -> float:
+        """A usual distance of the input from a threshold."""
 
     @abstractmethod
     def _start(self) -> None:
@@ -230,9 +241,7 @@ class _ThresholdInstance(AdaptationInstance[Element]):
         if self.values[POLICY.parameter] != POLICY.execute:
             return []
         return [
-            t
-            for t in self.element.thresholds
-            if not self._has_passed(t) and self._distance(t) <= 0.0
+            t for t in self.element.thresholds if not self._has_passed(t) and self._is_beyond(t)
         ]
 
     def _fired(self) -> list[Threshold]:
@@ -241,20 +250,28 @@ class _ThresholdInstance(AdaptationInstance[Element]):
     def _evaluate(self) -> None:
         if not self.values[_IS_STARTED]:
             self._start()
+            self.values[_AT] = self._near(t.event for t in self.element.thresholds)
         elif not self._fired():
+            self.values[_AT] = self._near(self.values[_AT])
             self._return()
         for t in self.element.thresholds:
-            is_passed = self.values[_IS_LOCATED] or self._has_passed(t)
+            is_passed = t.event in self.values[_AT] or self._has_passed(t)
             self.values.update(
                 {t.distance: self._distance(t), t.passed: 1.0 if is_passed else -1.0}
             )
         self.values[TICK] = bool(self.values[_IS_STARTED] and (self._fired() or self._reached()))
 
+    def _near(self, events: Iterable[str]) -> list[str]:
+        """Those of some events at whose thresholds the input is."""
+        distances = {t.event: abs(self._distance(t)) for t in self.element.thresholds}
+        return [event for event in events if distances[event] <= _NEAR * self._usual_distance()]
+
     def _update(self) -> bool:
         fired = self._fired()
         for t in fired or self._reached():
             self._cross(t, bool(fired))
-        self.values[_IS_LOCATED] |= bool(fired)
+        if fired:
+            self.values[_AT] = self._near(t.event for t in self.element.thresholds)
         return False
 
     def enter_event_mode(self) -> None:
@@ -264,7 +281,6 @@ class _ThresholdInstance(AdaptationInstance[Element]):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Request an event at the end of the step if the input has reached a threshold."""
-        self.values[_IS_LOCATED] = False
         self._evaluate()
         return StepAnswer(time + size, event=True) if self._reached() else None
 
@@ -273,21 +289,44 @@ _IS_ABOVE = "is above"
 """State of a level crossing: the side of the level on which the input is."""
 
 
+_FARTHEST = "farthest"
+"""State of a level crossing: the largest distance of the input from the level so far."""
+
+
 class _LevelCrossing(_ThresholdInstance[LevelCrossing]):
+    def __init__(self, name: str, element: LevelCrossing) -> None:
+        super().__init__(name, element)
+        self.values[_FARTHEST] = 0.0
+
+    def _evaluate(self) -> None:
+        away = abs(self.values[INPUT] - self.element.level)
+        self.values[_FARTHEST] = max(self.values[_FARTHEST], away)
+        super()._evaluate()
+
+    def _usual_distance(self) -> float:
+        return float(self.values[_FARTHEST])
+
     def _distance(self, threshold: Threshold) -> float:
         return float(threshold.sign * (self.element.level - self.values[INPUT]))
 
     def _has_passed(self, threshold: Threshold) -> bool:
         return bool(self.values[_IS_ABOVE]) == (threshold.sign > 0)
 
+    def _is_beyond(self, threshold: Threshold) -> bool:
+        return self._is_input_above() == (threshold.sign > 0)
+
+    def _is_input_above(self) -> bool:
+        return bool(self.values[INPUT] >= self.element.level)
+
     def _start(self) -> None:
-        self.values[_IS_ABOVE] = self.values[INPUT] >= self.element.level
+        self.values[_IS_ABOVE] = self._is_input_above()
 
     def _return(self) -> None:
         if len(self.element.thresholds) > 1:
             return
         [threshold] = self.element.thresholds
-        if self._has_passed(threshold) and self._distance(threshold) > 0.0:
+        is_at = threshold.event in self.values[_AT]
+        if self._has_passed(threshold) and not self._is_beyond(threshold) and not is_at:
             self.values[_IS_ABOVE] = not self.values[_IS_ABOVE]
 
     def _cross(self, threshold: Threshold, is_located: bool) -> None:
@@ -306,6 +345,13 @@ class _Quantizer(_ThresholdInstance[Quantizer]):
 
     def _has_passed(self, threshold: Threshold) -> bool:
         return False
+
+    def _usual_distance(self) -> float:
+        return float(self.element.step)
+
+    def _is_beyond(self, threshold: Threshold) -> bool:
+        is_elsewhere = (self._nearest() - self.values[_MULTIPLE]) * threshold.sign > 0
+        return self._distance(threshold) <= 0.0 and is_elsewhere
 
     def _start(self) -> None:
         self._set(self._nearest())

@@ -13,6 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError
+from fmimaster.system.adapted_units import with_units_of_sources
 from fmimaster.system.constraints import with_units_of_ends
 from fmimaster.system.contradictions import note_contradictions
 from fmimaster.system.conversions import Conversions, between, check_transformation, check_types
@@ -164,9 +165,9 @@ def resolve(
     notes, warnings = Notes(), Notes()
     check_time_units(models, notes)
     wiring = Wiring(description.system, models, notes, warnings)
-    models = with_units_of_ends(
-        description, models, wiring, Conversions(wiring, models, Notes()).unit
-    )
+    unit = Conversions(wiring, models, Notes()).unit
+    models = with_units_of_ends(description, models, wiring, unit)
+    models = with_units_of_sources(description, models, wiring, unit)
     conversions = Conversions(wiring, models, notes)
     given = start_values(description, models, wiring, conversions, overrides or {}, notes, warnings)
     components = []

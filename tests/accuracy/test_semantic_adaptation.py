@@ -1,0 +1,184 @@
+"""Elements of semantic adaptation at FMUs, against exact instants and values (hybrid.md 12)."""
+
+from __future__ import annotations
+
+from math import acos, pi
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from linear_fmu import linear_fmu
+
+from fmimaster import (
+    Backend,
+    Direction,
+    GaussSeidel,
+    Jacobi,
+    LevelCrossing,
+    Predictive,
+    Quantizer,
+    Results,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
+from fmimaster.run.choice import native_executor
+
+
+@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param is Backend.NATIVE and native_executor() is None:
+        pytest.skip("the kernel is not built")
+    chosen: Backend = request.param
+    return chosen
+
+
+def changes(r: Results, name: str) -> list[tuple[float, float]]:
+    """Time and new value of each change."""
+    at = np.flatnonzero(np.diff(r[name])) + 1
+    return [(float(r.time[k]), float(r[name][k])) for k in at]
+
+
+@pytest.fixture
+def oscillator(tmp_path: Path) -> Path:
+    """x = cos(t), exact, with the output of its derivative."""
+    unit: dict[str, Any] = {"a": [[0, 1], [-1, 0]], "c": [[1, 0], [0, 1]], "x0": [1, 0]}
+    units = {"x": "m", "v": "m/s"}
+    return linear_fmu(tmp_path / "a.fmu", "fmi3", outputs=["x", "v"], units=units, **unit)
+
+
+def adapted(fmu: Path, **elements: Any) -> SystemBuilder:
+    """An oscillator, and elements whose input is its position."""
+    system = SystemBuilder("oscillator")
+    system.add("unit", fmu)
+    for name, element in elements.items():
+        system.add(name, element)
+        system.connect("unit.x", f"{name}.u")
+    return system
+
+
+def times_at(x: float, until: float, *, falling: bool) -> list[float]:
+    """Times at which cos(t) reaches a value."""
+    first = acos(x) if falling else 2 * pi - acos(x)
+    return [t for k in range(9) if (t := first + 2 * pi * k) < until]
+
+
+# Level crossing -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_an_event_clock_locates_a_level_crossing(
+    oscillator: Path, backend: Backend, direction: Direction
+) -> None:
+    expected = sorted(
+        t
+        for falling in (True, False)
+        if direction is not (Direction.RISING if falling else Direction.FALLING)
+        for t in times_at(0.3, 20, falling=falling)
+    )
+    r = simulate(
+        adapted(oscillator, level=LevelCrossing(0.3, direction)),
+        stop_time=20,
+        step_size=0.1,
+        event_clock=Predictive(),
+        backend=backend,
+    )
+    found = changes(r, "level.count")
+    assert [t for t, _ in found] == pytest.approx(expected, abs=1e-8)
+    assert [n for _, n in found] == list(range(1, len(found) + 1))
+
+
+@pytest.mark.parametrize(("algorithm", "late"), [(Jacobi(), 2), (GaussSeidel(), 1)])
+def test_without_one_it_occurs_at_a_communication_point(
+    backend: Backend, algorithm: Any, late: int
+) -> None:
+    """The element gets the value of the end of a step with Gauss-Seidel, and that of its start with Jacobi."""
+    system = SystemBuilder()
+    system.add("source", reference_path("fmi3/EventSource.fmu"), {"count": 0})
+    system.add("level", LevelCrossing(0.35, Direction.RISING))
+    system.connect("source.ramp", "level.u")
+    r = simulate(system, stop_time=1, step_size=0.1, algorithm=algorithm, backend=backend)
+    [(time, count)] = changes(r, "level.count")
+    assert (time, count) == (pytest.approx(0.3 + 0.1 * late), 1)
+
+
+def test_a_start_at_the_level_is_no_crossing(oscillator: Path, backend: Backend) -> None:
+    for clock in None, Predictive():
+        r = simulate(
+            adapted(oscillator, level=LevelCrossing(1.0, Direction.RISING)),
+            stop_time=1,
+            step_size=0.1,
+            event_clock=clock,
+            backend=backend,
+        )
+        assert changes(r, "level.count") == []
+
+
+# Quantizer ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hysteresis", [0.0, 0.05])
+def test_an_event_clock_locates_the_changes_of_a_quantizer(
+    oscillator: Path, backend: Backend, hysteresis: float
+) -> None:
+    """From 1 to -1 and back, in steps of 0.5."""
+    far = 0.25 + hysteresis
+    levels = [-1.0, -0.5, 0.0, 0.5, 1.0]
+    expected = [(t, y) for y in levels[:-1] for t in times_at(y + 0.5 - far, 12, falling=True)]
+    expected += [(t, y) for y in levels[1:] for t in times_at(y - 0.5 + far, 12, falling=False)]
+    r = simulate(
+        adapted(oscillator, steps=Quantizer(0.5, hysteresis)),
+        stop_time=12,
+        step_size=0.1,
+        event_clock=Predictive(),
+        backend=backend,
+    )
+    found = changes(r, "steps.y")
+    assert [y for _, y in found] == [y for _, y in sorted(expected)]
+    assert [t for t, _ in found] == pytest.approx([t for t, _ in sorted(expected)], abs=1e-8)
+    assert r.units["steps.y"] == "m"
+
+
+def test_the_output_of_a_quantizer_is_near_its_input(oscillator: Path) -> None:
+    steps = adapted(oscillator, steps=Quantizer(0.1, 0.02))
+    r = simulate(steps, stop_time=10, step_size=0.01, algorithm=GaussSeidel())
+    # the speed is at most 1, and the element sees the position at the end of each step
+    assert np.abs(r["steps.y"] - r["unit.x"]).max() <= 0.05 + 0.02 + 0.01
+
+
+def test_a_signal_at_a_threshold_is_one_event(backend: Backend) -> None:
+    """A ramp of 1 in steps of 0.25, without hysteresis: above 0.125 it is at the lower threshold of the next value."""
+    system = SystemBuilder()
+    system.add("source", reference_path("fmi3/EventSource.fmu"), {"count": 0})
+    system.add("steps", Quantizer(0.25))
+    system.connect("source.ramp", "steps.u")
+    r = simulate(system, stop_time=1, step_size=0.1, event_clock=Predictive(), backend=backend)
+    assert changes(r, "steps.y") == [
+        (pytest.approx(0.125 + 0.25 * k, abs=1e-12), 0.25 * (k + 1)) for k in range(4)
+    ]
+
+
+# Runs -----------------------------------------------------------------------------------------------------------------
+
+
+def test_elements_are_the_same_on_both_executors_and_on_several_threads(
+    oscillator: Path,
+) -> None:
+    results = [
+        simulate(
+            adapted(oscillator, level=LevelCrossing(0.3), steps=Quantizer(0.5, 0.05)),
+            stop_time=5,
+            step_size=0.1,
+            event_clock=Predictive(),
+            backend=backend,
+            threads=threads,
+        )
+        for backend in (Backend.REFERENCE, Backend.NATIVE)
+        for threads in (1, 8)
+    ]
+    first = results[0]
+    for other in results[1:]:
+        assert other.time.tobytes() == first.time.tobytes()
+        for name in first.names:
+            assert np.asarray(other[name]).tobytes() == np.asarray(first[name]).tobytes()
