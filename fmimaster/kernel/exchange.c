@@ -107,6 +107,9 @@ static int locate(fm_exchange *x, double low, double high, double *there)
 
 static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
 {
+    *wants_event = *ends = 0;
+    if (!x->completes)
+        return FM_OK;
     void *address = x->fmu->functions[FM_COMPLETED_INTEGRATOR_STEP];
     int keeps = *x->fmu->kept_from >= there, status;
     if (!address)

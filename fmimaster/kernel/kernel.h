@@ -840,6 +840,7 @@ typedef struct {
     fm_integrator integrator;
     int n, m;                 /* states, event indicators */
     int stops;                /* whether a step ends at the first event */
+    int completes;            /* whether it is told when a step of the integrator is completed */
     int copies;               /* whether states are copied, because the FMU cannot save its own */
     int starts;               /* whether the integrator starts here */
     int remembers;            /* whether it remembers earlier steps */

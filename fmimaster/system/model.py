@@ -261,6 +261,8 @@ class Capabilities:
     might_return_early_from_do_step: bool = False
     can_return_early_after_intermediate_update: bool = False
     has_event_mode: bool = False
+    needs_completed_integrator_step: bool = False
+    """Whether a Model Exchange FMU is told when an integrator step is completed."""
     copies_states: bool = False
     """Whether an FMU cannot save its state, so that copies of what a step changes stand in: of the continuous states in
     Model Exchange, of the time in Scheduled Execution. They cannot undo an event."""

@@ -137,3 +137,25 @@ def test_the_implementation_of_a_component_of_ssp_is_its_interface(tmp_path: Pat
         path.write_text(text.replace(' name="a"', f' name="a" implementation="{value}"', 1))
         [(_, component)] = read_system(path).components()
         assert component.interface is (None if value == "any" else Interface(value))
+
+
+@pytest.mark.parametrize(
+    ("version", "attribute", "told"),
+    [
+        ("3.0", "", False),
+        ("3.0", 'needsCompletedIntegratorStep="true"', True),
+        ("2.0", "", True),
+        ("2.0", 'completedIntegratorStepNotNeeded="true"', False),
+    ],
+)
+def test_completed_integrator_steps_are_told_by_the_default_of_each_version(
+    tmp_path: Path, version: str, attribute: str, told: bool
+) -> None:
+    text = TEXT.replace('"3.0"', f'"{version}"').format(
+        f'<ModelExchange modelIdentifier="me" {attribute}/>'
+    )
+    (tmp_path / "modelDescription.xml").write_text(
+        text.replace("<Clock", "<!--").replace('"0"/>', "-->")
+    )
+    found = read_model(tmp_path, "m.fmu").capabilities
+    assert found.needs_completed_integrator_step is told

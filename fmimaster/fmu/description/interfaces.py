@@ -93,11 +93,19 @@ def read_capabilities(
     )
     match interface:
         case Interface.MODEL_EXCHANGE:
-            return _integrated(found)
+            told = _needs_completed_steps(element, is_fmi2, findings)
+            return replace(_integrated(found), needs_completed_integrator_step=told)
         case Interface.SCHEDULED_EXECUTION:
             return _scheduled(found)
         case _:
             return found
+
+
+def _needs_completed_steps(element: Element, is_fmi2: bool, findings: Findings) -> bool:
+    """The default differs between both versions."""
+    if is_fmi2:
+        return not findings.truth(element, "completedIntegratorStepNotNeeded")
+    return findings.truth(element, "needsCompletedIntegratorStep")
 
 
 def _scheduled(of_fmu: Capabilities) -> Capabilities:

@@ -90,6 +90,11 @@ class ModelExchangeInstance(BinaryInstance):
         return self._stops
 
     @property
+    def completes(self) -> bool:
+        """Whether the FMU is told when an integrator step is completed."""
+        return self.model.capabilities.needs_completed_integrator_step
+
+    @property
     def copies(self) -> bool:
         """Whether states are copied, because the FMU cannot save its own."""
         return self._copies
@@ -296,6 +301,8 @@ class ModelExchangeInstance(BinaryInstance):
         memory[Number.TIME] = there
         memory.states[:] = states
         memory.indicators[:] = self._there
+        if not self.completes:
+            return has_changed
         wants_event, ends = self._completed(self.kept_from() >= there)
         memory[Number.ENDS] = float(ends)
         return has_changed or wants_event

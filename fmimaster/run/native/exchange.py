@@ -47,6 +47,7 @@ class ExchangeEntry(FmuEntry):
         x.version = 2 if binding.interface is KernelInterface.FMI2 else 3
         x.execute_events = lib.fm_python_events
         x.stops, x.copies = self._instance.stops, self._instance.copies
+        x.completes = self._instance.completes
         x.remembers = self._instance.integrator.remembers
         lib.fm_exchange_table(x, self.entry)
         self._lend_memory()
