@@ -59,6 +59,8 @@ class FmuCard:
     """Output → inputs on which it depends directly in Step Mode; an output without declaration is missing."""
     declared_feedthrough_at_start: Mapping[str, tuple[str, ...]]
     """The same in Initialization Mode."""
+    input_clocks: int = 0
+    """Number of input clocks. None of them ticks in the measurements."""
     loading: Loading | None = None
     stepping: Stepping | None = None
     two_processes: Repetition | None = None

@@ -88,6 +88,9 @@ def _measured(card: FmuCard) -> Iterator[tuple[str, str]]:
             TITLES["stepping"],
             f"{count(run.steps, 'step')} of {run.step_size:g} s, {inputs}, {moved}",
         )
+    if card.input_clocks:
+        clocks = count(card.input_clocks, "input clock")
+        yield "clocks", f"{clocks}, none of which ticks here: what they activate is not measured"
     if card.two_processes is not None:
         yield TITLES["two_processes"], _equal(card.two_processes, "equal in two processes")
     if card.replay is not None:

@@ -23,7 +23,7 @@ from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.given_path import given_path
 from fmimaster.system.description import Source
-from fmimaster.system.model import Causality, Interface, Model, attribute_name
+from fmimaster.system.model import Causality, DataType, Interface, Model, attribute_name
 from fmimaster.text import clipped
 from fmimaster.version import installed_version
 
@@ -130,6 +130,9 @@ def _declarations(model: Model) -> dict[str, Any]:
             attribute_name(f.name): getattr(model.capabilities, f.name)
             for f in fields(model.capabilities)
         },
+        "input_clocks": sum(
+            v.type is DataType.CLOCK for v in model.with_causality(Causality.INPUT)
+        ),
         "declared_feedthrough": sorted_names(
             model.dependencies, model.assumed_dependencies, observed
         ),

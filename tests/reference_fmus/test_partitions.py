@@ -199,7 +199,7 @@ def test_reading_after_setting_needs_an_activation(fmu: Partitions) -> None:
 def test_functions_of_other_interfaces_are_refused(fmu: Partitions, call: str) -> None:
     fmu.begin()
     rooms = [ctypes.byref(ctypes.c_double()) for _ in range(4)]
-    arguments = {
+    arguments: dict[str, list[Any]] = {
         "UpdateDiscreteStates": (rooms * 2)[:6],
         "SetClock": [ctypes.byref(ctypes.c_uint32(10)), ctypes.c_size_t(1), *rooms[:1]],
         "DoStep": [ctypes.c_double(0.0), ctypes.c_double(1.0), ctypes.c_bool(False), *rooms],

@@ -161,3 +161,10 @@ def test_a_damaged_kept_card_is_not_used(
 def test_a_deadline_of_zero_is_refused(deadline: float) -> None:
     with pytest.raises(OptionError, match=r"deadline: .* greater than 0"):
         fmimaster.probe(BALL, deadline=deadline)
+
+
+def test_a_card_says_that_clocks_do_not_tick() -> None:
+    card = fmimaster.probe(reference_path("fmi3/Partitions.fmu"), use_cache=False)
+    assert (card.interface, card.input_clocks) == ("ScheduledExecution", 4)
+    assert card.failures == {}
+    assert "4 input clocks, none of which ticks here" in " ".join(card_page(card))
