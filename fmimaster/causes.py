@@ -34,6 +34,7 @@ class Kind(Enum):
     LOCATED = "{} located"
     EARLY_RETURN = "early return of {}"
     TIME_EVENT = "time event of {}"
+    CLOCK = "clock {}"
 
     # of an event
     DETECTED = "{} detected"

@@ -114,6 +114,7 @@ def emit_updates(
         for i in instances
         if plan.instances[i].event_mode or plan.layout.segments(i, Group.TRIGGERS)
     ]
+    walked = {i for visit in plan.clocked_visits for i in visit.instances}
     tolerance = settling.tolerance_of_updates(plan, settled)
     with p.at_an_event(), p.repeat(least=1, most=MOST_MICROSTEPS, tolerance=tolerance):
         for i in modes:
@@ -121,7 +122,8 @@ def emit_updates(
         for i in triggered:
             if plan.instances[i].event_mode:
                 p.move(i)
-            p.move_triggers(i)
+            if i not in walked:
+                p.move_triggers(i)
         for i in late:
             p.move_triggers(i)
         if hook is not None:
@@ -129,9 +131,14 @@ def emit_updates(
         for i in triggered:
             if plan.instances[i].event_mode:
                 p.set_inputs(i)
-            p.set(i, Group.TRIGGERS)
+            if i not in walked:
+                p.set(i, Group.TRIGGERS)
+                p.get_clocked(i)
+        settling.clocked_values(plan, p, triggered)
         for i in modes:
             p.update(i)
+        for i in modes:
+            p.get_intervals(i)
         for i in triggered:
             p.get(i)
         settling.at_an_event(plan, p, settled)

@@ -53,6 +53,9 @@ class Initialization:
             others = [i for i in instances if i not in left]
             emit_differences(plan, p, others)
         modes = {i: None for i in instances if plan.instances[i].event_mode}
+        for i in modes:
+            p.set_intervals(i)
+            p.get_intervals(i)
         for i in others:
             p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
         if modes:

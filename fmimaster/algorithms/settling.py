@@ -5,7 +5,7 @@ In Initialization Mode and in Event Mode, inputs can be set and outputs read as 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -102,6 +102,34 @@ class Settling:
         """Write the exchange of these instances in Event Mode; the others are not affected."""
         for visit in visits_among(plan, instances):
             self._visit(visit, plan, p, Group.OUTPUTS)
+
+    def clocked_values(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
+        """Write how clocks and clocked values go from instance to instance at an event, in the order of dataflow.
+
+        Instances that feed each other are visited again and again, until nothing changes.
+        """
+        for visit in plan.clocked_visits:
+            chosen = [i for i in visit.instances if i in instances]
+            if len(chosen) < 2 and not visit.cut:
+                self._pass_clocked(p, chosen)
+                continue
+            inside = {*chosen}
+            cut = [node for node in visit.cut if node[0] in inside]
+            if not cut:
+                self._pass_clocked(p, chosen)
+                continue
+            loop = DiscreteLoop(plan, cut, cut, solver=self.solver)
+            p.call(loop.begin)
+            with p.repeat(least=1, most=loop.most, tolerance=inf):
+                self._pass_clocked(p, chosen)
+                p.call(loop.sweep)
+
+    @staticmethod
+    def _pass_clocked(p: Emitter, instances: Iterable[int]) -> None:
+        for i in instances:
+            p.move_triggers(i)
+            p.set(i, Group.TRIGGERS)
+            p.get_clocked(i)
 
     def tolerance_of_updates(self, plan: Plan, instances: Collection[int]) -> float:
         """Largest accepted change of outputs between two updates of discrete states of these instances.

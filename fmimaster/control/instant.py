@@ -21,8 +21,9 @@ class Instant(NamedTuple):
 
     seconds: float
     """The double passed to FMUs, correctly rounded, in s."""
-    ticks: float = -inf
-    """An integer multiple of the resolution; -inf for a found time, which is not given by the user."""
+    ticks: float | Fraction = -inf
+    """An integer multiple of ``1 / resolution`` s, or a fraction if it is exact but known only during the run; -inf for a
+    found time."""
 
 
 class Goal(NamedTuple):
@@ -57,6 +58,6 @@ class TimeBase:
         """A time of this base as an integer."""
         return int(time * self.resolution)
 
-    def instant(self, ticks: int) -> Instant:
-        """The instant at an integer multiple; Python rounds the quotient of integers correctly."""
-        return _new(Instant, (ticks / self.resolution, ticks))
+    def instant(self, ticks: int | Fraction) -> Instant:
+        """The instant at a multiple; Python rounds the quotient correctly."""
+        return _new(Instant, (float(ticks / self.resolution), ticks))

@@ -37,11 +37,13 @@ class Schedule:
     """Communication points besides those of the rule; for steps of different sizes also points of the grid."""
     notes: tuple[str, ...]
     """The origin of times that the user did not give."""
+    intervals: tuple[Fraction, ...] = ()
+    """Intervals and shifts of clocks, which are integers in the same base."""
     base: TimeBase = field(init=False)
     """Resolution in which all of them are integers."""
 
     def __post_init__(self) -> None:
-        times = (self.start, self.stop, *self.rule.sizes, *self.points)
+        times = (self.start, self.stop, *self.rule.sizes, *self.points, *self.intervals)
         object.__setattr__(self, "base", TimeBase.of(times))
 
     def expected_rows(self, output_interval: float | None) -> int:
@@ -57,7 +59,7 @@ class Schedule:
         """The exact time of an instant."""
         if instant.ticks == -inf:
             return exact(instant.seconds)
-        return Fraction(int(instant.ticks), self.base.resolution)
+        return Fraction(instant.ticks) / self.base.resolution
 
     def met(self, seconds: float) -> Fraction:
         """The communication point of a jump: its own time, or the next grid point if steps cannot vary."""
@@ -145,7 +147,18 @@ def make_schedule(
             f"{len(inside)} jumps of the input take effect at the next communication point only, because {cause}"
         )
         inside = set()
-    return Schedule(first, stop, rule, tuple(sorted(inside)), tuple(notes))
+    intervals = tuple(_intervals(models.values()))
+    return Schedule(first, stop, rule, tuple(sorted(inside)), tuple(notes), intervals)
+
+
+def _intervals(models: Iterable[Model]) -> Iterator[Fraction]:
+    """Intervals and shifts of the clocks of some FMUs, as far as they are declared."""
+    for model in models:
+        for variable in model.variables:
+            if variable.clock is not None:
+                yield variable.clock.shift
+                if variable.clock.interval is not None:
+                    yield variable.clock.interval
 
 
 def _why_no_points(models: Mapping[str, Model], rule: StepRule[Any]) -> str:

@@ -264,7 +264,7 @@ def place_triggers(triggers: Iterable[Trigger], layout: Layout) -> tuple[Trigger
         return Segment(kind, slot.start, slot.stop, (variables[i, kind, name],))
 
     def route(link: Link) -> Route:
-        kind, source = layout.place(link.source, link.output.name)
+        kind, source = layout.placed(link.source, link.output.name)
         target_kind, target = layout.slots[link.target, Group.TRIGGERS, link.input.name]
         return Route(link, kind, source, target_kind, target, ())
 
@@ -277,7 +277,7 @@ def place_triggers(triggers: Iterable[Trigger], layout: Layout) -> tuple[Trigger
         placed.append(
             replace(
                 trigger,
-                sources=tuple(layout.place(j, c)[1].start for j, c in trigger.clocks),
+                sources=tuple(layout.placed(j, c)[1].start for j, c in trigger.clocks),
                 payload=tuple(route(link) for link in trigger.links),
                 segments=tuple(segment(i, name) for name in names),
                 counter=None if is_clock else slot.start,

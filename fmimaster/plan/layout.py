@@ -113,10 +113,16 @@ class Layout:
         """Segments of a group of an instance; empty if it has no variables."""
         return self.groups[instance].get(group, ())
 
-    def place(self, instance: int, name: str) -> tuple[DataType, slice]:
-        """Where the value of an output, of any other variable that is read, or of a clock is."""
+    def place(self, instance: int, name: str) -> tuple[DataType, slice] | None:
+        """Where the value of an output, of any other variable that is read, or of a clock is; None for others."""
         places = ((instance, group, name) for area in AREAS for group in area)
-        return next(self.slots[place] for place in places if place in self.slots)
+        return next((self.slots[place] for place in places if place in self.slots), None)
+
+    def placed(self, instance: int, name: str) -> tuple[DataType, slice]:
+        """The same for a variable that has a place."""
+        found = self.place(instance, name)
+        assert found is not None, f"{name} has no place"
+        return found
 
     def elements(self, instance: int, outputs: Iterable[Variable]) -> list[int]:
         """Where the elements of some outputs of an instance are in the array of their type."""

@@ -13,6 +13,7 @@ from fmimaster.plan.clocks import (
     without_clocked_links,
 )
 from fmimaster.plan.corrections import find_corrections
+from fmimaster.plan.dataflow import clocked_visits, is_clocked
 from fmimaster.plan.events import event_members, place_triggers, plan_events
 from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
@@ -164,6 +165,7 @@ def make_plan(
         sequence_chosen_by=order.chosen_by,
         visits=Visits(initial_visits),
         step_visits=Visits(step_visits),
+        clocked_visits=clocked_visits(system.links, order.names),
         layout=layout,
         routes=_routes((*system.links, *system.parameter_links), layout),
         recorded=columns,
@@ -200,11 +202,12 @@ def _visits(
     system: ResolvedSystem, sequence: Sequence[int]
 ) -> tuple[tuple[Visit, ...], tuple[Visit, ...]]:
     """The visits in Initialization Mode and in Step Mode."""
+    links = [k for k in system.links if not is_clocked(k)]
     initial, step = (
         visits(
             dependency_graph(
                 system.components,
-                system.links,
+                links,
                 initial=initial,
                 parameter_links=system.parameter_links,
             ),
@@ -260,6 +263,7 @@ def _instance(
         early_return and any(stops_at_events(model, policy) for policy in policies),
         policies,
         refreshed=refreshed and event_mode,
+        priority=component.priority,
         tolerance=tolerance or own_tolerance(model),
     )
 

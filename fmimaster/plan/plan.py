@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from fmimaster.plan.corrections import Correction
+from fmimaster.plan.dataflow import ClockedVisit
 from fmimaster.plan.events import Event, Trigger, reached_by_events
 from fmimaster.plan.layout import Group, Layout, Route
 from fmimaster.plan.links import Links
@@ -39,6 +40,8 @@ class InstancePlan:
     """Its policy at its own events: one for each variant of the algorithm, or a single one for all."""
     tolerance: Tolerance = Tolerance()
     """The tolerance that it gets when it enters Initialization Mode."""
+    priority: int | None = None
+    """Of a discrete-event unit: of those whose clocks are due, the one with the lowest priority ticks alone."""
     refreshed: bool = False
     """Whether its outputs are read again with new inputs in Event Mode, where no event of its own can happen."""
 
@@ -120,6 +123,8 @@ class Plan:
     triggers: tuple[Trigger, ...] = ()
     sequence_chosen_by: str = ""
     """The origin of the trigger sequence, in words."""
+    clocked_visits: tuple[ClockedVisit, ...] = ()
+    """Order in which clocks and clocked values go from instance to instance within an event iteration."""
     steady: tuple[SteadyState, ...] = ()
     """States whose start values are unknown, in the order of their names."""
     corrections: Mapping[int, Correction] = field(default_factory=dict)

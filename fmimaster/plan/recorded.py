@@ -167,9 +167,9 @@ def place_columns(
         assert v is not None
         present = None
         if v.clocks:
-            clocks = (place(*layout.place(i, clock)) for clock in v.clocks)
+            clocks = (place(*layout.placed(i, clock)) for clock in v.clocks)
             present = DataType.CLOCK, tuple(column.start for column in clocks)
-        kind, slot = layout.place(i, variable)
+        kind, slot = layout.placed(i, variable)
         unit = v.unit.name if v.unit else ""
         place_in_row = place(kind, slot)
         column = Recorded(

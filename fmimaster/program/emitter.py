@@ -380,6 +380,13 @@ class Emitter:
         if self._has(instance, Group.INTERVALS):
             self._write(Get(instance, Group.INTERVALS))
 
+    def set_intervals(self, instance: int) -> None:
+        """Intervals that the user decides → clocks of the FMU, shifts that the FMU decides → store; in Initialization
+        Mode."""
+        clocks = (v.clock for v in self.plan.instances[instance].model.variables if v.clock)
+        if any(c.is_periodic and (c.is_given or c.interval is None) for c in clocks):
+            self._write(Set(instance, Group.INTERVALS))
+
     def align(self, instance: int, place: int) -> None:
         """Roll the instance back if it is past an early return."""
         self._write(Align(instance, place))

@@ -117,6 +117,8 @@ class ValueStore:
         Which triggers are active.
     intervals : instance → Intervals
         Of its clocks in the group INTERVALS, in their order: what GET has read and nobody has taken yet.
+    shifts : instance → array of shape (2, clocks)
+        Numerators and denominators of the shifts in s of those of them whose FMU tells the shift; 0 / 0 for others.
     courses : Courses
         Polynomials of the continuous inputs of each instance.
     partials : instance → array of shape (outputs, inputs)
@@ -161,6 +163,9 @@ class ValueStore:
             i: Intervals.of(sum(len(s.variables) for s in groups[Group.INTERVALS]))
             for i, groups in enumerate(layout.groups)
             if Group.INTERVALS in groups
+        }
+        self.shifts = {
+            i: np.zeros((2, len(a.counter)), np.uint64) for i, a in self.intervals.items()
         }
         self.courses = Courses(
             [

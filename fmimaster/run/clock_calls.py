@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from fmimaster.fmu.instance import Instance, Transfer
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
+from fmimaster.program.store import ValueStore
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Variable
 
@@ -44,7 +46,7 @@ def clocked_parts(plan: Plan, i: int) -> list[ClockedPart]:
             variables = tuple(group)
             start, stop = slots[variables[0].name].start, slots[variables[-1].name].stop
             part = Segment(segment.type, start, stop, variables)
-            clocks = tuple(plan.layout.place(i, name)[1].start for name in names)
+            clocks = tuple(plan.layout.placed(i, name)[1].start for name in names)
             found.append(ClockedPart(part, clocks))
     return found
 
@@ -69,9 +71,35 @@ def asked_clocks(plan: Plan, i: int, *, initialized: bool) -> list[AskedClocks]:
     )
     found = _asked(variables, always)
     for k in places.get(IntervalVariability.CHANGING, ()):
-        slot = plan.layout.place(i, variables[k].name)[1].start
+        slot = plan.layout.placed(i, variables[k].name)[1].start
         found += _asked(variables, [k], slot)
     return found
+
+
+def give_intervals(plan: Plan, i: int, instance: Instance, store: ValueStore) -> Transfer:
+    """What SET does for the group INTERVALS: intervals and shifts that the user decides → FMU, shifts that the FMU
+    decides → store; in Initialization Mode (FMI 3.0, 2.2.8.3)."""
+    clocks = [v.clock for v in plan.instances[i].model.variables]
+    references = [v.value_reference for v in plan.instances[i].model.variables]
+    given = [
+        (r, c)
+        for r, c in zip(references, clocks, strict=True)
+        if c and c.is_periodic and c.is_given
+    ]
+    variables = [v for s in plan.layout.segments(i, Group.INTERVALS) for v in s.variables]
+
+    def act() -> None:
+        for reference, clock in given:
+            assert clock.interval is not None
+            instance.set_interval(reference, clock.interval)
+            if clock.shift:
+                instance.set_shift(reference, clock.shift)
+        for k, v in enumerate(variables):
+            if v.clock and v.clock.is_periodic and v.clock.interval is None:
+                shift = instance.shift(v.value_reference)
+                store.shifts[i][:, k] = shift.numerator, shift.denominator
+
+    return act
 
 
 def _asked(

@@ -33,6 +33,7 @@ from fmimaster.run.log import Delay, Late, recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.run.observed import Observer
 from fmimaster.run.outdated import outdated_instances, unseen_sets
+from fmimaster.run.ticks import Ticks
 from fmimaster.system.model import Scope
 
 MOST_LATE = 20
@@ -88,6 +89,7 @@ class EventHandler:
         self._waiting_values: tuple[list[int], Callable[[int], None]] | None = None
         """Instances with values that the user has set, until they are in Event Mode; and what sets them."""
         self.observer = Observer(loop)
+        self._ticks = Ticks(loop.plan, loop.executor.store, loop.state)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._by_themselves = frozenset(s.event for s in loop.indicators.sets if not s.is_triggered)
         """Events that FMUs let happen when they are reached from above, not whenever they are on."""
@@ -95,7 +97,8 @@ class EventHandler:
         self._halves: dict[int, tuple[Program, Program]] = {}
         """Of the programs of events at which the user has set values: before that and after it."""
         self._planned: dict[
-            tuple[frozenset[int], frozenset[int], bool, int, frozenset[int]], _Planned
+            tuple[frozenset[int], frozenset[int], bool, int, frozenset[int], frozenset[int]],
+            _Planned,
         ] = {}
 
     def prepare(self) -> None:
@@ -121,14 +124,16 @@ class EventHandler:
         """
         self._changes.note()
         self._find_next_event()
+        self._ticks.begin()
         if self._clock is None:
-            return False
+            _, ends = self._let_happen({}, {}, self._ticks.due(), is_early=False)
+            return ends
         self._indicators.check_finite(self._state.time.seconds)
         self._check_agreement(range(len(self._plan.events)))
         found = self._look(())
         self._state.on = found & self._by_themselves  # they were not reached from above
         waiting = dict.fromkeys(found - self._by_themselves, DETECTED)
-        _, ends = self._let_happen({}, waiting, is_early=False)
+        _, ends = self._let_happen({}, waiting, self._ticks.due(), is_early=False)
         return ends
 
     def happen(self, due: frozenset[int], requests: Sequence[int]) -> tuple[bool, bool]:
@@ -150,7 +155,9 @@ class EventHandler:
         found = self._look(requests) - due
         is_due = s.next_event <= s.time.seconds
         jumped = self._jumped() if s.timeline.jumps else NONE
-        if not (found or due or requests or is_due or self._changes.inputs or jumped or s.late):
+        ticks = self._ticks.due()
+        watched = self._changes.inputs
+        if not (found or due or requests or is_due or ticks or watched or jumped or s.late):
             return observed, False
         waiting = dict.fromkeys(due, PREDICTED)
         if requests and self._plan.events:
@@ -161,7 +168,7 @@ class EventHandler:
         if found or waiting:
             self._note_late(found - waiting.keys(), waiting.keys())
             waiting = dict.fromkeys(found, DETECTED) | waiting
-        happened, ends = self._let_happen(causes, waiting, is_early=bool(requests))
+        happened, ends = self._let_happen(causes, waiting, ticks, is_early=bool(requests))
         return observed or happened, ends
 
     def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
@@ -185,7 +192,7 @@ class EventHandler:
             return False
         causes = {i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in modes}
         self._waiting_values = modes, set_values
-        _, ends = self._let_happen(causes, {}, is_early=False)
+        _, ends = self._let_happen(causes, {}, NONE, is_early=False)
         return ends
 
     def located(self, components: tuple[str, ...]) -> None:
@@ -216,7 +223,12 @@ class EventHandler:
         return found - s.on
 
     def _let_happen(
-        self, causes: dict[int, Cause], waiting: dict[int, Cause], *, is_early: bool
+        self,
+        causes: dict[int, Cause],
+        waiting: dict[int, Cause],
+        ticks: frozenset[int],
+        *,
+        is_early: bool,
     ) -> tuple[bool, bool]:
         """Process events one after the other until there are none; see :meth:`happen`.
 
@@ -224,11 +236,12 @@ class EventHandler:
         occur.
         """
         happened = ends = False
-        while (causes or waiting) and not ends:
+        while (causes or waiting or ticks) and not ends:
             fired = self._apart(waiting)
-            ends = self._execute(causes, fired, is_early=is_early)
+            ends = self._execute(causes, fired, ticks, is_early=is_early)
             happened = True
             causes, is_early = {}, False
+            ticks = self._ticks.due()
             waiting = {e: waiting.get(e, DETECTED) for e in self._look(())}
         return happened, ends
 
@@ -306,11 +319,16 @@ class EventHandler:
         return late_now | {i: cause for i, cause in causes.items() if i not in s.ahead}
 
     def _execute(
-        self, causes: dict[int, Cause], fired: dict[int, Cause], *, is_early: bool
+        self,
+        causes: dict[int, Cause],
+        fired: dict[int, Cause],
+        ticks: frozenset[int],
+        *,
+        is_early: bool,
     ) -> bool:
         """Run the program of an event, and note what has happened; whether an FMU ends the run."""
         s, executor = self._state, self._executor
-        planned = self._plan_of(frozenset(causes), frozenset(fired), is_early)
+        planned = self._plan_of(frozenset(causes), frozenset(fired), is_early, ticks)
         self._leave_ahead(planned.late)
         happening = self._happening(causes, fired)
         left = [self._recorded(components) for _, _, components, _ in happening]
@@ -320,6 +338,10 @@ class EventHandler:
         if answer.stopped is not None:
             raise self._illegitimate(planned.instances)
         s.index += executor.rows.count - rows
+        if ticks:
+            self._ticks.take(ticks)
+        if executor.store.intervals:
+            self._ticks.take_intervals(planned.instances, ticks)
         s.fired |= fired.keys()
         s.on |= fired.keys()
         s.unseen = (s.unseen - planned.seen) | planned.unseen
@@ -334,7 +356,7 @@ class EventHandler:
             after = self._recorded(components)
             event = Event(s.time.seconds, s.index, name, shared, components, cause, before, after)
             s.event_log.events.append(event)
-        self._check(causes, fired)
+        self._check(causes, fired, ticks)
         return answer.terminate
 
     def _leave_ahead(self, late: frozenset[int]) -> None:
@@ -364,20 +386,27 @@ class EventHandler:
             found.append((f"event of {self._names[i]}", False, (self._names[i],), causes[i]))
         return found
 
-    def _plan_of(self, requests: frozenset[int], fired: frozenset[int], is_early: bool) -> _Planned:
+    def _plan_of(
+        self,
+        requests: frozenset[int],
+        fired: frozenset[int],
+        is_early: bool,
+        ticks: frozenset[int] = NONE,
+    ) -> _Planned:
         """The instances that an event concerns, its program, and whose outputs are outdated by it."""
         ahead = self._state.ahead
-        key = requests, fired, is_early, self._state.variant, ahead
+        key = requests, fired, is_early, self._state.variant, ahead, ticks
         if key not in self._planned:
             plan, modes = self._plan, self._event_modes
             events = [plan.events[e] for e in sorted(fired)]
             first = requests.union(*(event.instances for event in events))
+            first |= {plan.triggers[k].instance for k in ticks}
             affected = concerned(first, plan.reached_by_events)
             instances = tuple(i for i in affected if i not in ahead)
             late = ahead.intersection(affected)
             triggers = tuple(
                 m.trigger for event in events for m in event.members if m.trigger is not None
-            )
+            ) + tuple(sorted(ticks))
             program = self._variants[self._state.variant].event(
                 instances, triggers, is_early, tuple(sorted(late))
             )
@@ -408,7 +437,9 @@ class EventHandler:
 
     # What cannot be --------------------------------------------------------------------------------------------------
 
-    def _check(self, causes: dict[int, Cause], fired: dict[int, Cause]) -> None:
+    def _check(
+        self, causes: dict[int, Cause], fired: dict[int, Cause], ticks: frozenset[int]
+    ) -> None:
         """Raise if events accumulate, do not end, are still on, or are seen differently by their members."""
         s, time, events = self._state, self._state.time.seconds, self._plan.events
         for e in sorted(fired):

@@ -21,6 +21,7 @@ class Goals:
 
     def __init__(self, loop: Loop) -> None:
         self._names = loop.names
+        self._plan = loop.plan
         able = (i.model.capabilities for i in loop.plan.instances)
         self._is_fixed = not all(c.can_handle_variable_communication_step_size for c in able)
         """Whether an FMU cannot vary its step size: then time events, and outputs after events, wait for the next grid
@@ -46,6 +47,9 @@ class Goals:
         if s.timeline.points and (point := s.timeline.after(now)).seconds <= end:
             goal = Goal(point, IMPOSED_POINT)
             end = point.seconds
+        if (tick := s.calendar.first) < goal.end:
+            goal = self._tick(tick, goal)
+            end = min(end, goal.end.seconds)
         if self._has_rates and s.next_event <= end:
             raise self._event_between()
         if s.next_event <= (now.seconds if self._is_fixed else end):
@@ -58,6 +62,27 @@ class Goals:
         if self._clock is None:
             return goal
         return self._clock.clip(goal, now, self._indicators, s.fired)
+
+    def _tick(self, tick: Instant, goal: Goal) -> Goal:
+        """A step that ends at the tick of a clock; FMUs with fixed steps reach it at the next communication point."""
+        now = self._state.time
+        if self._is_fixed and tick > now:
+            return goal
+        if self._has_rates and tick > now:
+            raise self._tick_between(tick)
+        return Goal(max(tick, now), Cause(Kind.CLOCK, self._names_of_clocks(tick)))
+
+    def _names_of_clocks(self, tick: Instant) -> tuple[str, ...]:
+        triggers = (self._plan.triggers[k] for k in self._state.calendar.at(tick))
+        return tuple(f"{self._names[t.instance]}.{t.name}" for t in triggers)
+
+    def _tick_between(self, tick: Instant) -> SimulationError:
+        """The error for a clock that ticks while components have their own step sizes."""
+        (name, *_) = self._names_of_clocks(tick)
+        return SimulationError(
+            f"The clock '{name}' ticks at t = {tick.seconds:.12g} s, where with MultiRate not all components end a "
+            "step. Use step sizes of which its interval is a multiple, a step size for all of them, or SubSteps (--sub-steps)."
+        )
 
     def _event_between(self) -> SimulationError:
         """The error for a time event while components have their own step sizes."""

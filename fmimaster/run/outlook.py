@@ -55,6 +55,7 @@ class Lookout:
         """The earliest instant at which a step certainly ends."""
         s = self._state
         last = min(until, s.timeline.after(s.time)) if s.timeline.points else until
+        last = min(last, s.calendar.first)
         return last if last.seconds < s.next_event else Instant(s.next_event)
 
     def steps_to(self, goal: Goal, until: Instant) -> Outlook | None:

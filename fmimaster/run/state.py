@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from fmimaster.causes import Steps
+from fmimaster.control.calendar import Calendar
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.zeno import EventHistory
 from fmimaster.run.activations import ActivationLog
@@ -25,6 +26,8 @@ class RunState:
     timeline: Timeline
     memory: Any = None
     """Memory of the step-size rule."""
+    calendar: Calendar = field(default_factory=Calendar)
+    """The next tick of each time-based clock, by the number of its trigger."""
     retry: Goal | None = None
     """The end of the next step, if the one before was undone."""
     longest: float = 0.0

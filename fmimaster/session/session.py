@@ -12,6 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from fmimaster.causes import Event, Steps
+from fmimaster.control.calendar import Calendar
 from fmimaster.control.grid import rounding
 from fmimaster.control.instant import Instant
 from fmimaster.errors import ConvergenceError, SimulationError
@@ -120,7 +121,7 @@ class Session:
         jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}
         timeline = Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
         memory = rule.begin(base, base.ticks(schedule.start))
-        self.state = RunState(self.start, timeline, memory)
+        self.state = RunState(self.start, timeline, memory, Calendar(base.resolution))
         self.facts = FactKeeper(self.state, facts, writer)
         algorithm = settings.algorithm_used
         loop = Loop(

@@ -26,6 +26,9 @@ class IntervalVariability(Enum):
     """There is no interval: the clock ticks at events."""
 
 
+_PERIODIC = (IntervalVariability.CONSTANT, IntervalVariability.FIXED, IntervalVariability.TUNABLE)
+
+
 @dataclass(frozen=True, slots=True)
 class ClockAttributes:
     """Attributes of one clock. Times are exact decimal numbers: ``0.1`` is a tenth of a second."""
@@ -55,6 +58,11 @@ class ClockAttributes:
         """The same with the interval and the shift that a user gives."""
         shift = self.shift if given.shift is None else given.shift
         return replace(self, interval=given.interval, shift=shift, is_given=True)
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether the FMU declares it as periodic."""
+        return self.interval_variability in _PERIODIC
 
     @property
     def is_told_by_fmu(self) -> bool:

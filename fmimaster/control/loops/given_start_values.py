@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.graph import Node
-from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
@@ -32,7 +31,7 @@ def outputs_of(plan: Plan, nodes: Iterable[Node]) -> tuple[Output, ...]:
     """The outputs among these variables, sorted by name."""
     found = []
     for i, name in nodes:
-        place = plan.layout.slots.get((i, Group.OUTPUTS, name))
+        place = plan.layout.place(i, name)
         if place is None:
             continue
         kind, slot = place

@@ -22,7 +22,7 @@ from fmimaster.program.instructions import (
     Set,
 )
 from fmimaster.program.polynomial import Polynomials
-from fmimaster.run.clock_calls import AskedClocks, asked_clocks, clocked_parts
+from fmimaster.run.clock_calls import AskedClocks, asked_clocks, clocked_parts, give_intervals
 from fmimaster.run.inputs import fitted, moves
 from fmimaster.run.reference.machine import Action, Machine, in_turn, view
 from fmimaster.system.clocks import Intervals, Qualifier
@@ -91,6 +91,8 @@ def set_(m: Machine, instruction: Set, _: int) -> Action:
     i, group = instruction.instance, instruction.group
     if group is Group.TRIGGERS:
         return _set_triggers(m, i)
+    if group is Group.INTERVALS:
+        return give_intervals(m.plan, i, m.instances[i], m.store)
     instance, at = m.instances[i], m.at
     segments = m.plan.layout.segments(i, group)
     setters = [instance.setter(s.type, s.value_references, m.part(s)) for s in segments]

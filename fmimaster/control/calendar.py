@@ -1,0 +1,108 @@
+"""The calendar of clocks: when each time-based clock ticks next, as exact numbers.
+
+Ticks of periodic clocks are products, ``first + count * interval``. No tick is the sum of rounded numbers, so ticks that
+coincide are equal, and others never are (Broman et al. 2015, Requirements for hybrid cosimulation standards).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from math import inf, isinf
+from typing import NamedTuple
+
+from fmimaster.control.instant import Instant, TimeBase
+
+NEVER = Instant(inf, inf)
+
+Ticks = int | Fraction
+"""A time as a multiple of ``1 / resolution`` s; a fraction if it is known only since an event at a found time."""
+
+
+class Period(NamedTuple):
+    """The ticks of a periodic clock: ``first + count * interval``, in multiples of ``1 / resolution`` s."""
+
+    first: Ticks
+    interval: Ticks
+    count: int = 0
+    """Number of ticks that have been taken."""
+
+    @property
+    def next(self) -> Ticks:
+        """The next tick."""
+        return self.first + self.count * self.interval
+
+
+@dataclass
+class Calendar:
+    """The next tick of each time-based clock, by a number for each clock."""
+
+    resolution: int = 1
+    """Times of the run are multiples of ``1 / resolution`` s."""
+    next: dict[int, Instant] = field(default_factory=dict)
+    """Clock → its next tick; a clock that is not scheduled is missing."""
+    periods: dict[int, Period] = field(default_factory=dict)
+    """Of periodic clocks."""
+    waiting: list[tuple[Instant, int]] = field(default_factory=list)
+    """A heap of ticks and clocks; an entry that differs from ``next`` is no longer valid."""
+
+    @property
+    def first(self) -> Instant:
+        """The earliest tick; NEVER if no clock is scheduled."""
+        waiting, scheduled = self.waiting, self.next
+        while waiting:
+            instant, clock = waiting[0]
+            if scheduled.get(clock) == instant:
+                return instant
+            heappop(waiting)
+        return NEVER
+
+    def at(self, instant: Instant) -> list[int]:
+        """The clocks whose next tick is this one or an earlier one, in the order of their numbers."""
+        if self.first > instant:
+            return []
+        return sorted(clock for clock, tick in self.next.items() if tick <= instant)
+
+    def exact(self, instant: Instant) -> Ticks:
+        """An instant as a multiple of ``1 / resolution`` s; a double that was found is the rational number that it is."""
+        if isinf(instant.ticks):
+            return _whole(Fraction(instant.seconds) * self.resolution)
+        return instant.ticks  # type: ignore[return-value]
+
+    def in_base(self, time: Fraction) -> Ticks:
+        """A time in s as a multiple of ``1 / resolution`` s."""
+        return _whole(time * self.resolution)
+
+    def repeat(self, clock: int, first: Ticks, interval: Ticks) -> None:
+        """Schedule a periodic clock, in place of what was scheduled."""
+        self.periods[clock] = period = Period(first, interval)
+        self.put(clock, period.next)
+
+    def put(self, clock: int, tick: Ticks) -> None:
+        """Schedule the next tick of a clock, in place of what was scheduled."""
+        instant = self.next[clock] = TimeBase(self.resolution).instant(tick)
+        heappush(self.waiting, (instant, clock))
+
+    def take(self, clocks: Iterable[int]) -> None:
+        """These clocks have ticked: periodic ones are scheduled for their next tick."""
+        for clock in clocks:
+            period = self.periods.get(clock)
+            if period is None:
+                del self.next[clock]
+            else:
+                self.skip(clock, 1)
+
+    def skip(self, clock: int, count: int) -> None:
+        """A periodic clock has ticked so many times."""
+        period = self.periods[clock]
+        period = self.periods[clock] = period._replace(count=period.count + count)
+        self.put(clock, period.next)
+        if len(self.waiting) > 2 * len(self.next) + 16:
+            self.waiting = [(tick, clock) for clock, tick in self.next.items()]
+            heapify(self.waiting)
+
+
+def _whole(ticks: Fraction) -> Ticks:
+    return ticks.numerator if ticks.denominator == 1 else ticks

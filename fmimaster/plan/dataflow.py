@@ -1,0 +1,65 @@
+"""The order in which clocks and clocked values go from instance to instance within one event iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from fmimaster.plan.graph import Node
+from fmimaster.plan.sequence.structure import strong_components
+from fmimaster.system.model import DataType
+from fmimaster.system.resolve import Link
+
+
+@dataclass(frozen=True, slots=True)
+class ClockedVisit:
+    """One place in this order: an instance, or several that feed each other."""
+
+    instances: tuple[int, ...]
+    cut: tuple[Node, ...] = ()
+    """Of several: the clocks and clocked outputs through which they feed each other, by name."""
+
+
+def is_clocked(link: Link) -> bool:
+    """Whether a link has an effect only while a clock is active."""
+    return link.input.type is DataType.CLOCK or bool(link.input.clocks)
+
+
+def clocked_visits(links: Iterable[Link], names: tuple[str, ...]) -> tuple[ClockedVisit, ...]:
+    """The instances that clocks or clocked outputs of others reach, each after those that feed it.
+
+    Of instances whose order is free, the lower name comes first (byte order): the order of the description is without
+    effect.
+
+    Parameters
+    ----------
+    names
+        Of all instances.
+    """
+    arcs = [k for k in links if k.input.type is DataType.CLOCK or k.output.clocks]
+    successors: dict[int, set[int]] = {}
+    for link in arcs:
+        successors.setdefault(link.source, set()).add(link.target)
+        successors.setdefault(link.target, set())
+    in_order = {
+        i: sorted(successors[i], key=_by(names), reverse=True)
+        for i in sorted(successors, key=_by(names), reverse=True)
+    }
+    fed = {k.target for k in arcs}
+    return tuple(_visits(reversed(strong_components(in_order)), arcs, fed, names))
+
+
+def _visits(
+    parts: Iterable[list[int]], arcs: list[Link], fed: set[int], names: tuple[str, ...]
+) -> Iterator[ClockedVisit]:
+    for part in parts:
+        inside = {(k.source, k.output.name) for k in arcs if k.source in part and k.target in part}
+        if inside:
+            members = tuple(sorted(part, key=_by(names)))
+            yield ClockedVisit(members, tuple(sorted(inside, key=lambda n: (names[n[0]], n[1]))))
+        elif part[0] in fed:
+            yield ClockedVisit((part[0],))
+
+
+def _by(names: tuple[str, ...]) -> Callable[[int], bytes]:
+    return lambda i: names[i].encode()

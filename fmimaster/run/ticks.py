@@ -1,0 +1,138 @@
+"""Clocks that the calendar lets tick: which are due, and what FMUs tell of their next ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from fractions import Fraction
+
+from fmimaster.control.calendar import Calendar
+from fmimaster.control.instant import exact
+from fmimaster.errors import SimulationError
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.store import ValueStore
+from fmimaster.run.state import RunState
+from fmimaster.system.clocks import ClockAttributes, Intervals, IntervalVariability, Qualifier
+
+
+class Ticks:
+    """The time-based clocks of a run. All memory is in the calendar and in the value store."""
+
+    def __init__(self, plan: Plan, store: ValueStore, state: RunState) -> None:
+        self._state, self._store = state, store
+        self.calendar: Calendar = state.calendar
+        self._clocks: dict[int, ClockAttributes] = {
+            k: trigger.clock for k, trigger in enumerate(plan.triggers) if trigger.clock is not None
+        }
+        self._triggers = plan.triggers
+        self._instances = plan.instances
+        by_name = {(t.instance, t.name): k for k, t in enumerate(plan.triggers)}
+        self._told = {
+            i: [
+                by_name[i, v.name]
+                for s in plan.layout.segments(i, Group.INTERVALS)
+                for v in s.variables
+            ]
+            for i in store.intervals
+        }
+        """Instance → the triggers of the clocks whose intervals its FMU tells, in their order."""
+
+    def name(self, trigger: int) -> str:
+        """``"instance.clock"``."""
+        t = self._triggers[trigger]
+        return f"{self._instances[t.instance].name}.{t.name}"
+
+    def begin(self) -> None:
+        """Schedule the first ticks, after all instances were initialized."""
+        start = self.calendar.exact(self._state.time)
+        for k, clock in self._clocks.items():
+            if clock.interval is not None:
+                self._check(k, clock.interval)
+                first = start + self.calendar.in_base(clock.shift)
+                self.calendar.repeat(k, first, self.calendar.in_base(clock.interval))
+        self.take_intervals(self._told)
+        for k, clock in self._clocks.items():
+            if clock.is_periodic and k not in self.calendar.next:
+                raise SimulationError(
+                    f"The clock '{self.name(k)}' ({clock.interval_variability.value}) has no interval: its model "
+                    "description declares none, and the FMU tells none in Initialization Mode. Give one as its start value."
+                )
+
+    def due(self) -> frozenset[int]:
+        """The clocks that tick now: all that are due; of discrete-event units only one, by priority and then by name."""
+        calendar, now = self.calendar, self._state.time
+        if calendar.first > now:
+            return frozenset()
+        clocks = calendar.at(now)
+        units = {
+            i: self._instances[i]
+            for i in {self._triggers[k].instance for k in clocks}
+            if self._instances[i].priority is not None
+        }
+        if len(units) > 1:
+            first = min(units, key=lambda i: (units[i].priority, units[i].name.encode()))
+            clocks = [
+                k
+                for k in clocks
+                if self._triggers[k].instance not in units or self._triggers[k].instance == first
+            ]
+        return frozenset(clocks)
+
+    def take(self, clocks: Iterable[int]) -> None:
+        """Note that these clocks tick."""
+        calendar, log = self.calendar, self._state.activation_log
+        for k in sorted(clocks):
+            log.add(self.name(k), calendar.exact(calendar.next[k]))
+        calendar.take(clocks)
+
+    def take_intervals(self, instances: Iterable[int], ticked: Collection[int] = ()) -> None:
+        """Schedule the next ticks of clocks whose FMUs have told an interval; of changing clocks that have ticked by the
+        same interval again, if it is unchanged."""
+        for i in instances:
+            intervals = self._store.intervals.get(i)
+            if intervals is None:
+                continue
+            for at, k in enumerate(self._told[i]):
+                if intervals.qualifier[at] == Qualifier.CHANGED:
+                    intervals.qualifier[at] = Qualifier.UNCHANGED
+                    self._told_interval(i, at, k, _interval(intervals, at))
+                elif k in ticked and self._kind(k) is IntervalVariability.CHANGING:
+                    self._told_interval(i, at, k, _interval(intervals, at))
+
+    def _told_interval(self, i: int, at: int, k: int, interval: Fraction) -> None:
+        calendar = self.calendar
+        now = calendar.exact(self._state.time)
+        self._check(k, interval)
+        if not self._clocks[k].is_periodic:
+            calendar.put(k, now + calendar.in_base(interval))
+            return
+        if k not in calendar.next and self._clocks[k].interval is None:
+            numerator, denominator = self._store.shifts[i][:, at].tolist()
+            shift = Fraction(numerator, denominator or 1)
+            calendar.repeat(k, now + calendar.in_base(shift), calendar.in_base(interval))
+        else:  # a tunable clock: it counts from the present event
+            ticks = calendar.in_base(interval)
+            calendar.repeat(k, now + ticks, ticks)
+
+    def _kind(self, k: int) -> IntervalVariability:
+        return self._clocks[k].interval_variability
+
+    def _check(self, k: int, interval: Fraction) -> None:
+        """Refuse an interval that is not possible."""
+        aperiodic = not self._clocks[k].is_periodic and self._clocks[k].interval is None
+        if interval > 0 or (aperiodic and interval == 0):
+            return
+        expected = "at least 0" if aperiodic else "above 0"
+        raise SimulationError(
+            f"The clock '{self.name(k)}' ({self._kind(k).value}) has the interval {float(interval):g} s at t = "
+            f"{self._state.time.seconds:.12g} s; expected an interval {expected}. Ask the FMU's vendor, or give the "
+            "interval as a start value if the clock allows it."
+        )
+
+
+def _interval(intervals: Intervals, at: int) -> Fraction:
+    """The interval that an FMU has told, as an exact number in s; a double is read as the shortest decimal."""
+    resolution = intervals.resolution.item(at)
+    if resolution:
+        return Fraction(intervals.counter.item(at), resolution)
+    return exact(intervals.seconds.item(at))
