@@ -81,7 +81,7 @@ class Goals:
         (name, *_) = self._names_of_clocks(tick)
         return SimulationError(
             f"The clock '{name}' ticks at t = {tick.seconds:.12g} s, where with MultiRate not all components end a "
-            "step. Use step sizes of which its interval is a multiple, a step size for all of them, or SubSteps (--sub-steps)."
+            "step. Use step sizes of which its interval is a multiple, one step size for all, or SubSteps (--sub-steps)."
         )
 
     def _event_between(self) -> SimulationError:

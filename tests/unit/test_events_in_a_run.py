@@ -216,9 +216,9 @@ def test_sd2_three_delays_of_an_event_iteration(simulate: Simulate, order: tuple
     ]
     results = simulate(units, links, stop_time=1.5)
     rows = results.time == 1.0
-    assert rows.sum() == 4  # before, and one after each delay
+    assert rows.sum() == 5  # before, and one after each iteration
     for k in (1, 2, 3):
-        assert results[f"d{k}.y"][rows].tolist() == [7.0 if row >= k else 0.0 for row in range(4)]
+        assert results[f"d{k}.y"][rows].tolist() == [7.0 if row >= k else 0.0 for row in range(5)]
         assert units[f"d{k}"].instances[0].was_set("w") == [7.0]
 
 
