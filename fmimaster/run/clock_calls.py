@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from fmimaster.fmu.instance import Instance, Transfer
+from fmimaster.fmu.instance import Instance
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Variable
@@ -76,30 +77,36 @@ def asked_clocks(plan: Plan, i: int, *, initialized: bool) -> list[AskedClocks]:
     return found
 
 
-def give_intervals(plan: Plan, i: int, instance: Instance, store: ValueStore) -> Transfer:
+class GivenIntervals(Hook):
     """What SET does for the group INTERVALS: intervals and shifts that the user decides → FMU, shifts that the FMU
     decides → store; in Initialization Mode (FMI 3.0, 2.2.8.3)."""
-    clocks = [v.clock for v in plan.instances[i].model.variables]
-    references = [v.value_reference for v in plan.instances[i].model.variables]
-    given = [
-        (r, c)
-        for r, c in zip(references, clocks, strict=True)
-        if c and c.is_periodic and c.is_given
-    ]
-    variables = [v for s in plan.layout.segments(i, Group.INTERVALS) for v in s.variables]
 
-    def act() -> None:
-        for reference, clock in given:
+    def __init__(self, plan: Plan, i: int, instance: Instance) -> None:
+        self._instance, self._index = instance, i
+        self._given = [
+            (v.value_reference, v.clock)
+            for v in instance.model.variables
+            if v.clock and v.clock.is_periodic and v.clock.is_given
+        ]
+        asked = (v for s in plan.layout.segments(i, Group.INTERVALS) for v in s.variables)
+        self._shifted = [
+            (k, v.value_reference)
+            for k, v in enumerate(asked)
+            if v.clock and v.clock.is_periodic and v.clock.interval is None
+        ]
+        self.name = f"given intervals of '{instance.name}'"
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Set and ask."""
+        for reference, clock in self._given:
             assert clock.interval is not None
-            instance.set_interval(reference, clock.interval)
+            self._instance.set_interval(reference, clock.interval)
             if clock.shift:
-                instance.set_shift(reference, clock.shift)
-        for k, v in enumerate(variables):
-            if v.clock and v.clock.is_periodic and v.clock.interval is None:
-                shift = instance.shift(v.value_reference)
-                store.shifts[i][:, k] = shift.numerator, shift.denominator
-
-    return act
+                self._instance.set_shift(reference, clock.shift)
+        for k, reference in self._shifted:
+            shift = self._instance.shift(reference)
+            store.shifts[self._index][:, k] = shift.numerator, shift.denominator
+        return False
 
 
 def _asked(

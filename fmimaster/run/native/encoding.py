@@ -41,6 +41,7 @@ from fmimaster.program.instructions import (
     Update,
     nesting,
 )
+from fmimaster.run.clock_calls import GivenIntervals
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import OPERATIONS, STATES
 from fmimaster.run.native.hooks import lend_hook
@@ -201,6 +202,9 @@ class Encoder:
                 return {"op": lib.FM_MOVE_TRIGGERS, **self._triggers(i)}
             case Move(), _:
                 return lender.moves(self.plan.routes[i, group])
+            case Set(), Group.INTERVALS:
+                given = GivenIntervals(self.plan, i, entry.instance)
+                return {"op": lib.FM_CALL, "hook": lend_hook(lender, self._context, given)}
             case Set(), Group.TRIGGERS:
                 return {"op": lib.FM_SET_TRIGGERS, **self._triggers(i)}
             case Get(), Group.CLOCKS:

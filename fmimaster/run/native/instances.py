@@ -41,6 +41,7 @@ class Entry(ABC):
     """
 
     entry: Any
+    instance: Instance
 
     @abstractmethod
     def bind(
@@ -271,6 +272,7 @@ class FmuEntry(Entry):
         self, python: PythonEntry, binding: Binding, places: NDArray[np.uintp], functions: Any
     ) -> None:
         self._python = python
+        self.instance = python.instance
         self._kept: list[Any] = [functions, places]
         self._binding = binding
         self._version = VERSIONS[binding.interface]

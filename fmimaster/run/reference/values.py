@@ -22,7 +22,7 @@ from fmimaster.program.instructions import (
     Set,
 )
 from fmimaster.program.polynomial import Polynomials
-from fmimaster.run.clock_calls import AskedClocks, asked_clocks, clocked_parts, give_intervals
+from fmimaster.run.clock_calls import AskedClocks, GivenIntervals, asked_clocks, clocked_parts
 from fmimaster.run.inputs import fitted, moves
 from fmimaster.run.reference.machine import Action, Machine, in_turn, view
 from fmimaster.system.clocks import Intervals, Qualifier
@@ -92,7 +92,12 @@ def set_(m: Machine, instruction: Set, _: int) -> Action:
     if group is Group.TRIGGERS:
         return _set_triggers(m, i)
     if group is Group.INTERVALS:
-        return give_intervals(m.plan, i, m.instances[i], m.store)
+        given = GivenIntervals(m.plan, i, m.instances[i])
+
+        def give() -> None:
+            given(m.store)
+
+        return give
     instance, at = m.instances[i], m.at
     segments = m.plan.layout.segments(i, group)
     setters = [instance.setter(s.type, s.value_references, m.part(s)) for s in segments]
