@@ -37,6 +37,7 @@ from fmimaster.control.estimators import (
 )
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.halved import Halved
+from fmimaster.control.intermediate import Intermediate
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
@@ -186,6 +187,7 @@ __all__ = [
     "Halved",
     "Held",
     "InputError",
+    "Intermediate",
     "Interrupted",
     "Jacobi",
     "JumpTimes",

@@ -329,4 +329,5 @@ def _event_use(settings: Settings, order: StepOrder) -> EventUse:
         policies=policies,
         early_return=True if policies else announced,
         event_mode=settings.event_mode,
+        requests=clock.requests,
     )

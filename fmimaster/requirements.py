@@ -167,6 +167,12 @@ def _refuse_hidden_right_limits(plan: Plan) -> None:
 def _refuse_nothing_to_do(plan: Plan, clock: EventClock) -> None:
     name = type(clock).__name__
     stops = any(i.may_return_early for i in plan.instances)
+    if clock.requests and not stops:
+        raise OptionError(
+            f"The event clock {name} needs FMUs that can be stopped inside of a step before their events: FMI 3.0 with "
+            "Event Mode, canReturnEarlyAfterIntermediateUpdate, and event indicators with derivatives as outputs with "
+            f"intermediateUpdate, in their manifest. There is no such FMU.{_broken_manifests(plan)} {_what_fits(plan)}"
+        )
     if clock.policy is Policy.ANNOUNCE and not stops:
         raise OptionError(
             f"The event clock {name} needs FMUs that stop at their events: by an early return (Event Mode and "

@@ -67,6 +67,8 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
     """Behaviour of FMUs at their own events, if the importer can choose it."""
     fires: ClassVar[bool] = False
     """Whether it fires events; otherwise FMUs execute their events themselves."""
+    requests: ClassVar[bool] = False
+    """Whether it requests early returns inside of steps, in Intermediate Update Mode."""
     for_others: ClassVar[bool] = False
     """Whether it is for algorithms in which one FMU finds events for the others (``finds_events_for_others``)."""
 

@@ -18,6 +18,7 @@ EVENT_CLOCKS: Mapping[str, tuple[str, str]] = {
     for kind, module in (
         ("LookAhead", "look_ahead"),
         ("Predictive", "predictive"),
+        ("Intermediate", "intermediate"),
         ("EarlyReturn", "event_clock"),
         ("Check", "event_clock"),
     )

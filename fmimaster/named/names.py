@@ -7,7 +7,7 @@ ALGORITHMS = ("Jacobi", "GaussSeidel", "Sequential", "AutomaticSequence")
 """Names of ``named.algorithms``."""
 BACKENDS = ("fastest", "native", "reference")
 """Values of ``run.choice.Backend``; the first is the default."""
-EVENT_CLOCKS = ("look-ahead", "predictive", "early-return", "check")
+EVENT_CLOCKS = ("look-ahead", "predictive", "intermediate", "early-return", "check")
 """Names of ``named.event_clocks``."""
 FAULT_POLICIES = ("stop", "restart", "drop")
 """Names of ``named.fault_policies``; the first is the default."""

@@ -22,7 +22,7 @@ from fmimaster.plan.links import Links
 from fmimaster.plan.loops import Visit, Visits
 from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder
-from fmimaster.plan.policy import EventUse, Policy, stops_at_events
+from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_inside
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
 from fmimaster.plan.rhythms import check_clocks
@@ -260,7 +260,8 @@ def _instance(
         model,
         {n: tuple(v.tolist()) for n, v in component.start_values.items()},
         event_mode,
-        early_return and any(stops_at_events(model, policy) for policy in policies),
+        (early_return and any(stops_at_events(model, policy) for policy in policies))
+        or (use.requests and event_mode and any(stops_inside(model, e) for e in model.events)),
         policies,
         refreshed=refreshed and event_mode,
         priority=component.priority,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from fmimaster.system.model import Model
+from fmimaster.system.model import EventDeclaration, Interface, Model
 
 
 class Policy(Enum):
@@ -36,6 +36,8 @@ class EventUse:
     """Whether FMUs may end a step at their events; None: if Event Mode is used for clock connections."""
     event_mode: bool | None = None
     """Whether Event Mode is used; None: where the policy requires it. FMUs with clocks use it always."""
+    requests: bool = False
+    """Whether FMUs are requested to end steps before events, in Intermediate Update Mode."""
     refreshes: bool = False
     """Whether FMUs without own events also use Event Mode, to read outputs again with new inputs."""
 
@@ -52,6 +54,22 @@ def stops_at_events(model: Model, policy: Policy) -> bool:
     if model.capabilities.has_event_mode:
         return model.capabilities.might_return_early_from_do_step
     return chosen is not None and policy is Policy.ANNOUNCE
+
+
+def stops_inside(model: Model, event: EventDeclaration) -> bool:
+    """Whether an FMU can be requested to end a step before this event: in Intermediate Update Mode all indicators and their
+    derivatives can be read there."""
+    can = model.capabilities
+    names = [name for i in event.indicators for name in (i.name, i.derivative)]
+    read = (None if name is None else model.variable(name) for name in names)
+    return (
+        can.has_event_mode
+        and can.provides_intermediate_update
+        and can.can_return_early_after_intermediate_update
+        and model.interface is Interface.CO_SIMULATION
+        and bool(names)
+        and all(v is not None and v.intermediate_update for v in read)
+    )
 
 
 def settings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fmimaster.control.intermediate import inside_watch
 from fmimaster.errors import OptionError
 from fmimaster.fmu.intermediate import IntermediateOutputs, readable_inside
 from fmimaster.plan.plan import Plan
@@ -23,37 +24,53 @@ def intermediate_outputs(prepared: Prepared, settings: Settings) -> dict[int, In
         If values are to be recorded and no FMU can give them, an FMU has a process of its own, or the run writes
         checkpoints.
     """
-    if not settings.record_intermediate_values:
-        return {}
-    option = "record_intermediate_values (--record-intermediate-values)"
+    clock, records = settings.event_clock_used, settings.record_intermediate_values
+    requests = clock is not None and clock.requests
+    plan, found = prepared.plan, dict[int, IntermediateOutputs]()
+    for i, planned in enumerate(plan.instances):
+        is_stepped = planned.model.interface is Interface.CO_SIMULATION
+        watch = inside_watch(plan, i) if requests and planned.may_return_early else None
+        recorded = readable_inside(planned.model, list(_columns(plan, i)) if records else [])
+        if is_stepped and (recorded or watch is not None):
+            watched, decide = watch or ((), None)
+            found[i] = IntermediateOutputs(recorded, watched, decide)
+    if records and not any(outputs.recorded for outputs in found.values()):
+        raise OptionError(
+            f"{_RECORD}: no recorded output can be read inside of a step. Expected a Co-Simulation FMU of FMI 3.0 with "
+            'providesIntermediateUpdate="true", and recorded outputs with intermediateUpdate="true". Leave it out.'
+        )
+    _refuse_what_loses_values(prepared, settings, found)
+    return found
+
+
+_RECORD = "record_intermediate_values (--record-intermediate-values)"
+
+
+def _refuse_what_loses_values(
+    prepared: Prepared, settings: Settings, found: Mapping[int, IntermediateOutputs]
+) -> None:
+    if not found:
+        return
+    option = _RECORD if settings.record_intermediate_values else "The event clock Intermediate"
     if settings.checkpoint is not None:
         raise OptionError(
             f"{option}: a checkpoint does not contain intermediate values. Leave one of both out."
         )
-    plan, found = prepared.plan, dict[int, IntermediateOutputs]()
-    for i, planned in enumerate(plan.instances):
-        if planned.model.interface is not Interface.CO_SIMULATION:
-            continue
-        columns = _columns(plan, i)
-        if variables := readable_inside(planned.model, list(columns)):
-            found[i] = IntermediateOutputs(variables)
-            if planned.name in prepared.isolated:
-                raise OptionError(
-                    f"{option}: '{planned.name}' has a process of its own, from which intermediate values are not "
-                    "transferred. Leave isolate, call_timeout, memory_limit and on_fault out."
-                )
-    if not found:
-        raise OptionError(
-            f"{option}: no recorded output can be read inside of a step. Expected a Co-Simulation FMU of FMI 3.0 with "
-            'providesIntermediateUpdate="true", and recorded outputs with intermediateUpdate="true". Leave it out.'
-        )
-    return found
+    for i in found:
+        name = prepared.plan.instances[i].name
+        if name in prepared.isolated:
+            raise OptionError(
+                f"{option}: '{name}' has a process of its own, from which intermediate values are not transferred. Leave "
+                "isolate, call_timeout, memory_limit and on_fault out."
+            )
 
 
 def intermediate_tables(plan: Plan, outputs: Mapping[int, IntermediateOutputs]) -> dict[str, Table]:
     """Name of a component → its values inside of its steps, with the names and units of the results."""
     found = {}
     for i, read in outputs.items():
+        if not read.recorded:
+            continue
         columns, (times, values) = _columns(plan, i), read.table()
         shown = [(columns[name], array) for name, array in values.items()]
         found[plan.instances[i].name] = Table(

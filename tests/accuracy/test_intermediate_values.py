@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from fmimaster import (
     Backend,
     GaussSeidel,
+    Intermediate,
+    Kind,
     OptionError,
     Results,
     Simulation,
@@ -117,3 +120,67 @@ def test_the_command_writes_the_file(tmp_path: Path) -> None:
     options = ["--step-size", "0.1", "--stop-time", "0.2", "--record-intermediate-values"]
     assert main(["simulate", str(TANK), *options, "--output-file", str(file)]) == 0
     assert Results.read(tmp_path / "run.intermediate.FillingTank.csv").rows == 20
+
+
+# Early return requested from inside of a step --------------------------------------------------------------------------
+
+EVENTS = [k * log(2) for k in range(1, 7)]
+"""[s] The tank is full at 2 (1 - exp(-t)) = 1 after each time that it was emptied."""
+
+
+@pytest.mark.parametrize("step_size", [0.1, 1.0, 4.5])
+@pytest.mark.parametrize("internal", [0.01, 0.05])
+def test_an_event_clock_stops_a_step_from_inside_before_an_event(
+    step_size: float, internal: float, backend: Backend
+) -> None:
+    """Without going back, also where the step is longer than all events."""
+    r = run(
+        step_size=step_size,
+        stop_time=4.5,
+        event_clock=Intermediate(),
+        record_intermediate_values=False,
+        start_values={"internalStep": internal},
+        backend=backend,
+    )
+    # each event may be fired 1e-7 of a usual step before its time
+    error = 6 * Intermediate().now * step_size
+    assert [e.time for e in r.events] == pytest.approx(EVENTS, abs=error)
+    assert r["count"][-1] == 6
+    assert r["level"].max() == pytest.approx(1, abs=error)
+    assert r.statistics.instances[0].restores == 0
+    assert any(steps.cause.kind is Kind.EARLY_RETURN for steps in r.steps) or step_size == 0.1
+    assert r.statistics.warnings == ()
+
+
+def test_others_meet_the_fmu_where_it_stops(backend: Backend) -> None:
+    """A lag follows the level; both are at each communication point, and it is not rolled back: the tank steps first."""
+    builder = SystemBuilder("two")
+    builder.add("lag", reference_path("fmi3/Dahlquist.fmu"))
+    builder.add("tank", TANK)
+    builder.connect("tank.level", "lag.u")
+    r = run(
+        builder,
+        step_size=1,
+        stop_time=1,
+        event_clock=Intermediate(),
+        record_intermediate_values=False,
+        backend=backend,
+    )
+    assert [e.time for e in r.events] == pytest.approx(EVENTS[:1], abs=1e-7)
+    assert sum(i.restores for i in r.statistics.instances) == 0
+
+
+def test_both_executors_give_the_same_bits_when_steps_are_stopped_from_inside() -> None:
+    if native_executor() is None:
+        pytest.skip("the kernel is not built")
+    settings = {"step_size": 1, "stop_time": 3, "event_clock": "intermediate"}
+    a, b = (run(backend=k, **settings) for k in (Backend.REFERENCE, Backend.NATIVE))
+    for name in a:
+        assert a[name].tolist() == b[name].tolist()
+    for name, inside in a.intermediate.items():
+        assert inside.time.tolist() == b.intermediate[name].time.tolist()
+
+
+def test_the_clock_needs_an_fmu_that_can_be_stopped() -> None:
+    with pytest.raises(OptionError, match="needs FMUs that can be stopped inside of a step"):
+        run(reference_path("fmi3/BouncingBall.fmu"), event_clock=Intermediate())
