@@ -8,7 +8,7 @@ from dataclasses import replace
 from fmimaster.errors import DescriptionError
 from fmimaster.plan.events import Trigger
 from fmimaster.plan.policy import EventUse
-from fmimaster.system.model import Causality, DataType, Model
+from fmimaster.system.model import DataType, Model
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
@@ -49,10 +49,8 @@ def refuse_without_event_mode(system: ResolvedSystem, triggers: Iterable[Trigger
                 )
 
 
-def clock_warnings(
-    system: ResolvedSystem, links: Sequence[Link], triggers: Sequence[Trigger]
-) -> Iterator[str]:
-    """Warnings: clocks that do not tick in this version, and connections without effect because of them.
+def clock_warnings(system: ResolvedSystem, links: Sequence[Link]) -> Iterator[str]:
+    """Warnings: clocks that do not tick, and connections without effect because of them.
 
     Parameters
     ----------
@@ -61,18 +59,7 @@ def clock_warnings(
     links
         Those of them that are computed.
     """
-    driven = {(t.instance, t.name) for t in triggers}
-    for i, component in enumerate(system.components):
-        still = [
-            f"'{v.name}' ({v.clock.interval_variability.value})"
-            for v in component.model.with_causality(Causality.INPUT)
-            if v.clock is not None and v.clock.is_time_based and (i, v.name) not in driven
-        ]
-        if still:
-            yield (
-                f"time-based clocks of '{component.name}' do not tick in this version, and variables that they activate "
-                f"are not computed: {listed(still)}"
-            )
+    for component in system.components:
         if has_clocks(component.model) and not component.model.capabilities.has_event_mode:
             yield f"'{component.name}' has clocks, but no Event Mode (hasEventMode is false): they do not tick"
     used = {(k.target, k.input.name) for k in links}

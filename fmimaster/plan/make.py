@@ -25,7 +25,7 @@ from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_inside
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
-from fmimaster.plan.rhythms import check_clocks
+from fmimaster.plan.rhythms import check_clocks, only_ticking
 from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
 from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.steady import steady_notes, steady_states, with_start_values
@@ -125,6 +125,7 @@ def make_plan(
     check_clocks(system)
     events, triggers = plan_events(system)
     refuse_without_event_mode(system, triggers)
+    chosen, silent = only_ticking(system, chosen, outputs)
     described, system = system, without_clocked_links(system, triggers)
     initial_visits, step_visits = _visits(system, sequence)
     models = [c.model for c in system.components]
@@ -175,13 +176,14 @@ def make_plan(
             *unread_outputs(system),
             *connected_parameters(system),
             *clock_notes(system.components, use),
+            *silent,
             *other_programs(system),
             *steady_notes(system.components, steady_ones),
             *([] if chosen else [NOTHING_RECORDED]),
         ),
         warnings=(
             *system.warnings,
-            *clock_warnings(described, system.links, triggers),
+            *clock_warnings(described, system.links),
             *(warning for bond in system.power_bonds for warning in bond.warnings),
         ),
         events=events,

@@ -12,7 +12,8 @@ from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
 
-from fmimaster.errors import DescriptionError
+from fmimaster.errors import DescriptionError, OptionError
+from fmimaster.plan.recorded import Chosen
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Causality, DataType, Model, Variable
 from fmimaster.system.notes import listed
@@ -147,6 +148,53 @@ def check_clocks(system: ResolvedSystem) -> None:
             _check_driver(link, components)
         elif link.output.clocks:
             _check_ticks_together(link, components, rhythms)
+
+
+def only_ticking(
+    system: ResolvedSystem, chosen: Sequence[Chosen], globs: Sequence[str]
+) -> tuple[list[Chosen], list[str]]:
+    """The variables to record without those whose clocks cannot tick, and a note about these.
+
+    Parameters
+    ----------
+    globs
+        Names of variables to record, as the user gives them.
+
+    Raises
+    ------
+    OptionError
+        If the user has named such a variable.
+    """
+    rhythms = Rhythms(system.components, system.links)
+    kept, silent = [], []
+    for entry in chosen:
+        clocks = _clocks_of(system, entry)
+        if not clocks or any(rhythms.of(clock) for clock in clocks):
+            kept.append(entry)
+            continue
+        names = listed(repr(clock.name) for clock in clocks)
+        if entry.name in globs:
+            raise OptionError(
+                f"Output variable '{entry.name}' has no value, because nothing makes {names} active. Connect the clock, "
+                "give it an interval as its start value, or leave the variable out."
+            )
+        silent.append(f"'{entry.name}' ({names})")
+    if not silent:
+        return kept, []
+    what = (
+        "variables have no values and are not recorded, because nothing makes their clocks active"
+    )
+    return kept, [f"{what}: {listed(silent)}"]
+
+
+def _clocks_of(system: ResolvedSystem, entry: Chosen) -> list[Clock]:
+    """The clocks without which a variable has no value; a clock is its own."""
+    if entry.instance is None:
+        return []
+    variable = system.components[entry.instance].model.variable(entry.variable)
+    assert variable is not None
+    names = (entry.variable,) if variable.type is DataType.CLOCK else variable.clocks
+    return [Clock(entry.instance, name) for name in names]
 
 
 def _check_intervals(component: str, model: Model) -> None:

@@ -6,12 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import changed, reference
 
-from fmimaster import ClockInterval, DescriptionError, SampleAndHold, Simulation, SystemBuilder
+from fmimaster import (
+    ClockInterval,
+    DescriptionError,
+    OptionError,
+    SampleAndHold,
+    Simulation,
+    SystemBuilder,
+)
 from fmimaster.fmu.load import Loader
+from fmimaster.plan.plan import Plan
 from fmimaster.plan.rhythms import Clock, Rhythm, check_clocks
 from fmimaster.system.resolve import Link, resolve
 
@@ -189,3 +198,36 @@ def test_a_constant_clock_has_an_interval_above_0(
     with pytest.raises(Exception, match=message) as caught:
         Simulation(path, stop_time=1).prepare()
     assert type(caught.value).__name__ in ("DescriptionError", "ModelError", "FileError")
+
+
+# What is recorded -----------------------------------------------------------------------------------------------------
+
+
+def kinds(*outputs: str, **settings: Any) -> Plan:
+    path = reference("fmi3/ClockKinds.fmu")
+    return (
+        Simulation(path, stop_time=1, step_size=0.1, output_variables=outputs, **settings)
+        .prepare()
+        .plan
+    )
+
+
+def test_what_never_has_a_value_is_not_recorded_and_noted() -> None:
+    plan = kinds()
+    assert "constant.tick" in [c.name for c in plan.recorded]
+    assert "triggered.tick" not in [c.name for c in plan.recorded]
+    [note] = [note for note in plan.notes if "not recorded" in note]
+    assert "nothing makes their clocks active: 'triggered.tick' ('triggered')" in note
+
+
+def test_what_never_has_a_value_cannot_be_recorded_by_its_name() -> None:
+    for name in "triggered.tick", "triggered":
+        with pytest.raises(
+            OptionError, match=rf"'{name}' has no value, because nothing makes 'triggered' active"
+        ):
+            kinds(name)
+
+
+def test_with_an_interval_it_can() -> None:
+    plan = kinds("triggered.tick", start_values={"triggered": 0.1})
+    assert [c.name for c in plan.recorded] == ["triggered.tick"]

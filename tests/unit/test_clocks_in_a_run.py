@@ -3,18 +3,14 @@ named."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import changed, reference
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster import Backend, DescriptionError, Results, Severity, validate
-from fmimaster.cli import main
+from fmimaster import Backend, DescriptionError, Results
 from fmimaster.errors import AccuracyWarning
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
@@ -129,39 +125,6 @@ def test_an_event_makes_no_short_step_where_steps_cannot_vary(simulate: Simulate
 # What does not tick ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "kind", [k for k in IntervalVariability if k is not IntervalVariability.TRIGGERED]
-)
-def test_a_time_based_clock_is_named(simulate: Simulate, kind: IntervalVariability) -> None:
-    unit = PythonFmu(inputs={"r": False}, attributes={"r": every(kind)}, has_event_mode=True)
-    warnings = simulate({"a": unit}, stop_time=1, step_size=1).statistics.warnings
-    assert len(warnings) == 1
-    assert "time-based clocks of 'a' do not tick" in warnings[0]
-    assert f"'r' ({kind.value})" in warnings[0]
-    assert unit.instances[0].called(Call.SET_TRIGGER) == []
-
-
-def test_simulate_plan_and_validate_name_time_based_clocks(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    path = changed(
-        reference("fmi3/ThermostatController.fmu"),
-        tmp_path / "a.fmu",
-        description=lambda t: t.replace(
-            'name="sample" valueReference="70" causality="input" variability="discrete" intervalVariability="triggered"',
-            'name="sample" valueReference="70" causality="input" variability="discrete" intervalVariability="constant" '
-            'intervalDecimal="0.1"',
-        ),
-    )
-    expected = "time-based clocks of 'a' do not tick"
-    assert main(["simulate", str(path), "--stop-time", "1"]) == 0
-    assert f"warning: {expected}" in capfd.readouterr().err
-    assert main(["plan", str(path), "--stop-time", "1", "--json"]) == 0
-    [warning] = json.loads(capfd.readouterr().out)["warnings"]
-    assert "'sample' (constant)" in warning
-    assert any(f.severity is Severity.WARNING and expected in f.what for f in validate(path))
-
-
 def test_clocks_without_event_mode_are_named() -> None:
     unit = PythonFmu(outputs={"tick": lambda v: False}, attributes={"tick": CLOCK})
     assert plan_of({"a": unit}).warnings == (
@@ -237,7 +200,7 @@ def test_clocked_outputs_are_recorded_and_clocks_on_request() -> None:
     plan = plan_of({"a": unit})
     assert [c.name for c in plan.recorded] == ["a.y", "a.z"]
     assert plan.recorded[0].present is not None
-    plan = plan_of({"a": unit}, outputs=["a.*"])
+    plan = plan_of({"a": unit}, start_values={"a.go": 0.1}, outputs=["a.*"])
     shown = {c.name: (c.type, c.present is not None) for c in plan.recorded}
     assert shown["a.go"] == shown["a.tick"] == (DataType.CLOCK, False)
     assert shown["a.w"] == shown["a.y"] == (DataType.FLOAT64, True)
