@@ -340,8 +340,7 @@ class EventHandler:
         s.index += executor.rows.count - rows
         if ticks:
             self._ticks.take(ticks)
-        if executor.store.intervals:
-            self._ticks.take_intervals(planned.instances, ticks)
+        self._ticks.take_intervals(planned.instances, ticks)
         s.fired |= fired.keys()
         s.on |= fired.keys()
         s.unseen = (s.unseen - planned.seen) | planned.unseen

@@ -33,7 +33,8 @@ class Ticks:
                 for s in plan.layout.segments(i, Group.INTERVALS)
                 for v in s.variables
             ]
-            for i in store.intervals
+            for i in range(len(plan.instances))
+            if plan.layout.segments(i, Group.INTERVALS)
         }
         """Instance → the triggers of the clocks whose intervals its FMU tells, in their order."""
 
@@ -88,10 +89,8 @@ class Ticks:
     def take_intervals(self, instances: Iterable[int], ticked: Collection[int] = ()) -> None:
         """Schedule the next ticks of clocks whose FMUs have told an interval; of changing clocks that have ticked by the
         same interval again, if it is unchanged."""
-        for i in instances:
-            intervals = self._store.intervals.get(i)
-            if intervals is None:
-                continue
+        for i in sorted(self._told.keys() & set(instances)) if self._told else ():
+            intervals = self._store.intervals[i]
             for at, k in enumerate(self._told[i]):
                 if intervals.qualifier[at] == Qualifier.CHANGED:
                     intervals.qualifier[at] = Qualifier.UNCHANGED
