@@ -85,7 +85,7 @@ class GivenIntervals(Hook):
         self._instance, self._index = instance, i
         self._given = [
             (v.value_reference, v.clock)
-            for v in instance.model.variables
+            for v in plan.instances[i].model.variables
             if v.clock and v.clock.is_periodic and v.clock.is_given
         ]
         asked = (v for s in plan.layout.segments(i, Group.INTERVALS) for v in s.variables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable
 from fractions import Fraction
 
@@ -13,6 +14,14 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 from fmimaster.run.state import RunState
 from fmimaster.system.clocks import ClockAttributes, Intervals, IntervalVariability, Qualifier
+
+MOST_PARTS = 1000
+"""Largest denominator of a simple fraction."""
+
+NEARLY = Fraction(1, 10**12)
+"""Relative distance below which an interval may have been meant to be a simple fraction."""
+
+_log = logging.getLogger("fmimaster")
 
 
 class Ticks:
@@ -117,7 +126,16 @@ class Ticks:
         return self._clocks[k].interval_variability
 
     def _check(self, k: int, interval: Fraction) -> None:
-        """Refuse an interval that is not possible."""
+        """Refuse an interval that is not possible; warn of one that is nearly another one."""
+        near = interval.limit_denominator(MOST_PARTS)
+        if near != interval and abs(near - interval) <= NEARLY * interval:
+            text = (
+                f"the clock '{self.name(k)}' has the interval {float(interval)!r} s, which is nearly {near} s but not "
+                f"equal to it: its ticks will not coincide with those of clocks with {near} s. Give intervals as fractions."
+            )
+            if text not in self._state.warnings:
+                self._state.warnings += (text,)
+                _log.warning("%s", text)
         aperiodic = not self._clocks[k].is_periodic and self._clocks[k].interval is None
         if interval > 0 or (aperiodic and interval == 0):
             return
