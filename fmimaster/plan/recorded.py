@@ -166,7 +166,7 @@ def place_columns(
         v = components[i].model.variable(variable)
         assert v is not None
         present = None
-        if v.clocks:
+        if v.clocks and v.type is not DataType.CLOCK:  # a clock that cannot tick is inactive
             clocks = (place(*layout.placed(i, clock)) for clock in v.clocks)
             present = DataType.CLOCK, tuple(column.start for column in clocks)
         kind, slot = layout.placed(i, variable)
