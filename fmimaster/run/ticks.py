@@ -29,7 +29,6 @@ class Ticks:
 
     def __init__(self, plan: Plan, store: ValueStore, state: RunState) -> None:
         self._state, self._store = state, store
-        self.calendar: Calendar = state.calendar
         self._clocks: dict[int, ClockAttributes] = {
             k: trigger.clock for k, trigger in enumerate(plan.triggers) if trigger.clock is not None
         }
@@ -46,6 +45,11 @@ class Ticks:
             if plan.layout.segments(i, Group.INTERVALS)
         }
         """Instance → the triggers of the clocks whose intervals its FMU tells, in their order."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """The present one: a run that continues from a checkpoint gets another."""
+        return self._state.calendar
 
     def name(self, trigger: int) -> str:
         """``"instance.clock"``."""

@@ -121,6 +121,26 @@ def test_it_does_so_for_all_kinds_of_systems(system: str, tmp_path: Path) -> Non
     assert_same(resume(tmp_path / "run.checkpoint"), expected)
 
 
+@pytest.mark.parametrize("backend", ["reference", "native"])
+def test_clocks_of_all_kinds_continue(backend: str, tmp_path: Path) -> None:
+    """The calendar, with intervals that FMUs have told before the checkpoint."""
+    builder = SystemBuilder("clocks")
+    builder.add("k", reference_path("fmi3/ClockKinds.fmu"))
+    times = {"count": 3, "times": [7, 15, 30] + 5 * [0], "resolution": 20}
+    builder.add("e", reference_path("fmi3/EventSource.fmu"), times)
+    builder.connect("e.event", "k.retune")
+    builder.connect("e.event", "k.arm")
+    file = tmp_path / "run.checkpoint"
+    settings: dict[str, Any] = {"stop_time": 3, "step_size": "0.1", "backend": backend}
+    simulation = Simulation(builder.build(), checkpoint=file, **settings)
+    expected = whole(simulation)
+    until_the_middle(simulation)
+    found = resume(file)
+    assert_same(found, expected)
+    assert found.activations == expected.activations
+    assert len({a.clock for a in found.activations}) == 6
+
+
 @pytest.mark.parametrize("solver", [None, "cvode"])
 def test_model_exchange_continues_with_the_memory_of_its_solver(
     solver: str | None, tmp_path: Path
