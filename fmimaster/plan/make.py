@@ -25,7 +25,7 @@ from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_inside
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
-from fmimaster.plan.rhythms import check_clocks, only_ticking
+from fmimaster.plan.rhythms import check_clocks, clock_differences, only_ticking
 from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
 from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.steady import steady_notes, steady_states, with_start_values
@@ -184,6 +184,7 @@ def make_plan(
         warnings=(
             *system.warnings,
             *clock_warnings(described, system.links),
+            *clock_differences(system),
             *(warning for bond in system.power_bonds for warning in bond.warnings),
         ),
         events=events,

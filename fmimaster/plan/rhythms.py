@@ -6,7 +6,7 @@ clocks with the same interval and shift. A clock without a rhythm cannot tick: n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -45,18 +45,17 @@ class Rhythm:
     """In s; None if it is not known before the run."""
     shift: Fraction = Fraction(0)
 
-    def may_meet(self, other: Rhythm) -> bool:
-        """Whether the two may tick at one instant for a known reason, not just by chance.
+    def meets(self, other: Rhythm) -> bool | None:
+        """Whether the two tick at some instants together: True for a known reason, None if perhaps by chance.
 
-        Clocks of one FMU may belong together, and so may periodic clocks: at multiples of both intervals, if these are
-        known.
+        Clocks of one FMU may belong together. Periodic clocks meet at multiples of both intervals, or never.
         """
         if self.origin == other.origin:
             return True
         if self.origin.instance == other.origin.instance and (self.is_output or other.is_output):
             return True
         if not (self.is_periodic and other.is_periodic):
-            return False
+            return None
         if self.interval is None or other.interval is None:
             return True
         common = _divisor(self.interval, other.interval)
@@ -249,10 +248,34 @@ def _check_ticks_together(
                 f"{text}: {name} has a value only while its clock ticks, and nothing makes {what} active. Connect the "
                 "clock, or give it an interval as its start value."
             )
-    if not any(a.may_meet(b) for a in given for b in taken):
-        clocks = [listed(repr(c) for c in v.clocks) for v in (link.output, link.input)]
+    meetings = {a.meets(b) for a in given for b in taken}
+    if True not in meetings and None not in meetings:
         raise DescriptionError(
-            f"{text}: {source} has a value while {clocks[0]} ticks, and {target} takes one while {clocks[1]} ticks, but "
-            "the two clocks do not tick together. Connect the clock of the source to the clock of the input, or hold the "
-            "value in between by a SampleAndHold(clocked=True)."
+            f"{text}: {_both(link, components)}, and the two never tick together. Connect the clock of the source to the "
+            "clock of the input, or hold the value in between by a SampleAndHold(clocked=True)."
         )
+
+
+def _both(link: Link, components: Sequence[ResolvedComponent]) -> str:
+    """The clocks of both ends of a connection, as a clause."""
+    _, source, target = _text(link, components)
+    clocks = [listed(repr(c) for c in v.clocks) for v in (link.output, link.input)]
+    return (
+        f"{source} has a value while {clocks[0]} ticks, {target} takes one while {clocks[1]} ticks"
+    )
+
+
+def clock_differences(system: ResolvedSystem) -> Iterator[str]:
+    """Warnings about connections of clocked variables whose clocks tick together only by chance."""
+    components, rhythms = system.components, Rhythms(system.components, system.links)
+    for link in system.links:
+        if link.input.type is DataType.CLOCK or not link.output.clocks:
+            continue
+        given = rhythms.of_clocks(link.source, link.output)
+        taken = rhythms.of_clocks(link.target, link.input)
+        if not any(a.meets(b) for a in given for b in taken):
+            text, _, _ = _text(link, components)
+            yield (
+                f"{text.replace('Connection', 'the connection')} passes a value only at instants at which both clocks happen "
+                f"to tick: {_both(link, components)}, and neither drives the other"
+            )

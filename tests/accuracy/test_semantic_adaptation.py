@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import acos, pi
+from math import acos, floor, pi
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,16 @@ from linear_fmu import linear_fmu
 from fmimaster import (
     Backend,
     Direction,
+    EventCounter,
     GaussSeidel,
     Jacobi,
     LevelCrossing,
     Predictive,
     Quantizer,
     Results,
+    SampleAndHold,
     SystemBuilder,
+    UnitDelay,
     reference_path,
     simulate,
 )
@@ -182,3 +185,109 @@ def test_elements_are_the_same_on_both_executors_and_on_several_threads(
         assert other.time.tobytes() == first.time.tobytes()
         for name in first.names:
             assert np.asarray(other[name]).tobytes() == np.asarray(first[name]).tobytes()
+
+
+# Event signals --------------------------------------------------------------------------------------------------------
+
+
+def source(count: int = 0, **parameters: Any) -> SystemBuilder:
+    """A system with the source of a ramp, and of so many events at 1, 2, ... s."""
+    system = SystemBuilder()
+    given = {"count": count, **parameters}
+    system.add("source", reference_path("fmi3/EventSource.fmu"), given)
+    return system
+
+
+def present(r: Results, name: str) -> list[tuple[float, float]]:
+    """Time and value of each row in which an event signal is present."""
+    at = np.flatnonzero(~np.ma.getmaskarray(r[name]))
+    return [(float(r.time[k]), float(r[name][k])) for k in at]
+
+
+def test_sd7_sample_and_hold(backend: Backend) -> None:
+    system = source()
+    system.add("sampler", SampleAndHold(period="1/4"))
+    system.connect("source.ramp", "sampler.u")
+    r = simulate(system, stop_time=2, step_size=0.5, backend=backend)
+    assert present(r, "sampler.sample") == [(k / 4, k / 4) for k in range(9)]
+    assert changes(r, "sampler.y") == [(k / 4, k / 4) for k in range(1, 9)]
+    # y is held between, and at the left limit of each tick
+    assert all(
+        y in (t, floor(4 * t) / 4, t - 0.25) for t, y in zip(r.time, r["sampler.y"], strict=True)
+    )
+
+
+def test_a_unit_delay_has_the_value_of_the_tick_before(backend: Backend) -> None:
+    system = source()
+    system.add("delay", UnitDelay(period="1/4", shift="1/8", start=-1))
+    system.connect("source.ramp", "delay.u")
+    r = simulate(system, stop_time=1, step_size=0.5, backend=backend)
+    expected = [(1 / 8, -1.0), (3 / 8, 1 / 8), (5 / 8, 3 / 8), (7 / 8, 5 / 8)]
+    assert present(r, "delay.sample") == expected
+    assert changes(r, "delay.y") == expected[1:]
+
+
+def delayed(n: int) -> SystemBuilder:
+    """An event of the value 7 at 1 s, and ``n`` delays by one microstep in a row."""
+    system = source(1, values=7)
+    before = ("source.event", "source.value")
+    for k in range(1, n + 1):
+        system.add(f"d{k}", UnitDelay(microstep=True))
+        system.connect(before[0], f"d{k}.clock")
+        system.connect(before[1], f"d{k}.u")
+        before = (f"d{k}.tick", f"d{k}.y")
+    return system
+
+
+def test_sd2_microstep_delays(backend: Backend) -> None:
+    """The event is in row n + 1 of t = 1 after n delays."""
+    r = simulate(delayed(3), stop_time=2, step_size=0.5, backend=backend)
+    first = int(np.flatnonzero(r.time == 1.0)[0])
+    for n, name in enumerate(("source.value", "d1.y", "d2.y", "d3.y")):
+        assert present(r, name) == [(1.0, 7.0)]
+        assert int(np.flatnonzero(~np.ma.getmaskarray(r[name]))[0]) == first + n + 1
+
+
+@pytest.mark.parametrize(("delays", "sampled"), [(0, 7.0), (1, 0.0)])
+def test_sd8_a_sampler_at_the_jump(backend: Backend, delays: int, sampled: float) -> None:
+    """The sampler of an event signal ticks at the instant of the event: it samples its value, unless it is delayed."""
+    system = delayed(delays)
+    system.add("sampler", SampleAndHold(period=1, clocked=True))
+    system.connect("source.value" if delays == 0 else "d1.y", "sampler.u")
+    r = simulate(system, stop_time=1.5, step_size=0.5, backend=backend)
+    assert present(r, "sampler.sample") == [(0.0, 0.0), (1.0, sampled)]
+
+
+def test_a_sampler_reads_the_left_limit_of_a_signal_that_jumps_at_its_tick(
+    backend: Backend,
+) -> None:
+    system = source(1, values=7)
+    system.add("sampler", SampleAndHold(period=1))
+    system.connect("source.held", "sampler.u")
+    r = simulate(system, stop_time=2, step_size=0.5, backend=backend)
+    assert present(r, "sampler.sample") == [(0.0, 0.0), (1.0, 0.0), (2.0, 7.0)]
+
+
+def test_an_event_counter_counts_located_crossings(oscillator: Path, backend: Backend) -> None:
+    system = adapted(oscillator, level=LevelCrossing(0.3), hold=SampleAndHold())
+    system.add("counter", EventCounter())
+    system.connect("level.tick", "counter.clock")
+    system.connect("level.tick", "hold.clock")
+    r = simulate(system, stop_time=12, step_size=0.1, event_clock=Predictive(), backend=backend)
+    assert r["counter.count"].tolist() == r["level.count"].tolist()
+    assert r["counter.count"][-1] == 4
+    assert [y for _, y in present(r, "hold.sample")] == pytest.approx([0.3] * 4, abs=1e-8)
+
+
+def test_sums_of_periods_are_exact(backend: Backend) -> None:
+    """hybrid.md 7, C1 on a part of the time: ticks at k/10 and k/3."""
+    system = source()
+    for name, period in {"a": "1/10", "b": "1/3"}.items():
+        system.add(name, SampleAndHold(period=period))
+        system.connect("source.ramp", f"{name}.u")
+    r = simulate(system, stop_time=20, step_size=5, backend=backend)
+    a, b = ([t for t, _ in present(r, f"{n}.sample")] for n in "ab")
+    assert a == [k / 10 for k in range(201)]
+    assert b == [k / 3 for k in range(61)]
+    both = ~np.ma.getmaskarray(r["a.sample"]) & ~np.ma.getmaskarray(r["b.sample"])
+    assert r.time[both].tolist() == [float(k) for k in range(21)]
