@@ -20,6 +20,9 @@ SHORT, SHORT_AT = 1e-6, 1e-9
 LEAST, MOST = 1e-5, 1e-4
 """Bounds of that length as fractions of a usual step: a system with fast events has short steps."""
 
+FEW = 8
+"""The last events at one time, or event iterations, by which those that do not end are described."""
+
 MOST_MICROSTEPS = 1000
 """With more event iterations in an event, more events at one time, or more early returns without an event, the sequence is
 assumed not to end: the system is illegitimate."""
@@ -61,6 +64,7 @@ class EventHistory:
         self._times: dict[object, deque[float]] = {}
         self._at = 0.0
         self._count = 0
+        self._causes: deque[frozenset[int]] = deque(maxlen=FEW)
 
     def add(self, kind: object, time: float, step: float) -> float | None:
         """Add an event of a run with usual steps of ``step`` s. Returns the time in s at which such events accumulate,
@@ -71,12 +75,18 @@ class EventHistory:
         times.append(time)
         return accumulation(times, step)
 
-    def too_many_at(self, time: float, near: float) -> bool:
-        """Count an instant with events, or an early return without one. Returns whether there were too many at one
-        time.
+    @property
+    def causes(self) -> frozenset[int]:
+        """The instances that have caused the last events."""
+        return frozenset[int]().union(*self._causes)
+
+    def too_many_at(self, time: float, near: float, causes: frozenset[int] = frozenset()) -> bool:
+        """Count an instant with events that these instances have caused, or an early return without one. Returns whether
+        there were too many at one time.
 
         Times with an average distance below ``near``, in s, count as one time.
         """
+        self._causes.append(causes)
         if not self._at <= time <= self._at + MOST_MICROSTEPS * near:
             self._at, self._count = time, 0
         self._count += 1

@@ -15,6 +15,7 @@ from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.locate import CHANGE
 from fmimaster.control.step_rule import StepRule
+from fmimaster.control.zeno import FEW
 from fmimaster.errors import SimulationError
 from fmimaster.plan.events import concerned
 from fmimaster.program.instructions import Mode, Program
@@ -38,9 +39,6 @@ from fmimaster.system.model import Scope
 
 MOST_LATE = 20
 """So much more often than in time an event may be late: a rate, so that long runs may have many events that are late."""
-
-FEW_ITERATIONS = 8
-"""The last event iterations, or events, by which those that do not end are described."""
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))
 
@@ -90,6 +88,12 @@ class EventHandler:
         """Instances with values that the user has set, until they are in Event Mode; and what sets them."""
         self.observer = Observer(loop)
         self._ticks = Ticks(loop.plan, loop.executor.store, loop.state)
+        self._told_by_fmus = frozenset(
+            k
+            for k, trigger in enumerate(loop.plan.triggers)
+            if trigger.clock is not None and not trigger.clock.is_periodic
+        )
+        """Time-based clocks whose ticks can accumulate: FMUs tell their intervals one by one."""
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._by_themselves = frozenset(s.event for s in loop.indicators.sets if not s.is_triggered)
         """Events that FMUs let happen when they are reached from above, not whenever they are on."""
@@ -448,15 +452,20 @@ class EventHandler:
         members = {i for e in fired for i in events[e].instances}
         for i in sorted(causes.keys() - members):
             self._check_accumulation(f"events of {self._names[i]}", time)
-        if s.accumulating.too_many_at(time, rounding(time, self._size)):
-            raise self._illegitimate(sorted(causes.keys() | members))
+        for k in sorted(ticks & self._told_by_fmus):
+            trigger = self._plan.triggers[k]
+            self._check_accumulation(f"{self._names[trigger.instance]}.{trigger.name}", time)
+        ticking = {self._plan.triggers[k].instance for k in ticks}
+        who = frozenset(causes.keys() | members | ticking)
+        if s.accumulating.too_many_at(time, rounding(time, self._size), who):
+            raise self._illegitimate(s.accumulating.causes)
         modes = self._event_modes
         self._check_agreement(e for e in fired if all(modes[i] for i in events[e].instances))
 
-    def _illegitimate(self, instances: Sequence[int]) -> SimulationError:
+    def _illegitimate(self, instances: Collection[int]) -> SimulationError:
         """The error for events that do not end at the present time: with what has changed in the last iterations."""
         rows, now = self._executor.rows, self._state.time.seconds
-        first = max(rows.count - FEW_ITERATIONS, 0)
+        first = max(rows.count - FEW, 0)
         first += int(np.searchsorted(rows.times[first : rows.count], now))
         restless = {
             c.name
@@ -464,7 +473,7 @@ class EventHandler:
             if (block := rows.part(c.type, first, rows.count)[:, c.column]).size
             and (block != block[0]).any()
         }
-        for event in self._state.event_log.events[-FEW_ITERATIONS:]:
+        for event in self._state.event_log.events[-FEW:]:
             if event.time == now:
                 restless |= {n for n, v in event.right.items() if event.left.get(n, v) != v}
         return illegitimate(self._plan, instances, restless, now)
