@@ -439,7 +439,7 @@ HOT static int sample(fm_kernel *k, const fm_instruction *c)
     for (const fm_column *v = k->columns, *last = v + k->n_columns; v < last; v++) {
         char *target = v->rows + (size_t)row * v->stride;
         copy(target, v->source, v->bytes);
-        if (same)
+        if (same && v->is_compared)
             same = !memcmp(target, target - v->stride, v->bytes);
     }
     if (!same || (k->n_clocks && memchr(k->clocks + (size_t)row * k->n_clocks, 1, k->n_clocks)))

@@ -357,6 +357,7 @@ typedef struct {
     const char *source;
     char *rows;
     size_t bytes, stride;
+    int is_compared; /* with the last row: all but clocks and what is clocked */
 } fm_column;
 
 #define FM_MOST_NESTED 4    /* REPEATs inside each other */
@@ -457,7 +458,7 @@ struct fm_kernel {
     /* rows */
     double *times;
     int n_rows, row_capacity, n_columns, n_sampled;
-    const uint8_t *clocks; /* recorded ones in each row: where one is active, the row is taken although it equals the last one */
+    const uint8_t *clocks; /* recorded ones in each row: where one is active, it is taken although it equals the last one */
     size_t n_clocks;
     const fm_column *columns;
     const fm_sampled *sampled; /* one of the columns has the number of their values in a list of Python */

@@ -43,23 +43,34 @@ class RowBlock:
             self._sources.append((block, store.values[kind], _as_slice(chosen)))
         self.clocks: NDArray[Any] | None = self.values.get(DataType.CLOCK)
         """Rows of clocks: one in which a clock is active is an iteration of an event with a value of its own."""
+        self._is_held = _held(plan)
+        self._held = [
+            (block, np.flatnonzero(self._is_held[kind])) for kind, block in self.values.items()
+        ]
+        """What is compared."""
 
     @property
     def room(self) -> int:
         """How many rows can still be taken; those of an event besides."""
         return self.capacity - self.count
 
-    def columns(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Parts of the store and the columns of the block that they go to, each part contiguous."""
+    def columns(self) -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
+        """Parts of the store, each contiguous, their columns of the block, and whether these are compared with the
+        last row."""
         return [
             part
-            for block, source, chosen in self._sources
-            for part in contiguous_parts(source, chosen, block)
+            for (block, source, chosen), is_held in zip(
+                self._sources, self._is_held.values(), strict=True
+            )
+            for part in contiguous_parts(source, chosen, block, is_held)
         ]
 
     def append(self, time: float) -> None:
-        """Take a row from the store; one that equals the last one at the same time is not taken again, unless a clock
-        is active in it."""
+        """Take a row from the store.
+
+        One in which no clock is active is not taken if it is at the time of the last one and has the same values: those
+        that have no clock, since others are absent.
+        """
         k = self.count
         self.times[k] = time
         for block, source, chosen in self._sources:
@@ -68,7 +79,9 @@ class RowBlock:
             k
             and not (self.clocks is not None and self.clocks[k].any())
             and self.times[k - 1] == time
-            and all(np.array_equal(block[k], block[k - 1]) for block, _, _ in self._sources)
+            and all(
+                np.array_equal(block[k, held], block[k - 1, held]) for block, held in self._held
+            )
         ):
             return
         self.count = k + 1
@@ -98,16 +111,29 @@ class RowBlock:
 
 
 def contiguous_parts(
-    source: NDArray[Any], chosen: Any, target: NDArray[Any]
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """The chosen elements of an array in parts of elements that follow each other, each with its columns of the target."""
+    source: NDArray[Any], chosen: Any, target: NDArray[Any], is_held: NDArray[np.bool_]
+) -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
+    """The chosen elements of an array in parts that follow each other and are all held or all not, each with its columns of
+    the target."""
     indices = np.arange(len(source))[chosen]
-    parts, at = [], 0
-    for run in np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1):
+    parts, at = list[tuple[NDArray[Any], NDArray[Any], bool]](), 0
+    breaks = (np.diff(indices) != 1) | (is_held[1:] != is_held[:-1])
+    for run in np.split(indices, np.flatnonzero(breaks) + 1):
         first, n = int(run[0]), len(run)
-        parts.append((source[first : first + n], target[..., at : at + n]))
+        parts.append((source[first : first + n], target[..., at : at + n], bool(is_held[at])))
         at += n
     return parts
+
+
+def _held(plan: Plan) -> dict[DataType, NDArray[np.bool_]]:
+    """Which elements of a row have a value at all times: neither clocks nor what is clocked."""
+    held = {
+        kind: np.full(len(chosen), kind is not DataType.CLOCK) for kind, chosen in plan.rows.items()
+    }
+    for column in plan.recorded:
+        if column.present is not None:
+            held[column.type][column.column] = False
+    return held
 
 
 def _rows_of_a_block(plan: Plan) -> int:

@@ -179,7 +179,8 @@ class Lender:
             k.clocks, k.n_clocks = self.bytes(rows.clocks), rows.clocks.shape[1]
         k.row_capacity, k.n_columns = rows.capacity, len(columns)
         table = self.lent(ffi.new("fm_column[]", max(len(columns), 1)))
-        for entry, (source, target) in zip(table, columns, strict=False):
+        for entry, (source, target, is_compared) in zip(table, columns, strict=False):
+            entry.is_compared = is_compared
             entry.source = self.lent(ffi.from_buffer("char[]", source))
             # a part of a block: its rows lie a row of the whole block apart
             entry.rows = ffi.cast("char *", target.ctypes.data)

@@ -43,21 +43,20 @@ class KernelRows(RowBlock):
     def count(self, value: int) -> None:
         self._kernel.n_rows = value
 
-    def columns(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Parts of the store and the columns that they go to, each part contiguous: numbers, and the number of the sample
-        of all others."""
+    def columns(self) -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
+        """As of :class:`RowBlock`: numbers, and the number of the sample of all others."""
         parts = super().columns()
         numbers = [part for part in parts if part[0].dtype != object]
-        return numbers + ([(self._number, self._numbers)] if self._newest else [])
+        return numbers + ([(self._number, self._numbers, True)] if self._newest else [])
 
     def sampled(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Recorded text and binaries in the store, each part contiguous, and in the newest sample."""
         return [
-            part
+            (values, newest)
             for block, source, chosen in self._sources
-            for kind, newest in self._newest.items()
+            for kind, sample in self._newest.items()
             if block is self.values[kind]
-            for part in contiguous_parts(source, chosen, newest)
+            for values, newest, _ in contiguous_parts(source, chosen, sample, self._is_held[kind])
         ]
 
     def sample(self) -> None:
