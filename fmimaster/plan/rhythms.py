@@ -276,6 +276,6 @@ def clock_differences(system: ResolvedSystem) -> Iterator[str]:
         if not any(a.meets(b) for a in given for b in taken):
             text, _, _ = _text(link, components)
             yield (
-                f"{text.replace('Connection', 'the connection')} passes a value only at instants at which both clocks happen "
-                f"to tick: {_both(link, components)}, and neither drives the other"
+                f"{text.replace('Connection', 'the connection')} passes a value only at instants at which both clocks "
+                f"happen to tick: {_both(link, components)}, and neither drives the other"
             )
