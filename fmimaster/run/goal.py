@@ -54,7 +54,10 @@ class Goals:
             raise self._event_between()
         if s.next_event <= (now.seconds if self._is_fixed else end):
             name = self._names[int(self._executor.next_events.argmin())]
-            goal = Goal(Instant(max(s.next_event, now.seconds)), Cause(Kind.TIME_EVENT, (name,)))
+            event = Instant(max(s.next_event, now.seconds))
+            # a time event that is exactly at a tick is at the same instant
+            at = tick if s.calendar.exact(event) == tick.ticks else event
+            goal = Goal(at, Cause(Kind.TIME_EVENT, (name,)))
         if s.ahead:
             goal = self._rejoined(goal)
         if s.outdated and not self._is_fixed:
