@@ -246,10 +246,55 @@ class FaultsDemo:
         stage.tell([f"{runs[-1].results.rows} rows of the last run written to {file}"])
 
 
+@dataclass(frozen=True)
+class HybridDemo:
+    """Traces of discrete-event units, of the thermostat, and of the tests of superdense time."""
+
+    name: str = "hybrid"
+    title: str = (
+        "Events: a traffic light and a police officer, a thermostat, tests of superdense time"
+    )
+    text: str = (
+        "A police officer switches a traffic light off when he begins to work. Both are FMUs with countdown clocks. If "
+        "both are to act at one time, the priorities of the components decide who is first. The thermostat switches at "
+        "exact events, or at points of a grid, where it switches later and less often. The tests of superdense time have "
+        "several values at one time t. A signal at (t, n) is that of row n at t; row 0 is the left limit. An event at "
+        "(t, n) occurs in event iteration n, which is shown in row n + 1."
+    )
+    versions: tuple[str, ...] = ()
+
+    def show(self, stage: Stage) -> None:
+        """Run all systems."""
+        drawing("This demo")
+        # matplotlib is slow to import
+        from fmimaster.demos import hybrid, superdense, thermostat
+        from fmimaster.demos.hybrid_figures import write_figures
+
+        traffic = hybrid.run_traffic()
+        for title, results in traffic:
+            stage.tell([f"{title}:"])
+            stage.print(hybrid.table(results))
+        variants = thermostat.run_variants()
+        stage.print(thermostat.table(variants))
+        suite = [(case, case.run()) for case in superdense.cases()]
+        stage.print(superdense.table(suite))
+        title, shown = traffic[0]
+        file = stage.folder / f"{self.name}.csv"
+        write_table(shown, file)
+        figures = write_figures(traffic, variants, suite, self.name, stage.folder)
+        stage.tell(
+            [
+                f"{shown.rows} rows of '{title}' written to {file}",
+                *(f"figure written to {path}" for path in figures),
+            ]
+        )
+
+
 DEMOS: tuple[Demo, ...] = (
     TwoMassDemo(),
     FourUnitsDemo(),
     QuarterCarDemo(),
+    HybridDemo(),
     FaultsDemo(),
     SystemDemo(
         name="dahlquist",

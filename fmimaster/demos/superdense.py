@@ -1,0 +1,267 @@
+"""The tests SD1 to SD13 of superdense time, as systems of reference FMUs, and their traces.
+
+Row 0 of an instant is its left limit, row n + 1 follows event iteration n. A held signal has the index of its row at its
+time; an event, which is absent in all other rows, has the index of its event iteration.
+
+The topics are those of Broman et al. (2015), Requirements for Hybrid Cosimulation Standards, HSCC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fmimaster.reference_files import reference_path
+from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
+from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.description import SystemDescription
+
+Point = tuple[float, int, str, float]
+"""Time in s, superdense index, signal, value."""
+
+
+def _fmu(model: str) -> Path:
+    return reference_path(f"fmi3/{model}.fmu")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test: a system, and the signals of its trace."""
+
+    name: str
+    title: str
+    system: SystemDescription
+    held: Mapping[str, str] = field(default_factory=dict)
+    """Signal of the trace → column."""
+    events: Mapping[str, str] = field(default_factory=dict)
+    """Signal of the trace → column of a clocked variable."""
+    stop_time: float = 4.0
+    """In s."""
+    step_size: str = "1/10"
+    """In s; events do not depend on it."""
+    shown: tuple[float, ...] = ()
+    """The times in s that the trace of held signals has."""
+    names: tuple[str, ...] = ()
+    """Of the values 1, 2, ..., if they have names."""
+
+    def run(self, **settings: Any) -> Results:
+        """Simulate it; further settings are those of :class:`fmimaster.Simulation`."""
+        times = {"stop_time": self.stop_time, "step_size": self.step_size}
+        return Simulation(self.system, **{**times, **settings}).run()
+
+    def trace(self, results: Results) -> list[Point]:
+        """What is present at which superdense time; held signals at the times that are shown."""
+        found = []
+        for k, (t, n) in enumerate(zip(results.time, results.index, strict=True)):
+            time, row = float(t), int(n)
+            if time in self.shown:
+                found += [(time, row, s, float(results[c][k])) for s, c in self.held.items()]
+            for signal, column in self.events.items():
+                value = np.ma.asarray(results[column])[k]
+                if value is not np.ma.masked:
+                    found.append((time, row - 1, signal, float(value)))
+        return found
+
+
+def cases() -> tuple[Case, ...]:
+    """All tests that have a trace."""
+    return (
+        Case("SD1_step", "step", _one(1), held={"y": "superdense.y"}, shown=(1.0,), stop_time=2.0),
+        Case("SD2_microdelay", "three delays of an event iteration", _delays(), events=_DELAYED),
+        Case(
+            "SD3_counter", "counter in zero time", _one(3), held={"c": "superdense.c"}, shown=(2.0,)
+        ),
+        Case(
+            *("SD4_sawtooth", "sawtooth", _one(4)),
+            held={"x": "superdense.x"},
+            shown=(1.0, 2.0, 3.0),
+            stop_time=3.5,
+        ),
+        Case(
+            *("SD5_transient", "transient modes", _one(5)),
+            held={"mode": "superdense.mode"},
+            shown=(3.0,),
+            names=("A", "B", "C", "D"),
+        ),
+        Case(
+            "SD6_adder", "adder of the events that are present", _adder(), events={"s": "adder.s"}
+        ),
+        Case(
+            *("SD7_sampler", "sampler of a ramp, every 1/4 s", _sampler()),
+            events={"y": "sampler.y"},
+            stop_time=2.0,
+        ),
+        Case(
+            *("SD8_sync_sample", "sampler at a step", _sampled_step(delays=0)),
+            events={"sampled_step": "sampler.y"},
+            stop_time=1.5,
+        ),
+        Case(
+            *("SD8_micro_sample", "the same behind a delay", _sampled_step(delays=1)),
+            events={"sampled_step": "sampler.y"},
+            stop_time=1.5,
+        ),
+        Case(
+            *("SD9_countdown_restart", "countdown that restarts", _countdown(RESTART)),
+            events={"fire": "countdown.fired"},
+            stop_time=2.0,
+        ),
+        Case(
+            *("SD9_countdown_queue", "countdown that queues", _countdown(QUEUE)),
+            events={"fire": "countdown.fired"},
+            stop_time=2.0,
+        ),
+        Case(
+            *("SD10_zero_countdown", "countdown of 0 s", _zero_countdown()),
+            events={"trigger": "source.value", "fire": "countdown.fired"},
+            stop_time=2.0,
+        ),
+    )
+
+
+_POINTS_IN_A_LINE = 6
+
+
+def table(suite: Sequence[tuple[Case, Results]]) -> list[tuple[str, ...]]:
+    """The traces, a line for each signal and for a few points, with the header."""
+    rows: list[tuple[str, ...]] = [("test", "", "signal", "(t in s, n) value")]
+    for case, results in suite:
+        test, title = case.name.partition("_")[0], case.title
+        trace = case.trace(results)
+        for signal in [*case.held, *case.events]:
+            points = [
+                f"({t:g}, {n}) {case.names[int(value) - 1] if case.names else format(value, 'g')}"
+                for t, n, s, value in trace
+                if s == signal
+            ]
+            for k in range(0, len(points), _POINTS_IN_A_LINE):
+                rows.append((test, title, signal, "  ".join(points[k : k + _POINTS_IN_A_LINE])))
+                test = title = signal = ""
+    return rows
+
+
+def _one(test: int) -> SystemDescription:
+    builder = SystemBuilder("superdense")
+    builder.add("superdense", _fmu("Superdense"), {"test": test})
+    return builder.build()
+
+
+def _add_source(
+    builder: SystemBuilder, name: str, times: Mapping[int, float], resolution: int = 1
+) -> None:
+    """A source of events: counter of the time → value."""
+    rest = [0] * (8 - len(times))
+    parameters = {
+        "count": len(times),
+        "times": [*times, *rest],
+        "values": [*times.values(), *rest],
+        "resolution": resolution,
+    }
+    builder.add(name, _fmu("EventSource"), parameters)
+
+
+_DELAYED = {"d0": "source.value", "d1": "delay1.out", "d2": "delay2.out", "d3": "delay3.out"}
+
+
+def _connect_event(builder: SystemBuilder, clock: str, value: str, target: str) -> None:
+    """An event is a clock and the value that comes with it."""
+    builder.connect(clock, f"{target}.tick")
+    builder.connect(value, target)
+
+
+def _delays() -> SystemDescription:
+    builder = SystemBuilder("delays")
+    _add_source(builder, "source", {1: 7.0})
+    clock, value = "source.event", "source.value"
+    for name in ("delay1", "delay2", "delay3"):
+        builder.add(name, _fmu("EventDelay"))
+        _connect_event(builder, clock, value, f"{name}.in")
+        clock, value = f"{name}.out.tick", f"{name}.out"
+    return builder.build()
+
+
+def _adder() -> SystemDescription:
+    builder = SystemBuilder("adder")
+    builder.add("adder", _fmu("EventAdder"))
+    for name, times in (("e1", {1: 1.0, 2: 1.0, 3: 1.0}), ("e2", {2: 10.0, 4: 10.0})):
+        _add_source(builder, name, times)
+        _connect_event(builder, f"{name}.event", f"{name}.value", f"adder.{name}")
+    return builder.build()
+
+
+def _sampler() -> SystemDescription:
+    builder = SystemBuilder("sampler")
+    _add_source(builder, "source", {})
+    builder.add("sampler", _fmu("Sampler"), {"interval.counter": 1, "interval.resolution": 4})
+    builder.connect("source.ramp", "sampler.u")
+    return builder.build()
+
+
+def _sampled_step(delays: int) -> SystemDescription:
+    """A source and a sampler that tick at 1 s, each with a clock of its own."""
+    builder = SystemBuilder("sampled step")
+    _add_source(builder, "source", {1: 1.0})
+    at_one = {"interval.counter": 1, "shift.counter": 1, "interval.resolution": 1}
+    builder.add("sampler", _fmu("Sampler"), at_one)
+    clock, value = "source.event", "source.value"
+    if delays:
+        builder.add("delay", _fmu("EventDelay"))
+        _connect_event(builder, clock, value, "delay.in")
+        clock, value = "delay.out.tick", "delay.out"
+    _connect_event(builder, clock, value, "sampler.e")
+    return builder.build()
+
+
+RESTART, QUEUE = 1, 2
+"""Values of the parameter ``policy`` of the FMU ``Countdown``."""
+
+
+def _countdown(policy: int) -> SystemDescription:
+    """Triggered at 1 s and at 11/10 s, with an interval of 1/4 s."""
+    builder = SystemBuilder("countdown")
+    _add_source(builder, "source", {10: 1.0, 11: 1.0}, resolution=10)
+    quarter = {"interval.counter": 5, "interval.resolution": 20}
+    builder.add("countdown", _fmu("Countdown"), {**quarter, "policy": policy})
+    builder.connect("source.event", "countdown.start")
+    return builder.build()
+
+
+def _zero_countdown() -> SystemDescription:
+    builder = SystemBuilder("zero countdown")
+    _add_source(builder, "source", {1: 1.0})
+    builder.add("countdown", _fmu("Countdown"), {"interval.counter": 0})
+    builder.connect("source.event", "countdown.start")
+    return builder.build()
+
+
+def feedback(delays: int = 0) -> SystemDescription:
+    """SD11: an adder whose sum is one of its inputs; without a delay between them it is a loop."""
+    builder = SystemBuilder("feedback")
+    _add_source(builder, "source", {1: 1.0})
+    builder.add("adder", _fmu("EventAdder"))
+    _connect_event(builder, "source.event", "source.value", "adder.e1")
+    clock, value = "adder.s.tick", "adder.s"
+    if delays:
+        builder.add("delay", _fmu("EventDelay"))
+        _connect_event(builder, clock, value, "delay.in")
+        clock, value = "delay.out.tick", "delay.out"
+    _connect_event(builder, clock, value, "adder.e2")
+    return builder.build()
+
+
+def two_events() -> SystemDescription:
+    """SD12: two FMUs with a time event at 1 s, which is also a point of the grid."""
+    builder = SystemBuilder("two events")
+    _add_source(builder, "source", {1: 1.0})
+    builder.add("superdense", _fmu("Superdense"), {"test": 1})
+    return builder.build()
+
+
+def stop_event() -> Case:
+    """SD13: a unit that ends the simulation at 3/2 s."""
+    return Case("SD13_stop", "a unit ends the simulation", _one(6), stop_time=4.0, step_size="1/4")

@@ -1,0 +1,264 @@
+"""Discrete-event units against their exact traces: hybrid.md 2, 6 and 8."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fmimaster import FmimasterError, Results
+from fmimaster.demos import hybrid, superdense
+from fmimaster.reference_files import reference_path
+from fmimaster.run.choice import Backend, native_executor
+from fmimaster.simulation import Simulation
+from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.description import SystemDescription
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def table(name: str) -> list[dict[str, str]]:
+    with (DATA / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param is Backend.NATIVE and native_executor() is None:
+        pytest.skip("the kernel is not built")
+    chosen: Backend = request.param
+    return chosen
+
+
+# Traffic light and police officer: hybrid.md 2.1, 2.2 -------------------------------------------------------------------
+
+TRACES: dict[str, tuple[dict[str, Any], int, str]] = {
+    "traffic": ({}, 1000, "hybrid_devs_traffic.csv"),
+    "light first": ({"idle": 110}, 700, "hybrid_devs_traffic_tie_light_first.csv"),
+    "police first": (
+        {"idle": 110, "first": "police"},
+        700,
+        "hybrid_devs_traffic_tie_police_first.csv",
+    ),
+}
+
+
+@pytest.mark.parametrize("step_size", [50, "7/2", 700])
+@pytest.mark.parametrize("case", TRACES)
+def test_devs_traffic_light_and_police_officer(
+    case: str, step_size: int | str, backend: Backend
+) -> None:
+    parameters, stop, name = TRACES[case]
+    run = Simulation(
+        hybrid.traffic(**parameters), step_size=step_size, stop_time=stop, backend=backend
+    ).run()
+    found = [
+        (t.time, t.iteration, t.imminent, t.output, t.external, t.light, t.police)
+        for t in hybrid.transitions(run)
+    ]
+    assert found == [
+        (
+            float(Fraction(row["t"])),
+            int(row["n"]),
+            *(row[k] for k in ("imminent", "output", "external", "state_light", "state_police")),
+        )
+        for row in table(name)
+    ]
+
+
+def test_devs_elapsed_time_is_that_of_the_state_before(backend: Backend) -> None:
+    """The officer comes 40 s after the light became green: delta_ext is given an elapsed time of 40 s."""
+    run = Simulation(hybrid.traffic(), step_size=50, stop_time=300, backend=backend).run()
+    after = np.flatnonzero(np.diff(run["light.colour"])) + 1
+    assert list(zip(run.time[after], run["light.elapsed"][after], strict=True)) == [
+        (60.0, 60.0),
+        (100.0, 40.0),
+        (300.0, 200.0),
+    ]
+
+
+# Units that do not come to an end: hybrid.md 2.3 ------------------------------------------------------------------------
+
+
+def illegitimate_officer() -> SystemDescription:
+    return hybrid.traffic(idle=0, working=0)
+
+
+def illegitimate_pair() -> SystemDescription:
+    """Two countdowns of 0 s that start each other."""
+    builder = SystemBuilder("pair")
+    for name, more in (("ping", {"startsItself": True}), ("pong", {})):
+        builder.add(name, reference_path("fmi3/Countdown.fmu"), {"interval.counter": 0, **more})
+    builder.connect("ping.fire", "pong.start")
+    builder.connect("pong.fire", "ping.start")
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [(illegitimate_officer, ["police"]), (illegitimate_pair, ["ping", "pong"])],
+    ids=["police", "pair"],
+)
+def test_devs_illegitimate_units_are_named(
+    make: Callable[[], SystemDescription], named: list[str], backend: Backend
+) -> None:
+    with pytest.raises(FmimasterError, match="illegitimate") as raised:
+        Simulation(make(), step_size=1, stop_time=2, backend=backend).run()
+    assert all(name in str(raised.value) for name in named)
+    assert "t = 0 s" in str(raised.value)
+
+
+def test_devs_five_transitions_in_zero_time_are_legitimate(backend: Backend) -> None:
+    builder = SystemBuilder("five")
+    parameters = {"interval.counter": 0, "times": 5, "startsItself": True}
+    builder.add("unit", reference_path("fmi3/Countdown.fmu"), parameters)
+    run = Simulation(builder.build(), step_size=1, stop_time=2, backend=backend).run()
+    fired = np.ma.asarray(run["unit.fired"])
+    present = ~np.ma.getmaskarray(fired)
+    assert run.time[present].tolist() == [0.0] * 5
+    assert (run.index[present] - 1).tolist() == [0, 1, 2, 3, 4]
+    assert fired[present].tolist() == [1, 2, 3, 4, 5]
+    assert run.time[-1] == 2.0
+
+
+# Superdense time: hybrid.md 6 -------------------------------------------------------------------------------------------
+
+MODES = {"A": 1.0, "B": 2.0, "C": 3.0, "D": 4.0}
+CASES = {case.name: case for case in superdense.cases()}
+
+
+def expected_trace(name: str) -> list[superdense.Point]:
+    """Of the file: the counter of SD3 has the index of its event iteration, like an event."""
+    found = []
+    for row in table("hybrid_superdense_suite.csv"):
+        if row["test"] == name:
+            value = MODES.get(row["value"]) or float(Fraction(row["value"]))
+            found.append((float(Fraction(row["t"])), int(row["n"]), row["signal"], value))
+    return found
+
+
+def check_trace(name: str, backend: Backend, step_size: str) -> None:
+    case = CASES[name]
+    trace = case.trace(case.run(step_size=step_size, backend=backend))
+    if case.events:
+        assert trace == expected_trace(name)
+    else:
+        assert set(expected_trace(name)) <= set(trace)
+
+
+GRIDS = ("1/10", "3/10", "3/2")
+"""With points at the events, and without."""
+
+
+@pytest.fixture(params=GRIDS)
+def step_size(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_sd2_delays_of_an_event_iteration(backend: Backend, step_size: str) -> None:
+    check_trace("SD2_microdelay", backend, step_size)
+
+
+def test_sd5_transient_modes(backend: Backend, step_size: str) -> None:
+    check_trace("SD5_transient", backend, step_size)
+
+
+def test_sd6_adder_of_present_events(backend: Backend, step_size: str) -> None:
+    check_trace("SD6_adder", backend, step_size)
+
+
+def test_sd7_sampler(backend: Backend, step_size: str) -> None:
+    check_trace("SD7_sampler", backend, step_size)
+
+
+def test_sd7_samples_are_held_between_ticks(backend: Backend) -> None:
+    run = CASES["SD7_sampler"].run(backend=backend)
+    last = np.floor(run.time * 4) / 4
+    is_before = (run.index == 0) & (run.time == last) & (run.time > 0)
+    assert run["sampler.held"].tolist() == (last - 0.25 * is_before).tolist()
+
+
+def test_sd8_a_sampler_at_a_step_takes_the_value_after_it(backend: Backend, step_size: str) -> None:
+    check_trace("SD8_sync_sample", backend, step_size)
+
+
+def test_sd8_behind_a_delay_it_takes_the_value_before(backend: Backend, step_size: str) -> None:
+    check_trace("SD8_micro_sample", backend, step_size)
+
+
+@pytest.mark.parametrize("policy", ["restart", "queue"])
+def test_sd9_countdown(policy: str, backend: Backend, step_size: str) -> None:
+    case = CASES[f"SD9_countdown_{policy}"]
+    trace = case.trace(case.run(step_size=step_size, backend=backend))
+    expected = expected_trace(case.name)
+    numbered = [(t, n, signal, float(k)) for k, (t, n, signal, _) in enumerate(expected, start=1)]
+    assert trace == numbered
+
+
+def test_sd10_zero_countdown(backend: Backend, step_size: str) -> None:
+    check_trace("SD10_zero_countdown", backend, step_size)
+
+
+def test_sd12_no_step_has_a_size_of_zero(backend: Backend) -> None:
+    """The FMUs refuse such a step; and the steps of the run are all positive."""
+    run = Simulation(superdense.two_events(), step_size="1/4", stop_time=2, backend=backend).run()
+    assert run["superdense.y"][run.time == 1.0].tolist() == [0.0, 1.0]
+    assert all(steps.size > 0 for steps in run.steps)
+    assert set(np.unique(run.time)) == {k / 4 for k in range(9)}
+
+
+def test_sd13_a_unit_ends_the_run(backend: Backend) -> None:
+    run = superdense.stop_event().run(backend=backend, step_size="1/5")
+    assert run.time[-1] == 1.5
+    assert run.time[-2] == 1.4
+
+
+# Order of simultaneous events: hybrid.md 8 ------------------------------------------------------------------------------
+
+
+def values_at_events(run: Results) -> list[float]:
+    """The shared variable after each event iteration in which a unit has acted."""
+    acted = np.logical_or.reduce([~np.ma.getmaskarray(run[f"{name}.y"]) for name in "abc"])
+    return [float(x) for x in run["store.x"][acted]]
+
+
+@pytest.mark.parametrize("order", ["", *map("".join, permutations("abc"))])
+def test_select_orders_of_three_units(order: str, backend: Backend) -> None:
+    run = Simulation(
+        hybrid.shared_variable(order), step_size="1/3", stop_time=3, backend=backend
+    ).run()
+    [row] = [r for r in table("hybrid_select_orders.csv") if r["order"] == (order or "abc")]
+    assert values_at_events(run) == [float(row[f"t{t}n{n}"]) for t in (1, 2, 3) for n in range(3)]
+
+
+# The same bytes ---------------------------------------------------------------------------------------------------------
+
+
+def systems() -> dict[str, tuple[SystemDescription, dict[str, Any]]]:
+    found = {c.name: (c.system, {"stop_time": c.stop_time}) for c in superdense.cases()}
+    for name, (parameters, stop, _) in TRACES.items():
+        found[name] = (hybrid.traffic(**parameters), {"stop_time": stop, "step_size": 50})
+    found["select"] = (hybrid.shared_variable("bca"), {"stop_time": 3})
+    return found
+
+
+@pytest.mark.parametrize("name", systems())
+def test_results_are_the_same_bytes_in_all_runs(name: str, tmp_path: Path) -> None:
+    """10 runs with 1 and 8 threads, by both executors."""
+    system, settings = systems()[name]
+    file = tmp_path / "results.csv"
+    backends = [Backend.REFERENCE, *([Backend.NATIVE] if native_executor() else [])]
+    found = set()
+    for backend in backends:
+        for threads in (1, 8):
+            for _ in range(10):
+                step = {"step_size": "1/10", **settings}
+                Simulation(system, backend=backend, threads=threads, **step).run().write(file)
+                found.add(file.read_bytes())
+    assert len(found) == 1
