@@ -54,6 +54,20 @@ class LoopStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class FallBack:
+    """What a run has done in a less exact way than intended, because of an FMU or a setting."""
+
+    what: str
+    """In words."""
+    times: int
+    """How often."""
+
+    def line(self) -> str:
+        """One line for the end of a run."""
+        return f"{in_a_line(self.what)}: {self.times} time{'' if self.times == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
 class BondStatistics:
     """Energy errors of a power bond during a run.
 
@@ -139,6 +153,10 @@ class Statistics:
     """Choices for settings that the user did not give."""
     events: int = 0
     """Events that were processed or located."""
+    methods: tuple[str, ...] = ()
+    """How the run was computed: algorithm, step sizes, location of events, loops, semantic adaptation."""
+    fall_backs: tuple[FallBack, ...] = ()
+    """What was done in a less exact way than intended, and how often."""
     loops: tuple[LoopStatistics, ...] = ()
     """Statistics of the solved algebraic loops, each for all modes together."""
     power_bonds: tuple[BondStatistics, ...] = ()
@@ -164,7 +182,8 @@ class Statistics:
         return self.simulated / self.seconds if self.seconds > 0.0 and self.simulated else None
 
     def lines(self) -> list[str]:
-        """Summary for the end of a run: totals, a table of wall times, power bonds, loops, warnings, notes.
+        """Summary for the end of a run: totals, a table of wall times, power bonds, methods, loops, fall-backs, warnings,
+        notes.
 
         Numbers of events and restorations are listed if there were any.
 
@@ -184,7 +203,9 @@ class Statistics:
             )
         if self.power_bonds:
             lines += _aligned([BOND_TITLES, *(bond.row() for bond in self.power_bonds)])
+        lines += [f"method: {in_a_line(method)}" for method in self.methods]
         lines += [loop.line() for loop in self.loops]
+        lines += [f"fall-back: {fall_back.line()}" for fall_back in self.fall_backs]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return lines + [f"note: {note}" for note in self.notes]
 

@@ -11,11 +11,14 @@ from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Sta
 from fmimaster.run.executor import Executor
 from fmimaster.run.state import RunState
 from fmimaster.session.bond_statistics import bond_statistics
+from fmimaster.session.methods import fall_backs, methods
 from fmimaster.session.row_keeper import RowKeeper
+from fmimaster.settings import Settings
 
 
 def run_statistics(
     prepared: Prepared,
+    settings: Settings,
     state: RunState,
     instances: Sequence[Instance],
     executor: Executor,
@@ -67,6 +70,8 @@ def run_statistics(
         ),
         notes=(*prepared.notes, *(text for instance in instances for text in instance.notes)),
         events=state.event_log.count,
+        methods=tuple(methods(prepared, settings)),
+        fall_backs=tuple(fall_backs(state)),
         loops=_loops(prepared),
         diverging=tuple(d.name for d in recorder.growth.diverging()),
         power_bonds=bond_statistics(plan, executor.store, float(prepared.schedule.start)),

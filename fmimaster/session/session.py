@@ -367,6 +367,7 @@ class Session:
         """All rows so far, with the statistics of the run."""
         statistics = run_statistics(
             self.prepared,
+            self._settings,
             self.state,
             self.instances,
             self.executor,

@@ -153,3 +153,19 @@ def test_11_strict_makes_lateness_an_error(tmp_path: Path) -> None:
     with pytest.raises(AccuracyError, match=r"'r' has seen the event at t = 0\.37 s late"):
         run(tmp_path, ["r"], **settings)
     run(tmp_path, [], **settings)
+
+
+@pytest.mark.filterwarnings("ignore::fmimaster.AccuracyWarning")
+def test_12_the_report_lists_methods_and_fall_backs_with_counts(tmp_path: Path) -> None:
+    r, _, _ = run(tmp_path, ["r"], algorithm=GaussSeidel(), sequence=LAST)
+    assert r.statistics.methods == (
+        "steps by GaussSeidel(), in the order 'q', 'r' and 'p'; their ends by FixedStep(size='0.1')",
+        "early return of 'p'",
+        "Event Mode of 'p' and 'r'",
+    )
+    [fall_back] = r.statistics.fall_backs
+    assert fall_back.times == 1
+    assert fall_back.what == "'r' had an event late, by at most 0.03 s (it cannot go back)"
+    lines = r.statistics.lines()
+    assert f"fall-back: {fall_back.what}: 1 time" in lines
+    assert f"method: {r.statistics.methods[0]}" in lines
