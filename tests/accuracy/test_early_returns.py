@@ -160,7 +160,7 @@ def test_12_the_report_lists_methods_and_fall_backs_with_counts(tmp_path: Path) 
     r, _, _ = run(tmp_path, ["r"], algorithm=GaussSeidel(), sequence=LAST)
     assert r.statistics.methods == (
         "steps by GaussSeidel(), in the order 'q', 'r' and 'p'; their ends by FixedStep(size='0.1')",
-        "early return of 'p'",
+        "early return of 'p' and 'r'",
         "Event Mode of 'p' and 'r'",
     )
     [fall_back] = r.statistics.fall_backs
