@@ -34,6 +34,7 @@ static int transfer(fm_kernel *k, const fm_instruction *c, const fm_segment *seg
 int fm_get_clocks(fm_kernel *k, const fm_instruction *c)
 {
     int status = FM_RAN;
+    memset(c->clocks->active, 0, c->clocks->n);
     for (const fm_segment *v = c->segments, *end = v + c->n; v < end && status == FM_RAN; v++)
         status = transfer(k, c, v);
     return status;
@@ -95,10 +96,10 @@ int fm_get_intervals(fm_kernel *k, const fm_instruction *c)
 int fm_set_triggers(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
-        if (t->shown)
-            *t->shown = *t->active;
         if (!*t->active)
             continue;
+        if (t->shown) /* it stays so in the iteration: a loop sets its triggers again and again */
+            *t->shown = 1;
         if (t->counter)
             *t->counter = (int32_t)((uint32_t)*t->counter + 1u); /* it wraps around */
         for (const fm_segment *v = t->segments, *last = v + t->n_segments; v < last; v++) {

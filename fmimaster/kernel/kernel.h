@@ -346,7 +346,7 @@ struct fm_instruction {
     const fm_range *ranges;     /* REVERT */
     const fm_hook *hook;        /* CALL */
     const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
-    const fm_clocks *clocks;    /* MODE: n of them, inactive in it */
+    const fm_clocks *clocks;    /* MODE: n of them, inactive in it; GET_CLOCKS: one, the input clocks */
     const fm_clocked *clocked;  /* GET_CLOCKED */
     const fm_inquiry *inquiry;  /* GET_INTERVALS */
     const fm_fused *calls;      /* FUSED */

@@ -366,8 +366,8 @@ class Emitter:
             self.remeasure()
 
     def get_clocks(self, instance: int) -> None:
-        """Output clocks of the FMU → store; nothing if none is connected."""
-        if self._has(instance, Group.CLOCKS):
+        """Output clocks of the FMU → store, and its input clocks are inactive there; nothing if nobody needs them."""
+        if self._has(instance, Group.CLOCKS) or self._has(instance, Group.INPUT_CLOCKS):
             self._write(Get(instance, Group.CLOCKS))
 
     def get_clocked(self, instance: int) -> None:

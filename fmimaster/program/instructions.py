@@ -174,10 +174,11 @@ class Set(Instruction):
 class Get(Instruction):
     """FMU → group in the store. For outputs, the store also gets the time of the instance.
 
-    SOURCES are the outputs that others need at the start. CLOCKS are output clocks at the start of an event iteration.
-    CLOCKED are output clocks that have become active since, in addition, and then the clocked outputs of which a clock is
-    active. INTERVALS are the changed intervals of clocks; a changing clock is asked only when it was active or in
-    Initialization Mode, where shifts are read too. They stay in the store until somebody takes them.
+    SOURCES are the outputs that others need at the start. CLOCKS are output clocks at the start of an event iteration,
+    where no input clock is active in the store. CLOCKED are output clocks that have become active since, in addition, and
+    then the clocked outputs of which a clock is active. INTERVALS are the changed intervals of clocks; a changing clock is
+    asked only when it was active or in Initialization Mode, where shifts are read too. They stay in the store until
+    somebody takes them.
     """
 
     instance: int

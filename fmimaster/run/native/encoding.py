@@ -208,7 +208,8 @@ class Encoder:
             case Set(), Group.TRIGGERS:
                 return {"op": lib.FM_SET_TRIGGERS, **self._triggers(i)}
             case Get(), Group.CLOCKS:
-                return {"op": lib.FM_GET_CLOCKS, **lender.calls(entry, i, group)}
+                fields = {"op": lib.FM_GET_CLOCKS, "clocks": lender.input_clocks(i)}
+                return {**lender.calls(entry, i, group), **fields}
             case Get(), Group.CLOCKED:
                 return {"op": lib.FM_GET_CLOCKED, "clocked": lender.clocked(entry, i)}
             case Get(), Group.INTERVALS:

@@ -302,6 +302,13 @@ class Lender:
         ]
         return {"n": len(found), "clocks": self.lent(ffi.new("fm_clocks[]", found))}
 
+    def input_clocks(self, i: int) -> Any:
+        """The input clocks of an instance in the store, which lie side by side: an fm_clocks."""
+        segments = self.plan.layout.segments(i, Group.INPUT_CLOCKS)
+        found = [(self.clock(s.start), s.stop - s.start) for s in segments]
+        [clocks] = found or [(self.lent(ffi.new("uint8_t *")), 0)]
+        return self.lent(ffi.new("fm_clocks *", clocks))
+
     def clocked(self, entry: Entry, i: int) -> Any:
         """Output clocks and clocked outputs of an instance: an fm_clocked."""
         record = self.lent(ffi.new("fm_clocked *"))

@@ -143,10 +143,12 @@ def _set_triggers(m: Machine, i: int) -> Action:
 
     def act() -> None:
         for k, counter, shown, setters in chosen:
-            if shown is not None:
-                values[DataType.CLOCK][shown] = active[k]
             if not active[k]:
                 continue
+            if (
+                shown is not None
+            ):  # it stays so in the iteration: a loop sets its triggers again and again
+                values[DataType.CLOCK][shown] = True
             if counter is not None:
                 values[DataType.INT32][counter : counter + 1] += 1  # an array wraps around
             for put in setters:
@@ -163,6 +165,8 @@ def get(m: Machine, instruction: Get, _: int) -> Action:
         return _get_clocked(m, i)
     if instruction.group is Group.INTERVALS:
         return _get_intervals(m, i)
+    if instruction.group is Group.CLOCKS:
+        return _get_clocks(m, i)
     instance = m.instances[i]
     transfer = in_turn(
         [
@@ -176,6 +180,22 @@ def get(m: Machine, instruction: Get, _: int) -> Action:
     def act() -> None:
         transfer()
         read[i] = at[i]
+
+    return act
+
+
+def _get_clocks(m: Machine, i: int) -> Action:
+    instance, segments = m.instances[i], m.plan.layout.segments
+    transfers = [
+        instance.getter(s.type, s.value_references, m.part(s)) for s in segments(i, Group.CLOCKS)
+    ]
+    inputs = [m.part(s) for s in segments(i, Group.INPUT_CLOCKS)]
+
+    def act() -> None:
+        for part in inputs:
+            part[:] = False
+        for transfer in transfers:
+            transfer()
 
     return act
 
