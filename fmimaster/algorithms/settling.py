@@ -118,7 +118,7 @@ class Settling:
             if not cut:
                 self._pass_clocked(p, chosen)
                 continue
-            loop = DiscreteLoop(plan, cut, cut, solver=self.solver)
+            loop = DiscreteLoop(plan, cut, cut, passes_events=True)
             p.call(loop.begin)
             with p.repeat(least=1, most=loop.most, tolerance=inf):
                 self._pass_clocked(p, chosen)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fmimaster.plan.graph import Node
+from fmimaster.plan.graph import Node, components, dependency_arcs
 from fmimaster.plan.sequence.structure import strong_components
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Model
+from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link
 
 
@@ -47,6 +48,28 @@ def clocked_visits(links: Iterable[Link], names: tuple[str, ...]) -> tuple[Clock
     }
     fed = {k.target for k in arcs}
     return tuple(_visits(reversed(strong_components(in_order)), arcs, fed, names))
+
+
+def loops_without_delay(
+    links: Iterable[Link], names: Sequence[str], models: Sequence[Model]
+) -> Iterator[str]:
+    """Warnings: loops in which an event depends on itself within one event iteration, as the FMUs declare it.
+
+    Whether such a loop has a fixed point is known only when an event enters it.
+    """
+    clocked = [k for k in links if is_clocked(k)]
+    if not clocked:
+        return
+    loops: dict[frozenset[int], list[str]] = {}
+    for part in components(dependency_arcs(models, clocked, initial=False, assumed=False)):
+        if len(part) > 1:
+            loop = loops.setdefault(frozenset(i for i, _ in part), [])
+            loop += [f"{names[i]}.{name}" for i, name in part]
+    for loop in loops.values():
+        yield (
+            f"events pass through {listed(sorted(loop))} in a loop without delay: the run ends with an error at an event "
+            "that has no fixed point there"
+        )
 
 
 def _visits(

@@ -13,7 +13,7 @@ from fmimaster.plan.clocks import (
     without_clocked_links,
 )
 from fmimaster.plan.corrections import find_corrections
-from fmimaster.plan.dataflow import clocked_visits, is_clocked
+from fmimaster.plan.dataflow import clocked_visits, is_clocked, loops_without_delay
 from fmimaster.plan.events import event_members, place_triggers, plan_events
 from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
@@ -185,6 +185,7 @@ def make_plan(
             *system.warnings,
             *clock_warnings(described, system.links),
             *clock_differences(system),
+            *loops_without_delay(system.links, order.names, models),
             *(warning for bond in system.power_bonds for warning in bond.warnings),
         ),
         events=events,

@@ -14,6 +14,7 @@ import pytest
 
 from fmimaster import FmimasterError, Results
 from fmimaster.demos import hybrid, superdense
+from fmimaster.errors import LoopError
 from fmimaster.reference_files import reference_path
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
@@ -217,6 +218,49 @@ def test_sd13_a_unit_ends_the_run(backend: Backend) -> None:
     run = superdense.stop_event().run(backend=backend, step_size="1/5")
     assert run.time[-1] == 1.5
     assert run.time[-2] == 1.4
+
+
+# SD11: a loop without delay ---------------------------------------------------------------------------------------------
+
+
+def feedback(factor: float, times: list[int]) -> SystemDescription:
+    """s = e1 + factor * s at these times in s."""
+    system = SystemBuilder("feedback")
+    source = {"count": len(times), "times": (times + [9] * 8)[:8]}
+    system.add("source", reference_path("fmi3/EventSource.fmu"), source)
+    system.add("adder", reference_path("fmi3/EventAdder.fmu"))
+    system.connect("source.event", "adder.e1.tick")
+    system.connect("source.value", "adder.e1")
+    system.connect("adder.s.tick", "adder.e2.tick")
+    system.connect("adder.s", "adder.e2", factor=factor)
+    return system.build()
+
+
+def test_sd11_a_loop_without_delay_has_no_fixed_point(
+    backend: Backend, caplog: pytest.LogCaptureFixture
+) -> None:
+    simulation = Simulation(superdense.feedback(), step_size=1, stop_time=2, backend=backend)
+    with pytest.raises(LoopError, match="at t = 1 s: discrete loop without delay") as error:
+        simulation.run()
+    assert error.value.reason == "discrete loop without delay"
+    assert error.value.loop == ("adder.s", "adder.s.tick")
+    [at_the_start] = [r.message for r in caplog.records if "without delay" in r.message]
+    assert at_the_start.startswith("events pass through adder.e2, adder.e2.tick, adder.s, ")
+
+
+def test_sd11_a_loop_with_a_fixed_point_takes_it(backend: Backend) -> None:
+    """s = 1 + s/2: the sweeps end at 2 exactly. Without an event the loop is silent."""
+    simulation = Simulation(feedback(0.5, [1, 3]), step_size=1, stop_time=4, backend=backend)
+    run = simulation.run()
+    present = ~np.ma.getmaskarray(run["adder.s"])
+    assert run.time[present].tolist() == [1.0, 3.0]
+    assert run["adder.s"][present].tolist() == [2.0, 2.0]
+
+
+def test_sd11_with_a_delay_the_event_goes_round_for_ever(backend: Backend) -> None:
+    system = superdense.feedback(delays=1)
+    with pytest.raises(FmimasterError, match="illegitimate"):
+        Simulation(system, step_size=1, stop_time=2, backend=backend).run()
 
 
 # Order of simultaneous events: hybrid.md 8 ------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ MOST_SWEEPS = 100
 MOST_OF_NUMBERS = 10
 """Sweeps after which the solver tries a loop that is cut at numbers only, before the sweeps continue."""
 
+WITHOUT_DELAY = "discrete loop without delay"
+"""The reason for a loop through which events pass, and that has no fixed point."""
+
+GIVE_START_VALUES = "Give start values of the inputs in the loop from which it is solved. "
+
 MOST_SHOWN = 6
 """Largest number of states of an oscillation in a message."""
 
@@ -59,6 +64,9 @@ class DiscreteLoop:
         no loop, n outputs are correct after n sweeps.
     solver : LoopSolver
         Solver for outputs that are numbers.
+    passes_events : bool
+        Whether it consists of clocks and clocked variables: their values are events, and no solver tries numbers between
+        them.
 
     Attributes
     ----------
@@ -75,11 +83,13 @@ class DiscreteLoop:
         *,
         assumed: bool = False,
         solver: LoopSolver | None = None,
+        passes_events: bool = False,
     ) -> None:
         self.outputs = outputs_of(plan, outputs)
         self.assumed = assumed
+        self._passes_events = passes_events
         self.most_sweeps = max(MOST_SWEEPS, len(self.outputs) + 1 if assumed else 0)
-        numbers = [o.node for o in self.outputs if o.type.is_float]
+        numbers = [o.node for o in self.outputs if o.type.is_float and not passes_events]
         self.numbers = (
             LoopHooks(plan, numbers, solver or LoopSolver(), variables=variables)
             if numbers
@@ -133,7 +143,8 @@ class DiscreteLoop:
         if before is None:
             if len(self._states) > self.most_sweeps:
                 last = self._states[-MOST_SHOWN:]
-                return self._give_up(store, self._error(store, "discrete loop not solved", last), 1)
+                reason = WITHOUT_DELAY if self._passes_events else "discrete loop not solved"
+                return self._give_up(store, self._error(store, reason, last), 1)
             if len(self._states) == MOST_OF_NUMBERS and self._has_numbers_only(0):
                 self._search(store)
             return True
@@ -143,6 +154,8 @@ class DiscreteLoop:
                 raise self._error(store, Reasons.DIVERGED, self._states[-MOST_SHOWN:])
             return False
         reason = f"discrete loop oscillates, period {period}"
+        if self._passes_events:
+            reason = f"{WITHOUT_DELAY}, its values repeat with period {period}"
         return self._give_up(store, self._error(store, reason, self._states[before:]), period)
 
     def _give_up(self, store: ValueStore, failure: LoopError, last: int) -> bool:
@@ -244,10 +257,11 @@ class DiscreteLoop:
         shown = [self._shown(state) for state in states[:MOST_SHOWN]]
         more = ", then others" if len(states) > MOST_SHOWN else ""
         about = MAY_BE_NONE if self.assumed else ""
+        advice = "" if self._passes_events else GIVE_START_VALUES
         return LoopError(
             f"The algebraic loop of {listed(self.variables)} was not solved at t = {time:.12g} s: {reason}. Method: sweeps "
-            f"until no discrete value changes; {sweeps} sweeps. States: {'; '.join(shown)}{more}.{about} Give start values "
-            "of the inputs in the loop from which it is solved, or break the loop by a component with a delay.",
+            f"until no discrete value changes; {sweeps} sweeps. States: {'; '.join(shown)}{more}.{about} {advice}Break the "
+            "loop by a component with a delay.",
             loop=tuple(self.variables),
             reason=reason,
             method="sweeps until no discrete value changes",
