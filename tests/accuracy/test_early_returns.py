@@ -169,3 +169,19 @@ def test_12_the_report_lists_methods_and_fall_backs_with_counts(tmp_path: Path) 
     lines = r.statistics.lines()
     assert f"fall-back: {fall_back.what}: 1 time" in lines
     assert f"method: {r.statistics.methods[0]}" in lines
+
+
+@pytest.mark.parametrize("unable", [[], ["r"], ["q", "r"]], ids=str)
+@pytest.mark.filterwarnings("ignore::fmimaster.AccuracyWarning")
+def test_13_both_executors_make_the_same_calls_and_rows_with_1_and_8_threads(
+    unable: list[str], tmp_path: Path
+) -> None:
+    if native_executor() is None:
+        pytest.skip("the kernel is not built")
+    settings: dict[str, Any] = {"algorithm": GaussSeidel(), "sequence": LAST}
+    expected, _, calls = run(tmp_path, unable, backend=Backend.REFERENCE, **settings)
+    for threads in (1, 8):
+        found, _, same = run(tmp_path, unable, backend=Backend.NATIVE, threads=threads, **settings)
+        assert same == calls
+        for name in expected:
+            assert found[name].tobytes() == expected[name].tobytes()

@@ -339,3 +339,37 @@ def test_modelicas_ball_in_co_simulation_rests_before_2_6_s(version: str, backen
     rest = r.time > 2.6
     assert (r["h"][rest] <= np.finfo(float).tiny).all()
     assert (r["v"][rest] == 0).all()
+
+
+# Determinism (hybrid.md 13) -------------------------------------------------------------------------------------------
+
+
+def _bytes(r: Results) -> bytes:
+    """All rows, with all events."""
+    return b"".join(r[name].tobytes() for name in r) + repr(r.events).encode()
+
+
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()], ids=["jacobi", "gauss-seidel"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_13_thermostats_are_the_same_bytes_in_10_runs_with_1_and_8_threads(
+    version: str, algorithm: Algorithm
+) -> None:
+    if native_executor() is None:
+        pytest.skip("the kernel is not built")
+    settings = {"algorithm": algorithm, "stop_time": 10}
+    expected = _bytes(thermostat(version, backend=Backend.REFERENCE, **settings))
+    for threads in (1, 8):
+        for _ in range(10):
+            r = thermostat(version, backend=Backend.NATIVE, threads=threads, **settings)
+            assert _bytes(r) == expected
+
+
+def test_13_the_accumulating_ball_is_the_same_bytes_in_10_runs() -> None:
+    found = set()
+    for backend in (Backend.REFERENCE, Backend.FASTEST):
+        for _ in range(5):
+            with pytest.raises(ZenoError) as raised:
+                ball("fmi3", EarlyReturn(), v_min=0.0, backend=backend)
+            assert raised.value.results is not None
+            found.add(_bytes(raised.value.results) + str(raised.value).encode())
+    assert len(found) == 1

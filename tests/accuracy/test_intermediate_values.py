@@ -184,3 +184,11 @@ def test_both_executors_give_the_same_bits_when_steps_are_stopped_from_inside() 
 def test_the_clock_needs_an_fmu_that_can_be_stopped() -> None:
     with pytest.raises(OptionError, match="needs FMUs that can be stopped inside of a step"):
         run(reference_path("fmi3/BouncingBall.fmu"), event_clock=Intermediate())
+
+
+def test_calls_inside_of_steps_can_be_logged(tmp_path: Path) -> None:
+    file = tmp_path / "calls.log"
+    r = run(fmi_log_file=file, event_clock=Intermediate(), step_size=1, stop_time=1)
+    assert r.intermediate["FillingTank"].rows > 60
+    assert [e.time for e in r.events] == pytest.approx(EVENTS[:1], abs=1e-7)
+    assert file.read_text().count("fmi3GetFloat64") > 60
