@@ -121,6 +121,7 @@ def _facts(settings: Settings, prepared: Prepared) -> Iterator[object]:
     plan, programs, schedule = prepared.plan, prepared.programs, prepared.schedule
     for i in plan.instances:
         yield i.name, i.start_values, i.tolerance.value, i.event_mode, i.may_return_early
+    yield [(c.constraint, c.adaptation, c.priority) for c in prepared.components]
     yield from ((key, str(slot)) for key, slot in plan.layout.slots.items())
     yield from sorted(map(str, plan.routes.items()))
     yield [(c.name, c.column) for c in plan.recorded], settings.output_interval

@@ -14,6 +14,7 @@ from fmimaster import (
     Backend,
     Direction,
     EventCounter,
+    FmimasterError,
     GaussSeidel,
     Jacobi,
     LevelCrossing,
@@ -21,9 +22,11 @@ from fmimaster import (
     Quantizer,
     Results,
     SampleAndHold,
+    Simulation,
     SystemBuilder,
     UnitDelay,
     reference_path,
+    resume,
     simulate,
 )
 from fmimaster.run.choice import native_executor
@@ -291,3 +294,48 @@ def test_sums_of_periods_are_exact(backend: Backend) -> None:
     assert b == [k / 3 for k in range(61)]
     both = ~np.ma.getmaskarray(r["a.sample"]) & ~np.ma.getmaskarray(r["b.sample"])
     assert r.time[both].tolist() == [float(k) for k in range(21)]
+
+
+@pytest.mark.parametrize("clock", [None, Predictive()], ids=["found by themselves", "located"])
+def test_a_run_with_elements_continues_from_a_checkpoint(
+    oscillator: Path, tmp_path: Path, backend: Backend, clock: Predictive | None
+) -> None:
+    system = adapted(
+        oscillator,
+        level=LevelCrossing(0.3, Direction.RISING),
+        steps=Quantizer(0.5, 0.02),
+        hold=SampleAndHold(period="0.3"),
+        delay=UnitDelay(period="0.7"),
+    )
+    system.add("counter", EventCounter())
+    system.connect("level.tick", "counter.clock")
+    file = tmp_path / "run.checkpoint"
+    settings: dict[str, Any] = {"stop_time": 12, "step_size": "0.1", "event_clock": clock}
+    simulation = Simulation(system.build(), checkpoint=file, backend=backend, **settings)
+    with simulation.start() as run:
+        run.advance_to(5.5)
+        run.advance_to(12)
+    with simulation.start() as again:
+        again.advance_to(5.5)
+    found = resume(file)
+    assert found.time.tobytes() == run.results.time.tobytes()
+    for name in found.names:
+        assert np.ma.allequal(found[name], run.results[name], fill_value=False) or (
+            present(found, name) == present(run.results, name)
+        )
+    assert found["counter.count"][-1] == 2
+
+
+def test_a_run_does_not_continue_with_another_element(oscillator: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.checkpoint"
+    simulation = Simulation(
+        adapted(oscillator, level=LevelCrossing(0.3)).build(),
+        stop_time=2,
+        step_size="0.1",
+        checkpoint=file,
+    )
+    with simulation.start() as run:
+        run.advance_to(1)
+    other = adapted(oscillator, level=LevelCrossing(0.4)).build()
+    with pytest.raises(FmimasterError, match="other settings"):
+        Simulation(other, stop_time=2, step_size="0.1").run(resume_from=file)
