@@ -55,7 +55,7 @@ fm_Status fm_set_clock(fm_Instance *self, const char *function, uint32_t referen
     fm_Clock *clock = fm_value(self, variable);
     if (!active && clock->active)
         return fm_report(self, FM_ERROR, "%s: the clock '%s' cannot be deactivated.", function, variable->name);
-    if (active && variable->ticks) {
+    if (active && !clock->active && variable->ticks) {
         double due = clock->origin + (double)clock->ticks * seconds(clock->interval), time = self->state.variables.time;
         if (clock->known == FM_NOT_YET_KNOWN)
             return fm_report(self, FM_ERROR, "%s: the clock '%s' cannot tick at t = %.17g s, because its interval is not yet "

@@ -87,6 +87,15 @@ def test_a_periodic_clock_ticks_once_in_an_event_mode(sampler: Instance) -> None
     assert "the periodic clock 'tick' has ticked in this Event Mode" in sampler.log[-1]
 
 
+def test_an_active_clock_can_be_activated_again_in_its_iteration(sampler: Instance) -> None:
+    """As an importer does that sets clocks in each sweep of a loop."""
+    step_to(sampler, 0.5)
+    for _ in range(2):
+        sampler.activate("tick")
+    sampler.update()
+    assert sampler["count"] == 1
+
+
 def test_an_active_clock_cannot_be_deactivated(sampler: Instance) -> None:
     step_to(sampler, 0.5)
     sampler.activate("tick", False)
