@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from math import inf
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ def begins_anew_at_jumps(programs: Programs, rule: StepRule[Any]) -> bool:
     return programs.extrapolates or len(rule.estimators) > 0
 
 
-class _Planned(NamedTuple):
+class PlannedEvent(NamedTuple):
     """Data about a combination of requests and triggered events, computed in advance."""
 
     instances: tuple[int, ...]
@@ -102,7 +102,7 @@ class EventHandler:
         """Of the programs of events at which the user has set values: before that and after it."""
         self._planned: dict[
             tuple[frozenset[int], frozenset[int], bool, int, frozenset[int], frozenset[int]],
-            _Planned,
+            PlannedEvent,
         ] = {}
 
     def prepare(self) -> None:
@@ -344,9 +344,20 @@ class EventHandler:
         s.index += executor.rows.count - rows
         if ticks:
             self._ticks.take(ticks)
-        self._ticks.take_intervals(planned.instances, ticks)
         s.fired |= fired.keys()
         s.on |= fired.keys()
+        self._note_outcome(planned, ticks)
+        for (name, shared, components, cause), before in zip(happening, left, strict=True):
+            after = self._recorded(components)
+            event = Event(s.time.seconds, s.index, name, shared, components, cause, before, after)
+            s.event_log.events.append(event)
+        self._check(causes, fired, ticks)
+        return answer.terminate
+
+    def _note_outcome(self, planned: PlannedEvent, ticks: frozenset[int]) -> None:
+        """Note what the program of an event has left: the loop goes on from there."""
+        s = self._state
+        self._ticks.take_intervals(planned.instances, ticks)
         s.unseen = (s.unseen - planned.seen) | planned.unseen
         s.previous = 0.0
         s.memory = self._rule.restart(s.memory)
@@ -355,12 +366,43 @@ class EventHandler:
         self._find_next_event()
         self._indicators.renew()
         self._indicators.outdated = frozenset(number for number, _ in s.unseen)
-        for (name, shared, components, cause), before in zip(happening, left, strict=True):
-            after = self._recorded(components)
-            event = Event(s.time.seconds, s.index, name, shared, components, cause, before, after)
-            s.event_log.events.append(event)
-        self._check(causes, fired, ticks)
-        return answer.terminate
+
+    def of_ticks(self, ticks: frozenset[int]) -> PlannedEvent:
+        """What an event is in which these clocks tick, by their triggers, and nothing else happens."""
+        return self._plan_of(NONE, NONE, False, ticks)
+
+    def have_ticked(
+        self, counts: Mapping[int, int], last: frozenset[int], outcome: Outcome | None, rows: int
+    ) -> bool:
+        """Note ticks whose programs the executor has run.
+
+        Parameters
+        ----------
+        counts
+            Trigger of each clock → number of its ticks.
+        last
+            Those that have ticked at the present instant.
+        outcome
+            Of the event there, which has so many rows; None if all is done there.
+
+        Returns
+        -------
+        Whether an FMU ends the run.
+        """
+        s = self._state
+        self._ticks.skip(counts)
+        planned = self.of_ticks(last) if last else None
+        if planned is not None:
+            s.index = rows
+            self._note_outcome(planned, last)
+        else:
+            self._changes.note()
+        if planned is None or outcome is None:
+            return False
+        if outcome.stopped is not None:
+            raise self._illegitimate(planned.instances)
+        self._check({}, {}, last)
+        return outcome.terminate
 
     def _leave_ahead(self, late: frozenset[int]) -> None:
         """Note who sees an event of the present time late, and that these instances have it at their own times."""
@@ -395,7 +437,7 @@ class EventHandler:
         fired: frozenset[int],
         is_early: bool,
         ticks: frozenset[int] = NONE,
-    ) -> _Planned:
+    ) -> PlannedEvent:
         """The instances that an event concerns, its program, and whose outputs are outdated by it."""
         ahead = self._state.ahead
         key = requests, fired, is_early, self._state.variant, ahead, ticks
@@ -416,7 +458,7 @@ class EventHandler:
             # an instance without Event Mode that was not triggered has only requested the event
             changed = {i for i in instances if modes[i]}
             changed |= {plan.triggers[k].instance for k in triggers}
-            self._planned[key] = _Planned(
+            self._planned[key] = PlannedEvent(
                 instances,
                 program,
                 late,

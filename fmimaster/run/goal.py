@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fmimaster.causes import STOP_TIME, Cause, Kind
 from fmimaster.control.grid import SLIVER
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.errors import SimulationError
+from fmimaster.plan.plan import Plan
 from fmimaster.run.loop import Loop
 
 REFRESH = 1e-5
@@ -73,15 +75,11 @@ class Goals:
             return goal
         if self._has_rates and tick > now:
             raise self._tick_between(tick)
-        return Goal(max(tick, now), Cause(Kind.CLOCK, self._names_of_clocks(tick)))
-
-    def _names_of_clocks(self, tick: Instant) -> tuple[str, ...]:
-        triggers = (self._plan.triggers[k] for k in self._state.calendar.at(tick))
-        return tuple(f"{self._names[t.instance]}.{t.name}" for t in triggers)
+        return Goal(max(tick, now), cause_of_ticks(self._plan, self._state.calendar.at(tick)))
 
     def _tick_between(self, tick: Instant) -> SimulationError:
         """The error for a clock that ticks while components have their own step sizes."""
-        (name, *_) = self._names_of_clocks(tick)
+        (name, *_) = cause_of_ticks(self._plan, self._state.calendar.at(tick)).who
         return SimulationError(
             f"The clock '{name}' ticks at t = {tick.seconds:.12g} s, where with MultiRate not all components end a "
             "step. Use step sizes of which its interval is a multiple, one step size for all, or SubSteps (--sub-steps)."
@@ -122,5 +120,15 @@ class Goals:
         length = REFRESH * (goal.end.seconds - now)
         if now + length <= now:
             return goal
-        names = tuple(self._names[i] for i in sorted(s.outdated))
-        return Goal(Instant(now + length), Cause(Kind.OUTDATED_OUTPUTS, names))
+        return Goal(Instant(now + length), cause_of_renewal(self._names, s.outdated))
+
+
+def cause_of_ticks(plan: Plan, triggers: Iterable[int]) -> Cause:
+    """The cause of the end of a step at ticks of clocks, by the numbers of their triggers."""
+    ticking = (plan.triggers[k] for k in triggers)
+    return Cause(Kind.CLOCK, tuple(f"{plan.instances[t.instance].name}.{t.name}" for t in ticking))
+
+
+def cause_of_renewal(names: Sequence[str], outdated: Iterable[int]) -> Cause:
+    """The cause of the end of a step that makes outputs of instances known again."""
+    return Cause(Kind.OUTDATED_OUTPUTS, tuple(names[i] for i in sorted(outdated)))

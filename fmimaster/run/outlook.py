@@ -54,8 +54,12 @@ class Lookout:
     def limit(self, until: Instant) -> Instant:
         """The earliest instant at which a step certainly ends."""
         s = self._state
+        return min(self.limit_but_ticks(until), s.calendar.first)
+
+    def limit_but_ticks(self, until: Instant) -> Instant:
+        """The same without ticks of clocks."""
+        s = self._state
         last = min(until, s.timeline.after(s.time)) if s.timeline.points else until
-        last = min(last, s.calendar.first)
         return last if last.seconds < s.next_event else Instant(s.next_event)
 
     def steps_to(self, goal: Goal, until: Instant) -> Outlook | None:

@@ -22,6 +22,7 @@ from fmimaster.run.goal import Goals
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
 from fmimaster.run.outlook import Lookout, Outlook
+from fmimaster.run.ticks_ahead import TicksAhead, TicksOutlook
 
 OFTEN = 16
 """After so many single steps the loop yields: far fewer than a block of rows has room for."""
@@ -61,6 +62,7 @@ class Stepper:
             self._attempts = tuple(programs.variants[k].attempt for k in programs.pattern.intervals)
         self._size = float(rule.exact_size)
         self._lookout = Lookout(loop)
+        self._ticks_ahead = TicksAhead(loop, self.events)
         self._changes = changes
         twins = self._twins(loop)
         self._watches = loop.executor.watches(twins) if twins else None
@@ -124,7 +126,15 @@ class Stepper:
                 variant = self._only or self._variant(goal)
                 if s.ahead:
                     variant = replace(variant, attempt=variant.without(s.ahead))
-                goal, outcome = self._attempt(goal, until, variant)
+                tried = self._attempt(goal, until, variant)
+                if isinstance(tried, bool):  # the last steps ended with an event
+                    self.has_ended = tried
+                    unseen = 0
+                    yield
+                    if tried:
+                        return
+                    continue
+                goal, outcome = tried
                 if outcome is None:
                     self._acceptance.committed(goal.end, goal.cause)
                 elif not self._acceptance.accept(goal, outcome, variant):
@@ -175,10 +185,13 @@ class Stepper:
         assert points is not None, "a rule with step sizes of components knows the points ahead"
         return points.interval_to(point)
 
-    def _attempt(self, goal: Goal, until: Instant, variant: Variant) -> tuple[Goal, Outcome | None]:
+    def _attempt(
+        self, goal: Goal, until: Instant, variant: Variant
+    ) -> tuple[Goal, Outcome | None] | bool:
         """Try one step, or as many of the known following steps as possible.
 
-        Returns the goal of the last one and its outcome, which is not yet committed; None for the outcome if it is.
+        Returns the goal of the last one and its outcome, which is not yet committed; None for the outcome if it is. If all
+        are committed and ticks of clocks have followed the last one: whether an FMU ends the run.
         """
         s, program = self.state, variant.attempt
         # the first step after an event is done alone, where it is done in another way or makes outputs known again
@@ -187,6 +200,10 @@ class Stepper:
             if self._controlled_steps is not None:
                 return self._controlled(self._controlled_steps, until, program)
             if self._can_look_ahead and self.events.is_quiet:
+                if s.calendar.periods and self._ticks_ahead.is_possible:
+                    ticks = self._ticks_ahead.steps(self._lookout.limit_but_ticks(until))
+                    if ticks is not None:
+                        return self._stretch_over_ticks(ticks)
                 outlook = self._lookout.steps_to(goal, until)
                 if outlook is not None:
                     return self._stretch(outlook)
@@ -276,6 +293,27 @@ class Stepper:
         if done:
             self._note(stretch, done, outlook.goal(done - 1).end)
         return outlook.goal(done), outcome
+
+    def _stretch_over_ticks(self, outlook: TicksOutlook) -> tuple[Goal, Outcome] | bool:
+        """Try the next steps, with the ticks at their ends, until something else happens; see :meth:`_attempt`."""
+        s, stretch = self.state, outlook.stretch
+        self._changes.lend()
+        s.stretch = stretch
+        done, outcome, rows = self._executor.repeat_over_events(
+            self._attempts, self._programs.commit, stretch.times, outlook.events, self._watches
+        )
+        s.stretch = None
+        s.attempts += done + (rows is None)
+        self._ticks_ahead.note(outlook, done)
+        ends = False
+        if done:
+            self._note(stretch, done, outlook.instant(done - 1))
+            answer = None if rows is None else outcome
+            counts, last = outlook.counts(done), outlook.ticked(done - 1)
+            ends = self.events.have_ticked(counts, last, answer, rows or 0)
+            if outlook.has_renewed(done - 1):
+                s.previous = 0.0
+        return (outlook.goal(done), outcome) if rows is None else ends
 
     def _note(self, stretch: Stretch, done: int, end: Instant) -> None:
         """Note the first steps of a stretch, as :meth:`Acceptance.committed` notes each."""

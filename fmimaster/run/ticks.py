@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 
 from fmimaster.control.calendar import Calendar
@@ -98,6 +98,14 @@ class Ticks:
         for k in sorted(clocks):
             log.add(self.name(k), calendar.exact(calendar.next[k]))
         calendar.take(clocks)
+
+    def skip(self, counts: Mapping[int, int]) -> None:
+        """Note that periodic clocks have ticked so many times each."""
+        calendar, log = self.calendar, self._state.activation_log
+        for k, count in counts.items():
+            period = calendar.periods[k]
+            log.add_many(self.name(k), period.next, period.interval, count)
+            calendar.skip(k, count)
 
     def take_intervals(self, instances: Iterable[int], ticked: Collection[int] = ()) -> None:
         """Schedule the next ticks of clocks whose FMUs have told an interval; of changing clocks that have ticked by the

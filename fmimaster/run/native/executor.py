@@ -70,7 +70,7 @@ class NativeExecutor:
         k.requests = lender.bytes(self._requests)
         self._seconds = np.zeros(len(instances))
         k.seconds = lender.doubles(self._seconds)
-        self._ahead = ffi.new("fm_ahead *")
+        self._ahead = lender.ahead()
         self._done, self._attempted = ffi.new("int *"), ffi.new("int *")
         self._codes: list[Any] = []
         self._code_table: Any = None

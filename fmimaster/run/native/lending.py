@@ -352,6 +352,16 @@ class Lender:
         call.intervals = ffi.addressof(record, "answer")
         entry.bind_intervals(call, asked.references, answers, asked.by_fraction)
 
+    def ahead(self) -> Any:
+        """What a stretch over events looks at: an fm_ahead."""
+        told = list(self.store.intervals.values())
+        record = self.lent(ffi.new("fm_ahead *"))
+        record.n = len(told)
+        record.intervals = self.lent(ffi.new("fm_intervals[]", [self.intervals(t) for t in told]))
+        sizes = [len(t.qualifier) for t in told]
+        record.n_intervals = self.lent(ffi.new("size_t[]", sizes))
+        return record
+
     def intervals(self, intervals: Intervals) -> Any:
         """Arrays of intervals: an fm_intervals."""
         types = ("uint64_t[]", "uint64_t[]", "double[]", "int32_t[]")

@@ -1,0 +1,86 @@
+"""What an activation of a periodic clock costs, beside the same run without clocks; memory at many of them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import time
+from collections.abc import Callable
+
+from fmimaster import Backend, Simulation, SystemBuilder, reference_path
+
+INTERVAL = 0.1
+"""[s] Of all clocks, and of the steps."""
+
+
+def controller_and_plant() -> SystemBuilder:
+    """A sampled controller and a continuous plant, which are connected both ways."""
+    builder = SystemBuilder("controlled")
+    builder.add("plant", reference_path("fmi3/Dahlquist.fmu"))
+    builder.add("controller", reference_path("fmi3/Sampler.fmu"), {"gain": -0.5})
+    builder.connect("plant.x", "controller.u")
+    builder.connect("controller.held", "plant.u")
+    return builder
+
+
+def clock_alone() -> SystemBuilder:
+    """One FMU that only samples."""
+    builder = SystemBuilder("sampler")
+    builder.add("sampler", reference_path("fmi3/Sampler.fmu"))
+    return builder
+
+
+def partitions() -> SystemBuilder:
+    """One FMU with Scheduled Execution: a partition each second, others less often."""
+    builder = SystemBuilder("partitions")
+    builder.add("partitions", reference_path("fmi3/Partitions.fmu"))
+    return builder
+
+
+def two_plants() -> SystemBuilder:
+    """Two continuous FMUs: without clocks."""
+    builder = SystemBuilder("plants")
+    for name in ("a", "b"):
+        builder.add(name, reference_path("fmi3/Dahlquist.fmu"))
+    builder.connect("a.x", "b.u")
+    builder.connect("b.x", "a.u")
+    return builder
+
+
+SYSTEMS: dict[str, tuple[Callable[[], SystemBuilder], float]] = {
+    "controller and plant": (controller_and_plant, INTERVAL),
+    "a clock alone": (clock_alone, INTERVAL),
+    "Scheduled Execution": (partitions, 1.0),
+    "no clocks": (two_plants, INTERVAL),
+}
+"""System, and the step in s: so long is the interval of its fastest clock."""
+
+
+def seconds(make: Callable[[], SystemBuilder], step: float, n: int, backend: Backend) -> float:
+    """Wall time in s of n steps, each with an activation; rows are written as text, and dropped."""
+    system = make().build(start_time=0, stop_time=n * step, step_size=step)
+    simulation = Simulation(system, backend=backend)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        started = time.perf_counter()
+        simulation.run(output_file=nowhere)
+        return time.perf_counter() - started
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("n", nargs="?", type=int, default=100_000, help="activations")
+    parser.add_argument("--backend", default="native", choices=[b.value for b in Backend])
+    given = parser.parse_args()
+    for name, (make, step) in SYSTEMS.items():
+        few = seconds(make, step, given.n // 10, Backend(given.backend))
+        begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        many = seconds(make, step, given.n, Backend(given.backend))
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun
+        each = 1e6 * (many - few) / (given.n - given.n // 10)
+        print(f"{name:24} {each:8.2f} us per activation   {grown / 1024:8.1f} MB more")
+
+
+if __name__ == "__main__":
+    main()
