@@ -50,6 +50,8 @@ PROGRAMS = Programs(
 class Executor:
     """Notes all attempts and commits; does at most so many quiet steps at once."""
 
+    repeats_over_events = False
+
     def __init__(self, most: int = 3, outcome: dict[float, Outcome] | None = None) -> None:
         self.most = most
         self.outcome = outcome or {}
