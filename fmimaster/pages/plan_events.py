@@ -81,6 +81,7 @@ def _trigger(t: Trigger, event: str | None, plan: Plan, importer_fires: bool) ->
         "event": event,
         "fired": importer_fires and event is not None,
         "sources": [f"{names[i]}.{clock}" for i, clock in t.clocks],
+        "isTimeBased": t.clock is not None,
         "payload": [
             {
                 "target": f"{names[k.target]}.{k.input.name}",
@@ -122,5 +123,6 @@ def _rows_of(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 def _row_of(trigger: dict[str, Any]) -> tuple[str, ...]:
     fired = [f"the event clock ({trigger['event']})"] if trigger["fired"] else []
     payload = "; ".join(f"{p['target']} <- {p['source']}" for p in trigger["payload"])
-    active = " or ".join([*fired, *trigger["sources"]]) or "nothing"
+    ticks = ["its interval"] if trigger["isTimeBased"] else []
+    active = " or ".join([*fired, *ticks, *trigger["sources"]]) or "nothing"
     return trigger["target"], "<-", active, f"with {payload}" if payload else ""

@@ -309,7 +309,7 @@ def _draw_clocked(
     x, y = places.places[present], numbers(table[name])[present]
     if len(x):
         held = {**_HELD, "color": style["color"], "drawstyle": "steps-post"}
-        axes.plot([*x, table.time[-1]], [*y, y[-1]], **held)
+        axes.plot([*x, places.places[-1]], [*y, y[-1]], **held)
         size = _MARK if len(x) <= _MANY_TICKS else _MARK / 3
         axes.plot(x, y, linestyle="", markersize=size, clip_on=False, **style)
 
