@@ -64,6 +64,12 @@ def refuse_plan_with_rates(plan: Plan) -> None:
     OptionError
     """
     instead = "Use a step size for all of them, or SubSteps (--sub-steps)."
+    for trigger in plan.triggers:
+        if trigger.clock is not None:
+            raise OptionError(
+                f"The clock '{plan.instances[trigger.instance].name}.{trigger.name}' ticks at times of its own, but with "
+                f"MultiRate the components end their steps at different times. {instead}"
+            )
     for i, planned in enumerate(plan.instances):
         groups = (Group.DISCRETE, Group.CLOCKS, Group.TRIGGERS)
         has_events = planned.event_mode and any(plan.layout.segments(i, g) for g in groups)

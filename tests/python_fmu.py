@@ -115,12 +115,12 @@ class PythonFmu:
         events: Iterable[EventDeclaration] = (),
         event_policy: EventPolicy | None = None,
         partials: Mapping[str, Mapping[str, Any]] | None = None,
-        intervals: Mapping[str, Callable[[Any], Fraction | None]] | None = None,
+        intervals: Mapping[str, Callable[[Any], Fraction | float | None]] | None = None,
         **capabilities: Any,
     ) -> None:
         self.partials = partials or {}
         self.intervals = intervals or {}
-        """Clock → its next interval in s by the values; None: it is not yet known."""
+        """Clock → its next interval in s by the values, as a fraction or as a double; None: it is not yet known."""
         if partials is not None:
             capabilities["provides_directional_derivatives"] = True
         self.outputs = dict(outputs or {})
@@ -320,8 +320,11 @@ class PythonInstance(Instance):
             answers.qualifier[:] = [
                 Qualifier.NOT_YET_KNOWN if t is None else Qualifier.CHANGED for t in told
             ]
-            answers.counter[:] = [0 if t is None else t.numerator for t in told]
-            answers.resolution[:] = [1 if t is None else t.denominator for t in told]
+            for at, t in enumerate(told):
+                if isinstance(t, Fraction):
+                    answers.counter[at], answers.resolution[at] = t.numerator, t.denominator
+                elif t is not None:
+                    answers.seconds[at], answers.resolution[at] = t, 0
 
         return ask
 

@@ -73,17 +73,7 @@ class Goals:
         now = self._state.time
         if self._is_fixed and tick > now:
             return goal
-        if self._has_rates and tick > now:
-            raise self._tick_between(tick)
         return Goal(max(tick, now), cause_of_ticks(self._plan, self._state.calendar.at(tick)))
-
-    def _tick_between(self, tick: Instant) -> SimulationError:
-        """The error for a clock that ticks while components have their own step sizes."""
-        (name, *_) = cause_of_ticks(self._plan, self._state.calendar.at(tick)).who
-        return SimulationError(
-            f"The clock '{name}' ticks at t = {tick.seconds:.12g} s, where with MultiRate not all components end a "
-            "step. Use step sizes of which its interval is a multiple, one step size for all, or SubSteps (--sub-steps)."
-        )
 
     def _event_between(self) -> SimulationError:
         """The error for a time event while components have their own step sizes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
+from math import isfinite
 
 from fmimaster.control.calendar import Calendar
 from fmimaster.control.instant import exact
@@ -12,6 +13,7 @@ from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
+from fmimaster.run.log import Delay
 from fmimaster.run.state import RunState
 from fmimaster.system.clocks import ClockAttributes, Intervals, IntervalVariability, Qualifier
 
@@ -93,10 +95,17 @@ class Ticks:
         return frozenset(clocks)
 
     def take(self, clocks: Iterable[int]) -> None:
-        """Note that these clocks tick."""
+        """Note that these clocks tick, and which of them are late: FMUs with fixed steps have passed their times."""
         calendar, log = self.calendar, self._state.activation_log
+        now = self._state.time
         for k in sorted(clocks):
-            log.add(self.name(k), calendar.exact(calendar.next[k]))
+            tick = calendar.next[k]
+            log.add(self.name(k), calendar.exact(tick))
+            if tick.seconds < now.seconds:
+                delay = float(calendar.exact(now) - calendar.exact(tick)) / calendar.resolution
+                self._state.event_log.note_delay(
+                    self.name(k), Delay.FIXED_STEP, tick.seconds, delay
+                )
         calendar.take(clocks)
 
     def skip(self, counts: Mapping[int, int]) -> None:
@@ -115,9 +124,9 @@ class Ticks:
             for at, k in enumerate(self._told[i]):
                 if intervals.qualifier[at] == Qualifier.CHANGED:
                     intervals.qualifier[at] = Qualifier.UNCHANGED
-                    self._told_interval(i, at, k, _interval(intervals, at))
+                    self._told_interval(i, at, k, self._interval(intervals, at, k))
                 elif k in ticked and self._kind(k) is IntervalVariability.CHANGING:
-                    self._told_interval(i, at, k, _interval(intervals, at))
+                    self._told_interval(i, at, k, self._interval(intervals, at, k))
 
     def _told_interval(self, i: int, at: int, k: int, interval: Fraction) -> None:
         calendar = self.calendar
@@ -148,20 +157,26 @@ class Ticks:
             if text not in self._state.warnings:
                 self._state.warnings += (text,)
                 _log.warning("%s", text)
-        aperiodic = not self._clocks[k].is_periodic and self._clocks[k].interval is None
-        if interval > 0 or (aperiodic and interval == 0):
-            return
-        expected = "at least 0" if aperiodic else "above 0"
-        raise SimulationError(
-            f"The clock '{self.name(k)}' ({self._kind(k).value}) has the interval {float(interval):g} s at t = "
-            f"{self._state.time.seconds:.12g} s; expected an interval {expected}. Ask the FMU's vendor, or give the "
-            "interval as a start value if the clock allows it."
+        if interval <= 0 and not (interval == 0 and self._may_be_0(k)):
+            raise self._refused(k, float(interval))
+
+    def _may_be_0(self, k: int) -> bool:
+        return not self._clocks[k].is_periodic and self._clocks[k].interval is None
+
+    def _refused(self, k: int, interval: float) -> SimulationError:
+        expected = "of at least 0" if self._may_be_0(k) else "above 0"
+        return SimulationError(
+            f"The clock '{self.name(k)}' ({self._kind(k).value}) has the interval {interval:g} s at t = "
+            f"{self._state.time.seconds:.12g} s; expected a finite interval {expected}. Ask the FMU's vendor, or give "
+            "the interval as a start value if the clock allows it."
         )
 
-
-def _interval(intervals: Intervals, at: int) -> Fraction:
-    """The interval that an FMU has told, as an exact number in s; a double is read as the shortest decimal."""
-    resolution = intervals.resolution.item(at)
-    if resolution:
-        return Fraction(intervals.counter.item(at), resolution)
-    return exact(intervals.seconds.item(at))
+    def _interval(self, intervals: Intervals, at: int, k: int) -> Fraction:
+        """The interval that an FMU has told, as an exact number in s; a double is read as the shortest decimal."""
+        resolution = intervals.resolution.item(at)
+        if resolution:
+            return Fraction(intervals.counter.item(at), resolution)
+        seconds = intervals.seconds.item(at)
+        if not isfinite(seconds):
+            raise self._refused(k, seconds)
+        return exact(seconds)
