@@ -61,6 +61,8 @@ _SIGNATURES: dict[str, Signature] = {
     **dict.fromkeys(
         ("fmi3GetBinary", "fmi3SetBinary"), (REFERENCES, COUNT, LENGTHS, BINARIES, SIZE)
     ),
+    "fmi3GetIntervalDecimal": (REFERENCES, COUNT, OUT, OUT),
+    "fmi3GetIntervalFraction": (REFERENCES, COUNT, OUT, OUT, OUT),
     "fmi3GetClock": (REFERENCES, COUNT, VALUES),
     "fmi3SetClock": (REFERENCES, COUNT, VALUES),
     **{

@@ -22,10 +22,14 @@ def test_all_outputs_are_equal(version: str, model: str) -> None:
     path = reference_path(f"{version}/{model}.fmu")
     ours = simulate(path, start_time=0, stop_time=2, step_size=STEP)
     theirs = fmpy.simulate_fmu(
-        str(path), start_time=0, stop_time=2, output_interval=STEP, output=list(ours.names)
+        str(path),
+        start_time=0,
+        stop_time=2,
+        output_interval=STEP,
+        output=[n for n in ours.names if ours[n].dtype != object],
     )
     assert np.array_equal(ours.time, theirs["time"])
-    recorded = [n for n in ours.names if n != "String_output"]  # fmpy records no text
+    recorded = [n for n in ours.names if ours[n].dtype != object]  # fmpy records no text
     assert len(recorded) >= 2
     for name in recorded:
         assert np.array_equal(ours[name], theirs[name]), name

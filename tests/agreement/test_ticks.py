@@ -1,0 +1,148 @@
+"""Clocks that tick: both executors give the same rows, steps, activations and FMI calls, with any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
+
+from call_trace import traced
+from kernel_encodings import as_written
+
+from fmimaster import Backend, Jacobi, Polynomial, Results, SystemBuilder, reference_path, simulate
+from fmimaster.run.native.executor import NativeExecutor
+
+
+def sampler(counter: int, resolution: int, shift: int = 0) -> dict[str, Any]:
+    """Start values of a Sampler with this interval and shift."""
+    return {
+        "interval.counter": counter,
+        "interval.resolution": resolution,
+        "shift.counter": shift,
+        "gain": -0.5,
+    }
+
+
+def controlled() -> SystemBuilder:
+    """A sampled controller and a continuous plant."""
+    builder = SystemBuilder("controlled")
+    builder.add("plant", reference_path("fmi3/Dahlquist.fmu"))
+    builder.add("controller", reference_path("fmi3/Sampler.fmu"), sampler(1, 10))
+    builder.connect("plant.x", "controller.u")
+    builder.connect("controller.held", "plant.u")
+    return builder
+
+
+def two_rates() -> SystemBuilder:
+    """Two samplers of one plant with intervals 1/10 and 1/3, of which the first also feeds a plant."""
+    builder = SystemBuilder("rates")
+    builder.add("plant", reference_path("fmi3/Dahlquist.fmu"))
+    builder.add("a", reference_path("fmi3/Sampler.fmu"), sampler(1, 10))
+    builder.add("b", reference_path("fmi3/Sampler.fmu"), sampler(1, 3, shift=1))
+    builder.connect("plant.x", "a.u")
+    builder.connect("a.held", "b.u")
+    builder.connect("b.held", "plant.u")
+    return builder
+
+
+def partitions() -> SystemBuilder:
+    """Scheduled Execution, with a countdown clock among periodic ones."""
+    builder = SystemBuilder("partitions")
+    builder.add("partitions", reference_path("fmi3/Partitions.fmu"))
+    return builder
+
+
+def kinds() -> SystemBuilder:
+    """Clocks of all kinds in one FMU."""
+    builder = SystemBuilder("kinds")
+    builder.add("kinds", reference_path("fmi3/ClockKinds.fmu"))
+    return builder
+
+
+def countdowns() -> SystemBuilder:
+    """A unit that ticks by itself, with a text and a binary, which are logged."""
+    builder = SystemBuilder("events")
+    builder.add("source", reference_path("fmi3/EventSource.fmu"))
+    builder.add("logger", reference_path("fmi3/Logger.fmu"))
+    builder.connect("source.event", "logger.write")
+    builder.connect("source.text", "logger.text")
+    builder.connect("source.data", "logger.data")
+    return builder
+
+
+SYSTEMS = [controlled, two_rates, partitions, kinds, countdowns]
+STEPS = ["1/10", "0.077", "0.25"]
+
+
+def run(make: Callable[[], SystemBuilder], step: str, backend: Backend, **settings: Any) -> Results:
+    system = make().build(start_time=0, stop_time="20.03", step_size=step)
+    return simulate(system, backend=backend, output_variables=["*"], **settings)
+
+
+def facts(results: Results) -> dict[str, Any]:
+    """All that two runs must have in common."""
+    return {
+        "time": results.time.tobytes(),
+        "columns": {name: column.tolist() for name, column in results.items()},
+        "steps": results.steps,
+        "activations": results.activations,
+        "calls": [(i.calls, i.restores, i.events) for i in results.statistics.instances],
+    }
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("make", SYSTEMS)
+def test_both_executors_give_the_same(make: Callable[[], SystemBuilder], step: str) -> None:
+    expected = facts(run(make, step, Backend.REFERENCE))
+    found = facts(run(make, step, Backend.NATIVE))
+    for name, value in expected.items():
+        assert found[name] == value, name
+
+
+@pytest.mark.parametrize("inputs", [Polynomial(2, 0), Polynomial(1, 1)], ids=str)
+def test_with_extrapolated_inputs(inputs: Polynomial) -> None:
+    """The first step after a tick has no history."""
+    both = [
+        run(two_rates, "1/10", b, algorithm=Jacobi(inputs))
+        for b in (Backend.REFERENCE, Backend.NATIVE)
+    ]
+    assert facts(both[0]) == facts(both[1])
+
+
+@pytest.mark.parametrize("make", SYSTEMS)
+def test_threads_change_nothing(make: Callable[[], SystemBuilder]) -> None:
+    one, eight = (facts(run(make, "0.077", Backend.NATIVE, threads=n)) for n in (1, 8))
+    assert one == eight
+
+
+@pytest.mark.in_this_process("calls are traced in the process of the run")
+@pytest.mark.parametrize("make", [controlled, two_rates, kinds, countdowns])
+def test_fmus_get_the_same_calls(make: Callable[[], SystemBuilder]) -> None:
+    def calls(backend: Backend) -> list[tuple[Any, ...]]:
+        with traced() as trace:
+            run(make, "0.077", backend)
+        return trace.calls
+
+    expected = calls(Backend.REFERENCE)
+    assert "fmi3SetClock" in {c[1] for c in expected}
+    assert calls(Backend.NATIVE) == expected
+    with as_written():
+        assert calls(Backend.NATIVE) == expected
+
+
+def test_stretches_over_ticks_are_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the tests above would show nothing about them."""
+    done = list[int]()
+    repeat = NativeExecutor.repeat_over_events
+
+    def noted(self: NativeExecutor, *arguments: Any) -> Any:
+        found = repeat(self, *arguments)
+        done.append(found[0])
+        return found
+
+    monkeypatch.setattr(NativeExecutor, "repeat_over_events", noted)
+    results = run(controlled, "1/10", Backend.NATIVE)
+    assert sum(done) > 0.8 * results.statistics.steps
