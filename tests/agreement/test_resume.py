@@ -104,6 +104,7 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "loops": ("systems/seat-chain-fmi3.ssp", {"step_size": "0.05"}),
     "power bonds": ("systems/quarter-car-a-fmi3.ssp", {"step_size": "ecco:smallest=1e-3"}),
     "predicted events": ("systems/thermostat-fmi3.ssp", {"event_clock": LookAhead()}),
+    "scheduled execution": ("fmi3/Partitions.fmu", {"step_size": "0.5"}),
     "input": (
         "fmi2/LinearSystem.fmu",
         {"input": {"time": TIMES, "u1": np.sin(TIMES)}, "step_size": "0.1"},
