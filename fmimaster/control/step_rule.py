@@ -19,10 +19,8 @@ from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore
+from fmimaster.system.exact import Time as Time
 from fmimaster.system.model import Model
-
-Time = float | int | str | Fraction
-"""A time in s as a user gives it; see :func:`fmimaster.control.instant.exact`."""
 
 Memory = TypeVar("Memory")
 """Memory of a rule between steps: a value that can be copied."""

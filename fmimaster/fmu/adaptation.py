@@ -322,9 +322,9 @@ class _LevelCrossing(_ThresholdInstance[LevelCrossing]):
         self.values[_IS_ABOVE] = self._is_input_above()
 
     def _return(self) -> None:
-        if len(self.element.thresholds) > 1:
+        threshold, *others = self.element.thresholds
+        if others:
             return
-        [threshold] = self.element.thresholds
         is_at = threshold.event in self.values[_AT]
         if self._has_passed(threshold) and not self._is_beyond(threshold) and not is_at:
             self.values[_IS_ABOVE] = not self.values[_IS_ABOVE]

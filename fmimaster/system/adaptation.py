@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
-from math import isfinite
+from math import isfinite, nan
 from numbers import Real
 from typing import Any, NamedTuple
 
 from fmimaster.errors import DescriptionError
 from fmimaster.system.clocks import ClockAttributes, ClockInterval, IntervalVariability
+from fmimaster.system.exact import Time, exact
 from fmimaster.system.model import (
     Capabilities,
     Causality,
@@ -161,10 +162,8 @@ class Adaptation(ABC):
     def _check_number(self, name: str, least: float, words: str, *, may_be_least: bool) -> None:
         value = getattr(self, name)
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        fits = (
-            is_number and isfinite(value) and (value > least or (may_be_least and value == least))
-        )
-        if not fits:
+        number = float(value) if is_number else nan
+        if not (isfinite(number) and (number > least or (may_be_least and number == least))):
             raise self._wrong(f"{name}={value!r}, expected {words}.")
 
 
@@ -182,9 +181,9 @@ class _Sampled(Adaptation):
 
     Parameters
     ----------
-    period : float, in s, optional
-        Of the clock; None for a triggered clock, which is connected to another one.
-    shift : float, in s
+    period : float, int, str or Fraction, in s, optional
+        Of the clock, such as 0.1 or "1/3"; None for a triggered clock, which is connected to another one.
+    shift : the same
         From the start to the first tick.
     clocked : bool
         Whether the input is an event signal, which is present at ticks of the clock only. Otherwise it always has a
@@ -195,8 +194,8 @@ class _Sampled(Adaptation):
         The output before the first tick.
     """
 
-    period: Fraction | None = None
-    shift: Fraction = Fraction(0)
+    period: Time | None = None
+    shift: Time = 0
     clocked: bool = False
     type: DataType = DataType.FLOAT64
     start: Any = 0
@@ -228,7 +227,8 @@ class _Sampled(Adaptation):
         yield _variable(
             INPUT, Causality.INPUT, self.type, variability, start=self.start, clocks=clocks
         )
-        yield _clock(CLOCK, Causality.INPUT, self.period, self.shift)
+        period = None if self.period is None else exact(self.period)
+        yield _clock(CLOCK, Causality.INPUT, period, exact(self.shift))
         yield _variable(OUTPUT, Causality.OUTPUT, self.type, start=self.start)
         yield _variable(SAMPLE, Causality.OUTPUT, self.type, clocks=(CLOCK,))
 

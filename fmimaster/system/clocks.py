@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError, OptionError
-from fmimaster.system.exact import exact
+from fmimaster.system.exact import Time, exact
 
 
 class IntervalVariability(Enum):
@@ -56,8 +56,8 @@ class ClockAttributes:
 
     def scheduled(self, given: ClockInterval) -> ClockAttributes:
         """The same with the interval and the shift that a user gives."""
-        shift = self.shift if given.shift is None else given.shift
-        return replace(self, interval=given.interval, shift=shift, is_given=True)
+        shift = self.shift if given.shift is None else exact(given.shift)
+        return replace(self, interval=exact(given.interval), shift=shift, is_given=True)
 
     @property
     def is_periodic(self) -> bool:
@@ -87,9 +87,9 @@ class ClockInterval:
 
     Parameters
     ----------
-    interval : Fraction, in s
+    interval : float, int, str or Fraction, in s
         Above 0. A number is read as a decimal, and a text may be a fraction: 0.1 and ``"1/10"`` are a tenth of a second.
-    shift : Fraction, in s, optional
+    shift : the same, optional
         From the start to the first tick; None keeps the shift of the FMU, 0 if there is none.
 
     Raises
@@ -98,8 +98,8 @@ class ClockInterval:
         If the interval is not above 0, or the shift is below 0.
     """
 
-    interval: Fraction
-    shift: Fraction | None = None
+    interval: Time
+    shift: Time | None = None
 
     def __post_init__(self) -> None:
         interval = _seconds("interval", self.interval)

@@ -6,6 +6,7 @@ import reprlib
 import sys
 from fractions import Fraction
 from numbers import Integral
+from typing import TypeAlias
 
 from fmimaster.errors import OptionError
 
@@ -16,7 +17,11 @@ _MOST_DIGITS = 400
 """Largest exponent of a number given as text; a larger number is refused without computing it."""
 
 
-def exact(value: float | int | str | Fraction) -> Fraction:
+Time: TypeAlias = float | int | str | Fraction
+"""A time in s as a user gives it; see :func:`exact`."""
+
+
+def exact(value: Time) -> Fraction:
     """The number that a user means: a double is read as the shortest decimal that rounds to it, so 0.1 is 1/10.
 
     Raises
@@ -35,7 +40,7 @@ def exact(value: float | int | str | Fraction) -> Fraction:
     )
 
 
-def _exact(value: float | int | str | Fraction) -> Fraction:
+def _exact(value: Time) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, int | Integral):  # NumPy's integers too

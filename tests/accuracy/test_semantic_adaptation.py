@@ -40,7 +40,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return chosen
 
 
-def changes(r: Results, name: str) -> list[tuple[float, float]]:
+def changes(r: Results, name: str) -> list[tuple[Any, Any]]:
     """Time and new value of each change."""
     at = np.flatnonzero(np.diff(r[name])) + 1
     return [(float(r.time[k]), float(r[name][k])) for k in at]
