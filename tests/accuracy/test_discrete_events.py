@@ -281,6 +281,75 @@ def test_select_orders_of_three_units(order: str, backend: Backend) -> None:
     assert values_at_events(run) == [float(row[f"t{t}n{n}"]) for t in (1, 2, 3) for n in range(3)]
 
 
+# Units with continuous plants, texts and bytes ---------------------------------------------------------------------------
+
+PERIOD, GAIN, REFERENCE = 0.25, 2.0, 1.0
+
+
+def controlled_plant(version: str) -> SystemDescription:
+    """x' = -x + u, and u = 2 (1 - x) at the ticks of a clock, held between them."""
+    builder = SystemBuilder("control")
+    builder.add("plant", reference_path(f"{version}/Dahlquist.fmu"), {"x": 0.0, "k": 1.0})
+    law = {"offset": GAIN * REFERENCE, "gain": -GAIN}
+    clock = {"interval.counter": 1, "interval.resolution": 4}
+    builder.add("controller", reference_path("fmi3/Sampler.fmu"), {**law, **clock})
+    builder.connect("plant.x", "controller.u")
+    builder.connect("controller.held", "plant.u")
+    return builder.build()
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("step_size", ["1/4", "1/10", "3/10"])
+def test_a_periodic_controller_holds_its_output(
+    version: str, step_size: str, backend: Backend
+) -> None:
+    """The plant is exact for held inputs: x(t + T) = a x(t) + (1 - a) u with a = exp(-T), on every grid."""
+    run = Simulation(
+        controlled_plant(version), step_size=step_size, stop_time=3, backend=backend
+    ).run()
+    y = np.ma.asarray(run["controller.y"])
+    ticks = ~np.ma.getmaskarray(y)
+    assert run.time[ticks].tolist() == [PERIOD * k for k in range(13)]
+    x, a = 0.0, np.exp(-PERIOD)
+    for t, found, u in zip(run.time[ticks], run["plant.x"][ticks], y[ticks], strict=True):
+        assert found == pytest.approx(x, abs=1e-14)
+        assert u == pytest.approx(GAIN * (REFERENCE - x), abs=1e-13)
+        assert run["controller.held"][(run.time > t) & (run.time < t + PERIOD)] == pytest.approx(u)
+        x = a * x + (1 - a) * u
+
+
+def logged() -> SystemDescription:
+    """A source of texts and bytes, each of which a logger writes down, with the state of a plant."""
+    builder = SystemBuilder("log")
+    events = {"count": 3, "times": [1, 4, 6, 0, 0, 0, 0, 0], "resolution": 4}
+    values = {"values": [7.0, 2.5, -1.0, 0, 0, 0, 0, 0]}
+    builder.add("source", reference_path("fmi3/EventSource.fmu"), {**events, **values})
+    builder.add("plant", reference_path("fmi2/Dahlquist.fmu"), {"x": 3.0, "k": 0.0})
+    builder.add("logger", reference_path("fmi3/Logger.fmu"))
+    builder.connect("plant.x", "logger.u")
+    builder.connect("source.event", "logger.write")
+    builder.connect("source.text", "logger.text")
+    builder.connect("source.data", "logger.data")
+    return builder.build()
+
+
+def test_a_triggered_logger_takes_texts_and_bytes(backend: Backend) -> None:
+    run = Simulation(logged(), step_size="1/10", stop_time=2, backend=backend).run()
+    texts = np.ma.asarray(run["source.text"])
+    present = ~np.ma.getmaskarray(texts)
+    assert run.time[present].tolist() == [0.25, 1.0, 1.5]
+    assert texts[present].tolist() == ["event 1: 7", "event 2: 2.5", "event 3: -1"]
+    assert run["logger.line"][present].tolist() == [
+        "1 at 0.25 s: u = 3, event 1: 7",
+        "2 at 1 s: u = 3, event 2: 2.5",
+        "3 at 1.5 s: u = 3, event 3: -1",
+    ]
+    assert run["logger.bytes"][present].tolist() == [b"\x01", b"\x01\x02", b"\x01\x02\x03"]
+    assert (
+        np.ma.asarray(run["source.data"])[present].tolist() == run["logger.bytes"][present].tolist()
+    )
+
+
 # The same bytes ---------------------------------------------------------------------------------------------------------
 
 
@@ -288,6 +357,8 @@ def systems() -> dict[str, tuple[SystemDescription, dict[str, Any]]]:
     found = {c.name: (c.system, {"stop_time": c.stop_time}) for c in superdense.cases()}
     for name, (parameters, stop, _) in TRACES.items():
         found[name] = (hybrid.traffic(**parameters), {"stop_time": stop, "step_size": 50})
+    found["control"] = (controlled_plant("fmi2"), {"stop_time": 3})
+    found["log"] = (logged(), {"stop_time": 2})
     found["select"] = (hybrid.shared_variable("bca"), {"stop_time": 3})
     return found
 
