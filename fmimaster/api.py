@@ -100,7 +100,7 @@ from fmimaster.program.polynomial import (
 )
 from fmimaster.reference_files import reference_path
 from fmimaster.results.comparison import Comparison, Deviation
-from fmimaster.results.jumps import JumpTimes
+from fmimaster.results.jumps import JumpTimes, PhaseError
 from fmimaster.results.results import Results
 from fmimaster.resumption import resume
 from fmimaster.run.choice import Backend
@@ -209,6 +209,7 @@ __all__ = [
     "OptionError",
     "Outcome",
     "Pair",
+    "PhaseError",
     "Plan",
     "Polynomial",
     "Port",
