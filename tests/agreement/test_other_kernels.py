@@ -21,10 +21,12 @@ INPUTS = "tests/unit/test_inputs.py"
 KINDS = "tests/unit/test_kinds_of_inputs.py"
 CORRECTIONS = "tests/unit/test_corrections.py"
 REAL_FMUS = "tests/agreement/test_real_fmus.py"
+TICKS = "tests/agreement/test_ticks.py"
+"""Clocks that tick."""
 TEXTS = "tests/agreement/test_texts.py"
 """Text and binaries, which are objects of Python."""
 THREADS = f"{REAL_FMUS}::test_threads_change_no_bit"
-AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS, TEXTS)
+AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS, TEXTS, TICKS)
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
 CALLS = "tests/agreement/test_fmi_calls.py"
@@ -162,6 +164,21 @@ WRONG = {
             "status = fm_get_clocks(k, c);",
             "status = k->fits > 1 ? fm_get_clocks(k, c) : FM_RAN;",
         ),
+        "SET of triggers that are shown": ("*t->shown = 1;", "*t->shown = 0;"),
+        "GET of clocked outputs": ("if (is_any_active(v))", "if (is_any_active(v) || 1)"),
+        "GET of output clocks that are added": (
+            "g->active[s][i] |= now[i];",
+            "g->active[s][i] = now[i];",
+        ),
+        "GET of intervals": ("if (v->clock && !*v->clock)", "if (v->clock)"),
+        "GET of intervals that have changed": (
+            "if (v->answer.qualifiers[i] != FM_CHANGED)",
+            "if (v->answer.qualifiers[i] == FM_UNCHANGED)",
+        ),
+        "MODE without clocks": (
+            "memset(c->clocks[i].active, 0, c->clocks[i].n);",
+            "c->clocks[i].active[0] |= 0;",
+        ),
         "CALL": ("c->hook->call(c->hook->self, k);", "FM_OK;"),
         "CALL that asks for another pass": ("k->wants_another |= status == FM_AGAIN;", ""),
         "FIT with a near point": (
@@ -205,6 +222,14 @@ WRONG = {
         ),
         "DERIVE": ("d->seed[u] = 1.0;", "d->seed[u] = 2.0;"),
         "DERIVE of what varies": ("*p->wanted != FM_EVERYTHING && !p->varies[u]", "!p->varies[u]"),
+    },
+    TICKS: {
+        "a stretch over ticks": ("is_after = ahead && ahead->numbers[i] >= 0;", "is_after = 0;"),
+        "an interval that ends a stretch": (
+            "if (ahead->intervals[i].qualifiers[clock] == FM_CHANGED)",
+            "if (0)",
+        ),
+        "a row of clocked values": ("if (same && v->is_compared)", "if (same)"),
     },
     TEXTS: {
         "MOVE of text": ("fm_copy_objects(k, v->target, v->source, 1);", "FM_OK;"),
