@@ -44,7 +44,7 @@ def superdense() -> Figure:
     system.add("delays", fmu, {"test": 2})
     run = Simulation(
         system.build(),
-        output_variables=["modes.mode", "delays.d0", "delays.d3"],
+        output_variables=["modes.mode", "delays.d3", *(f"delays.d{k}.tick" for k in range(4))],
         event_clock=EarlyReturn(),
         stop_time=4,
         step_size=1,

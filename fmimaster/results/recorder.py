@@ -62,8 +62,8 @@ class Recorder:
     writer : RowWriter or None
         Writes each block as it comes; then no rows are kept but the last block.
     start, interval : float or None
-        Keep only the first row at or after each of the times ``start + k * interval`` in s, and the last one; None keeps
-        all rows.
+        Keep only the first row at or after each of the times ``start + k * interval`` in s, the ticks at the same instants,
+        and the last row; None keeps all rows.
     growth : Growth or None
         Looks at all rows.
     allow_nan : bool
@@ -87,6 +87,8 @@ class Recorder:
         self._allow_nan = allow_nan
         self.growth = growth or Growth(())
         self._last_index = -1
+        self._last_kept = np.nan
+        """Time in s of the last row that the interval has kept."""
         self._last_row: tuple[NDArray[np.float64], Block] | None = None
         """The last row, if the interval has left it out."""
         self._writer = writer
@@ -156,21 +158,38 @@ class Recorder:
             before = np.concatenate([[self._last_index], index[:-1]])
             self._last_index = int(index[-1])
             chosen = index > before
+            chosen |= self._ticks_at_kept(times, block, chosen)
             times, block = times[chosen], {k: v[chosen] for k, v in block.items()}
             self._last_row = None if chosen[-1] else self._last_row
         self._add(times, block)
+
+    def _ticks_at_kept(
+        self, times: NDArray[np.float64], block: Block, chosen: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Rows with a value of a clocked variable at the instants of chosen rows: these have the left limits, in which all
+        such values are absent."""
+        ticks = np.zeros(len(times), bool)
+        for kind, places in {c.present for c in self._columns if c.present is not None}:
+            ticks |= block[kind][:, list(places)].any(axis=1)
+        kept = np.append(times[chosen], self._last_kept)
+        if ticks.any():
+            ticks &= np.isin(times, kept)
+        self._last_kept = float(kept[-2]) if len(kept) > 1 else self._last_kept
+        return ticks
 
     def remembered(self) -> dict[str, Any]:
         """What it needs besides its rows to take up further ones."""
         return {
             "last index": self._last_index,
             "last row": self._last_row,
+            "last kept": self._last_kept,
             "growth": self.growth.remembered(),
         }
 
     def remember(self, known: Mapping[str, Any]) -> None:
         """Continue with the result of :meth:`remembered`."""
         self._last_index, self._last_row = known["last index"], known["last row"]
+        self._last_kept = known["last kept"]
         self.growth.remember(known["growth"])
 
     def add_again(self, times: NDArray[np.float64], block: Block) -> None:

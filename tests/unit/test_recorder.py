@@ -303,6 +303,21 @@ def test_a_clocked_value_is_masked_where_no_clock_of_its_is_active() -> None:
     assert text.getvalue() == '"time","w[1]","w[2]"\n0.0,,\n1.0,3.0,4.0\n2.0,5.0,6.0\n'
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 9])
+def test_with_an_interval_the_ticks_of_a_row_that_is_kept_stay(at_once: int) -> None:
+    """The row that is kept is the left limit, in which the value is absent."""
+    recorder = Recorder([Column("w", "float", slice(0, 1), present=("clock", (0,)))], interval=0.5)
+    times = np.array([0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.5, 0.75, 1.0])
+    clocks = np.array([[False, True, False, True, False, True, True, False, False]]).T
+    for k in range(0, len(times), at_once):
+        part = slice(k, k + at_once)
+        recorder.take(times[part], {"float": times[part, None], "clock": clocks[part]})
+    recorder.finish()
+    results = recorder.results()
+    assert results.time.tolist() == [0.0, 0.0, 0.5, 0.5, 0.5, 1.0]
+    assert results["w"].tolist() == [None, 0.0, None, 0.5, 0.5, None]
+
+
 def test_clocked_variables_and_signals_have_places_of_their_own() -> None:
     """Outputs and signals come first, since they are copied together; then what is read at events only."""
     clock = {"type": DataType.CLOCK}
