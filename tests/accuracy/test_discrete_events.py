@@ -281,6 +281,37 @@ def test_select_orders_of_three_units(order: str, backend: Backend) -> None:
     assert values_at_events(run) == [float(row[f"t{t}n{n}"]) for t in (1, 2, 3) for n in range(3)]
 
 
+# Clocks of each kind in one FMU ----------------------------------------------------------------------------------------
+
+
+def test_clocks_of_each_kind_tick_at_exact_times(backend: Backend, step_size: str) -> None:
+    """An event at 7/20 changes the interval of the tunable clock, starts the countdown and triggers."""
+    builder = SystemBuilder("kinds")
+    builder.add("kinds", reference_path("fmi3/ClockKinds.fmu"))
+    at = {"count": 1, "times": [7, 0, 0, 0, 0, 0, 0, 0], "resolution": 20}
+    builder.add("source", reference_path("fmi3/EventSource.fmu"), at)
+    for clock in ("retune", "arm", "triggered"):
+        builder.connect("source.event", f"kinds.{clock}")
+    run = Simulation(builder.build(), step_size=step_size, stop_time=2, backend=backend).run()
+    expected = {
+        "constant": [Fraction(k, 10) for k in range(21)],
+        "fixed": [Fraction(1, 20) + Fraction(k, 4) for k in range(8)],
+        "tunable": [
+            *(Fraction(k, 10) for k in range(4)),
+            *(Fraction(7, 20) + Fraction(k, 4) for k in range(1, 7)),
+        ],
+        "changing": [Fraction(3, 20), Fraction(9, 20), Fraction(18, 20), Fraction(30, 20)],
+        "countdown": [Fraction(8, 20)],
+        "triggered": [Fraction(7, 20)],
+    }
+    for clock, times in expected.items():
+        number = np.ma.asarray(run[f"kinds.{clock}.tick"])
+        present = ~np.ma.getmaskarray(number)
+        assert run.time[present].tolist() == [float(t) for t in times], clock
+        assert number[present].tolist() == list(range(1, len(times) + 1)), clock
+        assert set(run.index[present].tolist()) == {1}, clock
+
+
 # Units with continuous plants, texts and bytes ---------------------------------------------------------------------------
 
 PERIOD, GAIN, REFERENCE = 0.25, 2.0, 1.0
