@@ -20,6 +20,11 @@ void model_outputs(Variables *v)
     if (v->tick.active) v->y = v->offset + v->gain * x + v->square * x * x;
 }
 
+void model_locate(Variables *v)
+{
+    /* there are no event indicators */
+}
+
 fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update)
 {
     if (!v->tick.active) return FM_OK;

@@ -128,3 +128,33 @@ def test_c7_a_new_interval_of_a_tunable_clock_counts_from_the_event(backend: Bac
     found = [(s.first, s.last, s.count) for s in results.activations if s.clock == "k.tunable"]
     assert found[0] == (0, Fraction(3, 10), 4)
     assert found[-1][1:] == (Fraction(11, 10), 3)
+
+
+def test_clocks_of_model_exchange_tick_in_event_mode_too(backend: Backend) -> None:
+    """The FMU with both interfaces gives the same rows; its samples arm a countdown of another FMU."""
+    found = []
+    for interface in ("CoSimulation", "ModelExchange"):
+        system = SystemBuilder("exchange")
+        quarter = {"interval.counter": 1, "interval.resolution": 4}
+        system.add("s", reference_path("fmi3/Sampler.fmu"), quarter, interface=interface)
+        system.add("ramp", reference_path("fmi3/EventSource.fmu"), {"count": 0})
+        system.add("k", reference_path("fmi3/ClockKinds.fmu"))
+        system.connect("ramp.ramp", "s.u")
+        system.connect("s.sampled", "k.arm")
+        found.append(
+            Simulation(
+                system.build(),
+                stop_time=20,
+                step_size="1/3",
+                backend=backend,
+                output_variables=["s.tick", "s.y", "s.count", "k.countdown.tick"],
+            ).run()
+        )
+    a, b = found
+    assert a.time.tolist() == b.time.tolist()
+    for name in ("s.tick", "s.y", "s.count", "k.countdown.tick"):
+        assert np.ma.asarray(a[name]).tolist() == np.ma.asarray(b[name]).tolist()
+    y = np.ma.asarray(b["s.y"])
+    assert y.compressed().tolist() == [k / 4 for k in range(81)]
+    present = ~np.ma.getmaskarray(b["k.countdown.tick"])
+    assert b.time[present].tolist() == [(5 * k + 1) / 20 for k in range(80)]
