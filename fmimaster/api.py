@@ -117,6 +117,7 @@ from fmimaster.system.adaptation import (
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.description import ConstraintEnd, Level, Port, PowerBond
+from fmimaster.system.lifetime import Lifetime
 from fmimaster.system.model import Unit
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.system.ssp import read_system
@@ -195,6 +196,7 @@ __all__ = [
     "LeastStale",
     "Level",
     "LevelCrossing",
+    "Lifetime",
     "Linear",
     "Locate",
     "LookAhead",

@@ -35,6 +35,7 @@ class Kind(Enum):
     EARLY_RETURN = "early return of {}"
     TIME_EVENT = "time event of {}"
     CLOCK = "clock {}"
+    STRUCTURE = "change of the structure"
 
     # of an event
     DETECTED = "{} detected"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fmimaster.algorithms import Initialization, assemble
 from fmimaster.algorithms.settling import Settling
 from fmimaster.cards.use import CardUse, use_cards
+from fmimaster.control.instant import exact
 from fmimaster.control.measures import (
     control_measures,
     control_signals,
@@ -49,6 +50,7 @@ from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.model import Interface
 from fmimaster.system.resolve import OpenInput, ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
+from fmimaster.system.structure import is_dynamic, structure_at
 from fmimaster.text import count
 
 if TYPE_CHECKING:
@@ -134,21 +136,27 @@ class Prepared:
 
 
 @left_for_later()
-def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True) -> Prepared:
-    """Make the plan, the programs and the times of a simulation.
+def prepare(
+    settings: Settings,
+    loader: Loader,
+    *,
+    needs_stop_time: bool = True,
+    is_one_of_several: bool = False,
+) -> Prepared:
+    """Make the plan, the programs and the times of a simulation; of the structure at its start, if that changes.
 
     Parameters
     ----------
+    is_one_of_several : bool
+        Whether it is one of several structures of a system: recorded variables may be missing.
     needs_stop_time : bool
         Whether a missing stop time is an error; otherwise the times are those of a run of 500 steps.
     """
-    system = settings.system
-    assert not isinstance(system, SystemBuilder)  # the plan was built when the simulation was made
-    description = (
-        system if isinstance(system, SystemDescription) else read_system(given_path(system))
-    )
-    if settings.interface is not None:
-        description = description.with_interface(Interface.named(settings.interface))
+    description = read_description(settings)
+    if is_dynamic(description):
+        is_one_of_several = True
+        start = settings.start_time, description.experiment.start_time, 0
+        description = structure_at(description, exact(next(t for t in start if t is not None)))
     components = dict(description.components())
     models = {name: loader.model(component) for name, component in components.items()}
     cards = use_cards(settings.cards, components, models)
@@ -198,7 +206,12 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
         loader.move_rows(table, moved)
     marked = tuple(isolated)
     plan, programs = _planned(
-        settings, schedule, resolved, description, marked if settings.on_fault_used.marks else ()
+        settings,
+        schedule,
+        resolved,
+        description,
+        marked if settings.on_fault_used.marks else (),
+        is_one_of_several,
     )
     rule = schedule.rule.with_inputs(
         extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs_used)
@@ -219,12 +232,24 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
     )
 
 
+def read_description(settings: Settings) -> SystemDescription:
+    """The whole system of a simulation, with all that exists at any time."""
+    system = settings.system
+    assert not isinstance(system, SystemBuilder)  # it was built when the simulation was made
+    if not isinstance(system, SystemDescription):
+        system = read_system(given_path(system))
+    if settings.interface is not None:
+        system = system.with_interface(Interface.named(settings.interface))
+    return system
+
+
 def _planned(
     settings: Settings,
     schedule: Schedule,
     resolved: ResolvedSystem,
     description: SystemDescription,
     marked: Sequence[str],
+    is_one_of_several: bool,
 ) -> tuple[Plan, Programs]:
     """The plan and its programs; rows without one of the marked instances are marked."""
     clock, algorithm, rule = settings.event_clock_used, settings.algorithm_used, schedule.rule
@@ -260,6 +285,7 @@ def _planned(
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
         loops=settings.loops_used,
         steady=settings.steady_states,
+        outputs_must_fit=not is_one_of_several,
     )
     refuse_plan(plan, rule, clock)
     if rates is not None:

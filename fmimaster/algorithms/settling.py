@@ -98,10 +98,17 @@ class Settling:
                 self._visit(visit, plan, p, Group.SOURCES)
             p.call(hooks.sweep)
 
-    def at_an_event(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
-        """Write the exchange of these instances in Event Mode; the others are not affected."""
+    def at_an_event(
+        self,
+        plan: Plan,
+        p: Emitter,
+        instances: Collection[int],
+        group: Group = Group.OUTPUTS,
+    ) -> None:
+        """Write the exchange of these instances in Event Mode, or of SOURCES in Initialization Mode; the others are not
+        affected."""
         for visit in visits_among(plan, instances):
-            self._visit(visit, plan, p, Group.OUTPUTS)
+            self._visit(visit, plan, p, group)
 
     def clocked_values(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
         """Write how clocks and clocked values go from instance to instance at an event, in the order of dataflow.

@@ -6,7 +6,7 @@ coincide are equal, and others never are (Broman et al. 2015, Requirements for h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
@@ -94,6 +94,29 @@ class Calendar:
             else:
                 self.skip(clock, 1)
 
+    def rescale(
+        self,
+        resolution: int,
+        factor: Fraction,
+        ticks: Mapping[int, Instant],
+        periods: Mapping[int, Period],
+    ) -> None:
+        """Go on with these clocks alone, in times that are multiples of another ``1 / resolution`` s.
+
+        Parameters
+        ----------
+        factor
+            The ratio of the new resolution to the old one.
+        """
+        exact = {clock: self.exact(tick) for clock, tick in ticks.items()}
+        self.resolution, self.next, self.waiting = resolution, {}, []
+        self.periods = {
+            clock: Period(_whole(p.first * factor), _whole(p.interval * factor), p.count)
+            for clock, p in periods.items()
+        }
+        for clock, tick in exact.items():
+            self.put(clock, _whole(tick * factor))
+
     def skip(self, clock: int, count: int) -> None:
         """A periodic clock has ticked so many times."""
         period = self.periods[clock]
@@ -104,5 +127,6 @@ class Calendar:
             heapify(self.waiting)
 
 
-def _whole(ticks: Fraction) -> Ticks:
+def _whole(ticks: Ticks | Fraction) -> Ticks:
+    ticks = Fraction(ticks)
     return ticks.numerator if ticks.denominator == 1 else ticks

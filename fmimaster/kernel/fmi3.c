@@ -171,9 +171,8 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     fm_fmu *fmu = self;
     int which = WHICH[state];
     if (which == FM_EXIT_INITIALIZATION) { /* leads to one of the two modes */
-        if (fmu->initialized)
+        if (*fmu->initialized)
             which = state == FM_STEP_MODE ? FM_ENTER_STEP : FM_ENTER_EVENT;
-        fmu->initialized = 1;
     }
     void *address = fm_find(fmu, which, function);
     if (!address)

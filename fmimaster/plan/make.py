@@ -86,6 +86,7 @@ def make_plan(
     tolerance: Tolerance | None = None,
     loops: Loops = Loops.REAL,
     steady: Sequence[str] = (),
+    outputs_must_fit: bool = True,
 ) -> Plan:
     """Derive the plan of a system: a pure function.
 
@@ -107,6 +108,8 @@ def make_plan(
         Which algebraic loops are solved in Step Mode.
     steady
         Names of states whose start values are unknown, and whose derivatives are 0 at the start.
+    outputs_must_fit : bool
+        Whether each glob must fit a variable; not in one of several structures of a system.
 
     Raises
     ------
@@ -117,7 +120,12 @@ def make_plan(
     signals = (*signals, *bond_signals(system.power_bonds))
     sequence = order.trigger_sequence
     chosen = chosen_variables(
-        system.components, outputs, bare_names, signals, system.root_connectors
+        system.components,
+        outputs,
+        bare_names,
+        signals,
+        system.root_connectors,
+        must_fit=outputs_must_fit,
     )
     use = use or EventUse()
     refreshed = [use.refreshes and _can_be_refreshed(c.model) for c in system.components]

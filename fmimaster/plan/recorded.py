@@ -85,6 +85,8 @@ def chosen_variables(
     bare_names: bool,
     signals: Sequence[Signal],
     connectors: Sequence[RootConnector] = (),
+    *,
+    must_fit: bool = True,
 ) -> list[Chosen]:
     """Variables to record: connectors of the root system first, then those of the components, then signals of the run.
 
@@ -119,12 +121,12 @@ def chosen_variables(
         # brackets belong to names of array elements, not to the glob
         pattern = glob.replace("[", "[[]")
         found = {n for n in names if fnmatchcase(n, pattern)} if {"*", "?"} & {*glob} else None
-        if not found:
+        if not found and must_fit:
             in_order = [entry.name for entry in every]
             raise OptionError(
                 f"Output variable '{glob}' fits no variable.{did_you_mean(glob, in_order)}"
             )
-        fitting |= found
+        fitting |= found or set()
     fitting |= {s.name for s in signals if s.is_mark}
     return [entry for entry in every if entry.name in fitting]
 

@@ -43,6 +43,10 @@ class PartPrograms(Protocol):
         """The attempt without the instances that stand ahead, which do not step."""
         ...
 
+    def joined(self, instances: tuple[int, ...]) -> Program:
+        """The program that initializes instances while all others are in Step Mode, and reads the outputs of all."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:

@@ -175,13 +175,46 @@ class EventHandler:
         happened, ends = self._let_happen(causes, waiting, ticks, is_early=bool(requests))
         return observed or happened, ends
 
-    def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
+    def rejoin(
+        self, new: frozenset[int], changed: frozenset[int], set_values: Callable[[int], None]
+    ) -> bool:
+        """Begin with another structure of the system during the run.
+
+        Parameters
+        ----------
+        new
+            Instances that have just been initialized.
+        changed
+            Others with inputs that have another source than before: an event for those with Event Mode.
+        set_values
+            Sets inputs of such an instance that have lost their source.
+
+        Returns
+        -------
+        Whether an FMU ends the run.
+        """
+        self._changes.note()
+        self._find_next_event()
+        self._ticks.begin(new)
+        ends = bool(changed) and self.give(changed, set_values, Kind.STRUCTURE)
+        if not ends and (ticks := self._ticks.due()):
+            _, ends = self._let_happen({}, {}, ticks, is_early=False)
+        return ends
+
+    def give(
+        self,
+        instances: frozenset[int],
+        set_values: Callable[[int], None],
+        kind: Kind = Kind.CHANGED_INPUT,
+    ) -> bool:
         """Set values of the user in instances: an event for those with Event Mode (FMI 3.0, 4.1.1).
 
         Parameters
         ----------
         set_values
             Sets the values of an instance, by its number.
+        kind
+            Why it is an event.
 
         Returns
         -------
@@ -194,7 +227,7 @@ class EventHandler:
             self._begin_anew()
         if not modes:
             return False
-        causes = {i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in modes}
+        causes = {i: Cause(kind, (self._names[i],)) for i in modes}
         self._waiting_values = modes, set_values
         _, ends = self._let_happen(causes, {}, NONE, is_early=False)
         return ends

@@ -42,6 +42,8 @@ class Registers:
         Whether the instance has been given a polynomial: then it is given one each time.
     next_events : shape (n_instances,)
         Time in s of the next event that each instance has named; inf for none.
+    initialized : shape (n_instances,)
+        Whether each instance has left Initialization Mode. It is not copied: a run that continues initializes all.
     calls : shape (number of kinds, n_instances)
         How often each kind of call was made, see :class:`Counted`.
     kept_from : shape (n_instances,)
@@ -60,10 +62,22 @@ class Registers:
         self.next_events = np.full(n_instances, np.inf)
         self.calls = np.zeros((len(Counted), n_instances), np.int64)
         self.kept_from = np.full(n_instances, np.inf)
+        self.initialized = np.zeros(n_instances, np.uint8)
         self.place_at = np.full(n_places, start)
         self.place_stepped = np.zeros(n_places, np.int64)
         self.kept_limit = np.full(n_buffers, start)
         self.kept_requests = np.zeros((n_buffers, n_instances), np.uint8)
+
+    def by_instance(self) -> RegisterCopy:
+        """The arrays with one value for each instance, in their last dimension."""
+        return (
+            self.at,
+            self.stepped,
+            self.follows_polynomials,
+            self.next_events,
+            self.calls,
+            self.initialized,
+        )
 
     def copy(self) -> RegisterCopy:
         """A copy of all registers."""

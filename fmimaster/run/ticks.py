@@ -58,16 +58,22 @@ class Ticks:
         t = self._triggers[trigger]
         return f"{self._instances[t.instance].name}.{t.name}"
 
-    def begin(self) -> None:
-        """Schedule the first ticks, after all instances were initialized."""
+    def begin(self, instances: Collection[int] | None = None) -> None:
+        """Schedule the first ticks, after instances were initialized: all, unless some are given."""
         start = self.calendar.exact(self._state.time)
-        for k, clock in self._clocks.items():
+        told = self._told if instances is None else instances
+        clocks = {
+            k: clock
+            for k, clock in self._clocks.items()
+            if instances is None or self._triggers[k].instance in instances
+        }
+        for k, clock in clocks.items():
             if clock.interval is not None:
                 self._check(k, clock.interval)
                 first = start + self.calendar.in_base(clock.shift)
                 self.calendar.repeat(k, first, self.calendar.in_base(clock.interval))
-        self.take_intervals(self._told)
-        for k, clock in self._clocks.items():
+        self.take_intervals(told)
+        for k, clock in clocks.items():
             if clock.is_periodic and k not in self.calendar.next:
                 raise SimulationError(
                     f"The clock '{self.name(k)}' ({clock.interval_variability.value}) has no interval: its model "

@@ -26,6 +26,7 @@ from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.session.whereabouts import call_under_way
 from fmimaster.session.work_thread import WorkThread
 from fmimaster.settings import Settings
+from fmimaster.structures import Structures
 
 TICK = 0.1
 """Wall time in s between two checks of the listening thread."""
@@ -53,6 +54,7 @@ class Attendance:
         facts: FactsWriter | None = None,
         progress: ProgressCallback = silent,
         checkpoints: Checkpoints | None = None,
+        structures: Structures | None = None,
     ) -> None:
         self.session: Session | None = None
         """The session; None until all instances are made."""
@@ -64,6 +66,7 @@ class Attendance:
         self._facts = facts
         self._progress = progress
         self._checkpoints = checkpoints
+        self._structures = structures
         self._hanging = ""
         """The call that has not returned."""
         self._stop_request = StopRequest()
@@ -87,6 +90,7 @@ class Attendance:
                 stop_request=self._stop_request,
                 process=self._process,
                 checkpoints=self._checkpoints,
+                structures=self._structures,
             )
             return self.session.run(self._lead)
         finally:

@@ -22,6 +22,7 @@ from fmimaster.session.attendance import Attendance
 from fmimaster.session.progress import ProgressCallback
 from fmimaster.session.signals import Signals
 from fmimaster.settings import Settings
+from fmimaster.structures import structures_of
 
 if TYPE_CHECKING:
     from fmimaster.session.checkpoints import Checkpoints
@@ -61,6 +62,7 @@ def attended_run(
     )
     try:
         prepared = prepare(settings, loader)
+        structures = structures_of(settings, loader, prepared)
         if settings.strict and prepared.accuracy_warnings:
             raise AccuracyError(prepared.accuracy_warnings)
         _check_states(settings, prepared)
@@ -90,6 +92,7 @@ def attended_run(
         facts=facts,
         progress=progress,
         checkpoints=checkpoints,
+        structures=structures,
     )
     if writer is not None:
         files.enter_context(writer)

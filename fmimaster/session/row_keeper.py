@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.control.schedule import Schedule
 from fmimaster.errors import FmimasterError
-from fmimaster.plan.plan import Plan
+from fmimaster.plan.recorded import Recorded
 from fmimaster.results.growth import Growth, Watched
 from fmimaster.results.recorder import Recorder
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.rows import RowBlock
 from fmimaster.settings import Settings
+from fmimaster.system.model import DataType
+
+Rows = tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]
+"""Times, and the values per type, shape (rows, columns)."""
 
 OLDEST = 0.8
 """Wall time in s after which rows are passed on although their block is not full."""
@@ -34,6 +42,8 @@ class RowKeeper:
         self.recording_seconds = self.writing_seconds = 0.0
         """Wall time in s of the thread that calls FMUs: rows checked and kept, and rows written."""
         self._rows = rows
+        self.arrange: Callable[..., Rows] | None = None
+        """Brings rows into the columns of the recorder, if its columns are those of several structures."""
         self._lock = threading.RLock()
         self.is_held = False
         """Whether no rows are passed on: those of the earlier part of the run come first."""
@@ -56,7 +66,7 @@ class RowKeeper:
             if self._is_closed or self.is_held:
                 return
             try:
-                self.recorder.take(*rows)
+                self._pass_on(rows)
             except FmimasterError as error:
                 self.error = error
                 raise
@@ -70,10 +80,19 @@ class RowKeeper:
                 return
             self._when = perf_counter()
             try:
-                self.recorder.take(*self._rows.take_early())
+                self._pass_on(self._rows.take_early())
                 self.recorder.flush()
             except FmimasterError as error:
                 self.error = error
+
+    def _pass_on(self, rows: Rows) -> None:
+        self.recorder.take(*(rows if self.arrange is None else self.arrange(*rows)))
+
+    def change(self, rows: RowBlock, arrange: Callable[..., Rows]) -> None:
+        """Pass on the rows so far, and go on with those of another block in another arrangement."""
+        self.hand_on()
+        with self._lock:
+            self._rows, self.arrange = rows, arrange
 
     def hand_on_if_old(self) -> None:
         """Pass on rows that have waited for some time."""
@@ -89,7 +108,7 @@ class RowKeeper:
             if self.error is not None or self._is_closed:
                 return
             try:
-                self.recorder.take(*self._rows.take_early())
+                self._pass_on(self._rows.take_early())
             except FmimasterError as error:
                 self.error = error
                 return
@@ -128,14 +147,14 @@ class RowKeeper:
 
 
 def recorder_of(
-    plan: Plan,
+    columns: Sequence[Recorded],
     settings: Settings,
     schedule: Schedule,
     writer: RowWriter | None,
 ) -> Recorder:
     """The recorder of a run: its columns, the rows that it keeps, and which of them may grow."""
     return Recorder(
-        plan.recorded,
+        columns,
         expected_rows=schedule.expected_rows(settings.output_interval),
         writer=writer,
         start=float(schedule.start),
@@ -143,7 +162,7 @@ def recorder_of(
         growth=Growth(
             [
                 Watched(c.name, c.type, c.column, c.usual, c.unit)
-                for c in plan.recorded
+                for c in columns
                 if c.usual is not None and c.present is None
             ]
         ),

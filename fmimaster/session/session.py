@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
+from types import MappingProxyType
 
 import numpy as np
 
@@ -47,7 +48,9 @@ from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import run_statistics, warnings_of_run
 from fmimaster.session.snapshot import Parts
 from fmimaster.session.stop_request import RunStopped, StopRequest
+from fmimaster.session.structure_changes import StructureChanges
 from fmimaster.settings import Settings
+from fmimaster.structures import Structures
 
 log = logging.getLogger("fmimaster")
 
@@ -69,6 +72,8 @@ class Session:
         State of the process that is restored if an FMU changes it.
     checkpoints : Checkpoints or None
         Writes checkpoints, or continues from one.
+    structures : Structures or None
+        Of a system whose structure changes during the run.
     """
 
     def __init__(
@@ -82,6 +87,7 @@ class Session:
         stop_request: StopRequest | None = None,
         process: ProcessState | None = None,
         checkpoints: Checkpoints | None = None,
+        structures: Structures | None = None,
     ) -> None:
         self._made = perf_counter()
         self._start_seconds = 0.0
@@ -102,40 +108,22 @@ class Session:
         executor = choose_executor(plan, settings.backend_used)
         log_begin(prepared, settings, self._metadata, executor)
         self._intermediate = intermediate_outputs(prepared, settings)
+        self._executor_type = executor
+        self._earlier: list[Executor] = []
+        """Of structures before the present one: instances have borrowed their arrays."""
+        self._loader = loader
         self.instances = instances = self._instantiated(loader, executor)
-        with left_for_later():
-            self.executor: Executor = executor(
-                plan,
-                instances,
-                Experiment(self.start.seconds, self.stop.seconds),
-                n_threads=1 if settings.logs_calls else settings.threads,
-                n_places=self.programs.n_places,
-                n_buffers=self.programs.n_buffers,
-                history=self.programs.history,
-                hooks=self.programs.hooks,
-            )
-        for i, mark in marks(plan, self.executor.store).items():
-            instances[i].mark_dropped = mark
-        self.rows = RowKeeper(self.executor.rows, recorder_of(plan, settings, schedule, writer))
+        self.executor: Executor = self._make_executor(self.start.seconds)
+        columns = plan.recorded if structures is None else structures.columns
+        self.rows = RowKeeper(self.executor.rows, recorder_of(columns, settings, schedule, writer))
+        if structures is not None:
+            self.rows.arrange = structures.arrange(prepared)
         rule, base = schedule.rule, schedule.base
-        jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}
-        timeline = Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
         memory = rule.begin(base, base.ticks(schedule.start))
-        self.state = RunState(self.start, timeline, memory, Calendar(base.resolution))
+        self.state = RunState(self.start, timeline_of(prepared), memory, Calendar(base.resolution))
         self.facts = FactKeeper(self.state, facts, writer)
-        algorithm = settings.algorithm_used
-        loop = Loop(
-            plan,
-            self.programs,
-            self.executor,
-            rule,
-            base,
-            self.state,
-            settings.event_clock_used,
-            algorithm.choose if self.programs.chooses else None,
-        )
-        self.stepper = Stepper(loop)
-        self.stepper.events.prepare()
+        self.stepper = self._make_stepper()
+        self._changes = None if structures is None else StructureChanges(self, structures)
         self._seconds = 0.0
         """Wall time in s of the loop, without the time since ``_begun``."""
         self._begun: float | None = None
@@ -144,12 +132,55 @@ class Session:
             kept = self.rows, self.facts
             checkpoints.attach(Parts(*parts, *kept, lambda: self.seconds, lambda: self.has_ended))
 
-    def _instantiated(self, loader: Loader, executor: ExecutorType) -> list[Instance]:
-        """All instances; changes of the process by their loading are undone."""
+    def _make_executor(self, start: float) -> Executor:
+        """The executor of the present plan; instances that are not initialized yet begin at ``start``, in s."""
+        settings, programs = self._settings, self.programs
+        with left_for_later():
+            executor = self._executor_type(
+                self.plan,
+                self.instances,
+                Experiment(start, self.stop.seconds),
+                n_threads=1 if settings.logs_calls else settings.threads,
+                n_places=programs.n_places,
+                n_buffers=programs.n_buffers,
+                history=programs.history,
+                hooks=programs.hooks,
+            )
+        for i, mark in marks(self.plan, executor.store).items():
+            self.instances[i].mark_dropped = mark
+        return executor
+
+    def _make_stepper(self) -> Stepper:
+        """The loop over time of the present plan."""
+        schedule, settings = self.prepared.schedule, self._settings
+        loop = Loop(
+            self.plan,
+            self.programs,
+            self.executor,
+            schedule.rule,
+            schedule.base,
+            self.state,
+            settings.event_clock_used,
+            settings.algorithm_used.choose if self.programs.chooses else None,
+        )
+        stepper = Stepper(loop)
+        stepper.events.prepare()
+        return stepper
+
+    def _instantiated(
+        self,
+        loader: Loader,
+        executor: ExecutorType,
+        known: Mapping[str, Instance] = MappingProxyType({}),
+    ) -> list[Instance]:
+        """All instances, with those that are known by name; changes of the process by their loading are undone."""
         instances, on_fault = [], self._settings.on_fault_used
         for i, (component, planned) in enumerate(
             zip(self.prepared.components, self.plan.instances, strict=True)
         ):
+            if planned.name in known:
+                instances.append(known[planned.name])
+                continue
             follows = i in self.programs.polynomial_inputs
             checkpoints = self._checkpoints
             solver = self.prepared.solvers.get(planned.name)
@@ -270,7 +301,7 @@ class Session:
         self._begun = perf_counter()
         self._start_seconds = self._start_seconds or self._begun - self._made
         try:
-            for _ in self.stepper.advance(until):
+            for _ in self._steps(until):
                 if self.executor.rows.room <= OFTEN or self.rows.error is not None:
                     self.rows.hand_on()
                 self.facts.hand_on()
@@ -282,6 +313,31 @@ class Session:
                     self._put_back()
         finally:
             self._seconds, self._begun = self.seconds, None
+
+    def _steps(self, until: Instant) -> Iterator[None]:
+        """Step until an instant; yields as :meth:`Stepper.advance` does."""
+        if self._changes is None:
+            return self.stepper.advance(until)
+        return self._changes.steps(until)
+
+    def take_structure(self, prepared: Prepared, names: Collection[str]) -> None:
+        """Go on with another structure: instances that exist in both stay as they are, others are made.
+
+        Parameters
+        ----------
+        names
+            Of the instances that exist and stay.
+        """
+        known = {
+            planned.name: instance
+            for planned, instance in zip(self.plan.instances, self.instances, strict=True)
+            if planned.name in names
+        }
+        self.prepared, self.plan, self.programs = prepared, prepared.plan, prepared.programs
+        self.instances = self._instantiated(self._loader, self._executor_type, known)
+        self._earlier.append(self.executor)
+        self.executor = self._make_executor(self.state.time.seconds)
+        self.stepper = self._make_stepper()
 
     def pause_at(self, until: Instant) -> None:
         """Simulate until an instant after which the run continues, or until an FMU ends the run."""
@@ -407,6 +463,13 @@ class Session:
     def new_facts(self) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:
         """Events and steps that were not written during the run."""
         return tuple(self.state.event_log.events), self.state.entries(self.executor.reached)
+
+
+def timeline_of(prepared: Prepared) -> Timeline:
+    """The points in time that a preparation requires."""
+    schedule = prepared.schedule
+    jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}
+    return Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
 
 
 def words_for_fmus(plan: Plan) -> str:

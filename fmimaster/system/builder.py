@@ -32,6 +32,7 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
+from fmimaster.system.lifetime import ALWAYS, Lifetime
 from fmimaster.system.model import Interface
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
@@ -81,6 +82,7 @@ class SystemBuilder:
         *,
         interface: Interface | str | None = None,
         priority: int | None = None,
+        lifetime: Lifetime | None = None,
     ) -> str:
         """Add a component.
 
@@ -101,6 +103,8 @@ class SystemBuilder:
             Of a discrete-event unit: of all units whose clocks tick at one superdense instant, the one with the lowest
             number ticks first, alone, and of equal ones that with the lowest name. Default: the component is no such
             unit, and ticks together with all others.
+        lifetime
+            When it exists. Default: always.
 
         Returns
         -------
@@ -126,6 +130,8 @@ class SystemBuilder:
             chosen = None if interface is None else Interface.named(interface)
             at = Source(given_path(source))
             self._take(Component(name, at, interface=chosen, priority=priority))
+        if lifetime is not None:
+            self._components[name] = replace(self._components[name], lifetime=lifetime)
         for variable, value in (start_values or {}).items():
             self.set(f"{name}.{variable}", value)
         return name
@@ -159,6 +165,7 @@ class SystemBuilder:
         factor: float = 1.0,
         offset: float = 0.0,
         suppress_unit_conversion: bool = False,
+        lifetime: Lifetime | None = None,
     ) -> None:
         """Connect an output with an input: ``target = factor * source + offset``.
 
@@ -170,6 +177,8 @@ class SystemBuilder:
             Applied after the conversion of units.
         suppress_unit_conversion : bool
             Whether the value is passed without conversion, even if the units differ.
+        lifetime
+            When it exists. Default: always. In between, an input without a connection has its start value.
 
         Raises
         ------
@@ -182,6 +191,7 @@ class SystemBuilder:
             self._endpoint(target, text),
             Transformation(factor, offset),
             suppress_unit_conversion,
+            lifetime or ALWAYS,
         )
         self._connections.append(connection)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from fmimaster.errors import DescriptionError
 from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import ClockInterval
+from fmimaster.system.lifetime import ALWAYS, Lifetime
 from fmimaster.system.model import Causality, DataType, Interface, Unit
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
@@ -91,6 +92,7 @@ class Connection:
     end: Endpoint
     transformation: Transformation = Transformation()
     suppress_unit_conversion: bool = False
+    lifetime: Lifetime = ALWAYS
 
     def __str__(self) -> str:
         return f"{self.start} -> {self.end}"
@@ -189,6 +191,7 @@ class Component:
     priority: int | None = None
     """Of a discrete-event unit: of all units whose clocks tick at one superdense instant, the one with the lowest number
     is first, and of equal ones that with the lowest name. None: the component ticks together with all others."""
+    lifetime: Lifetime = ALWAYS
 
     @property
     def is_file(self) -> bool:

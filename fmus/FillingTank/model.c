@@ -12,8 +12,8 @@ static double rate_of(const Variables *v, double level)
 
 fm_Status model_check(fm_Instance *self, const Variables *v)
 {
-    if (v->leak > 0.0 && v->internalStep > 0.0) return FM_OK;
-    return fm_report(self, FM_ERROR, "leak is %g 1/s, internalStep is %g s. Both must be positive.", v->leak,
+    if (v->leak >= 0.0 && v->internalStep > 0.0) return FM_OK;
+    return fm_report(self, FM_ERROR, "leak is %g 1/s, internalStep is %g s. Neither may be negative, and the second not 0.", v->leak,
                      v->internalStep);
 }
 
@@ -26,12 +26,12 @@ void model_outputs(Variables *v)
 
 fm_Status model_step(fm_Instance *self, Variables *v, double *h)
 {
-    double begin = v->level, end_level = v->inflow / v->leak, s = 0.0, wanted = INFINITY;
+    double begin = v->level, s = 0.0, wanted = INFINITY;
     for (int k = 1; s < *h; k++) {
         bool returns = wanted < *h && wanted <= k * v->internalStep;
         s = returns ? wanted : k * v->internalStep;
         if (*h - s <= AT_THE_END && !returns) s = *h;
-        v->level = end_level + (begin - end_level) * exp(-v->leak * s);
+        v->level = begin * exp(-v->leak * s) + v->inflow * (v->leak ? -expm1(-v->leak * s) / v->leak : s);
         model_outputs(v);
         if (returns) break;
         wanted = fmax(fm_intermediate_values(self, v->time + s) - v->time, s);

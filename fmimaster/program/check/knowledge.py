@@ -97,6 +97,10 @@ class Knowledge:
         self._returns: list[_Return] = []
         """The last steps of two different instances that may have ended early, the newest first."""
 
+    def begins_in(self, i: int, state: State) -> None:
+        """An instance that is in another state than the others at first."""
+        self.instances[i] = Known(state, read=0 if state is State.STEP_MODE else NEVER)
+
     def changed(self, i: int) -> None:
         """The instance has other outputs from now on."""
         self._stamps += 1

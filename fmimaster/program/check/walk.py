@@ -51,6 +51,7 @@ def check(
     who: Mapping[int, float] | None = None,
     under_way: Collection[int] = (),
     history: bool = False,
+    others: Mapping[int, State] | None = None,
 ) -> None:
     """Check a program.
 
@@ -58,6 +59,8 @@ def check(
     ----------
     begin, end : State
         States of all instances before and after it.
+    others : instance → State
+        Instances that are in another state before it.
     who : instance → fraction
         Time of the instances at the end of the program, as a fraction of the interval. Instances that are missing must
         be at 0, where all of them begin. By default all are missing.
@@ -72,6 +75,8 @@ def check(
         With the number of the instruction, the name of the instance, and the problem.
     """
     knowledge = Knowledge(plan, begin, {} if who is None else who, under_way)
+    for i, state in (others or {}).items():
+        knowledge.begins_in(i, state)
     rules = Rules(program, knowledge, history)
     _Walk(program, rules).run(0, len(program.instructions))
     rules.finish(end)

@@ -282,9 +282,10 @@ class FmuEntry(Entry):
         fmu.functions = functions
         fmu.places = ffi.cast("void **", ffi.from_buffer(places))
         binding.lend_places(lambda: [int(p) for p in places[places.nonzero()]])
-        kept_from = python.context.registers.kept_from
-        fmu.kept_from = ffi.from_buffer("double[]", kept_from) + python.index
-        self._kept.append(kept_from)
+        registers = python.context.registers
+        fmu.kept_from = ffi.from_buffer("double[]", registers.kept_from) + python.index
+        fmu.initialized = ffi.from_buffer("uint8_t[]", registers.initialized) + python.index
+        self._kept.append(registers)
         model = python.instance.model
         tolerance = python.context.plan.instances[python.index].tolerance.value
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None

@@ -103,6 +103,7 @@ class Lender:
         k.kept_limit, k.kept_requests = self.doubles(r.kept_limit), self.bytes(r.kept_requests)
         k.next_events = self.doubles(r.next_events)
         k.steps, k.restores, k.events = map(self.integers, r.calls)
+        k.initialized = self.bytes(r.initialized)
 
     def _lend_outputs(self) -> None:
         k, store = self.kernel, self.store
@@ -110,7 +111,6 @@ class Lender:
         k.n_history = len(store.history)
         k.history, k.buffers = map(self._lent_copies, (store.history, store.buffers))
         k.read, k.active = self.doubles(store.read), self.bytes(store.active)
-        k.initialized = self.lent(ffi.new("uint8_t[]", max(len(self.plan.instances), 1)))
         for kind, array in store.values.items():
             if kind.dtype == object:
                 self.objects.lend(array)

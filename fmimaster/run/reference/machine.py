@@ -38,7 +38,7 @@ class Machine:
         Whether an instance or a hook requires another pass of the innermost REPEAT.
     terminate : bool
         Whether an FMU has asked to end the run.
-    initialized : list of bool
+    initialized : shape (n_instances,)
         Whether each instance has left Initialization Mode.
     has_saved : bool
         Whether a state has been saved in this execution, or in one before.
@@ -70,7 +70,7 @@ class Machine:
         """Of the instances that have been given a polynomial."""
         self.begin = self.end = self.limit = experiment.start
         self.requests: set[int] = set()
-        self.initialized = [False] * len(instances)
+        self.initialized = registers.initialized
         self.wants_another = self.terminate = self.has_saved = False
 
     def begin_execution(self, begin: float, end: float) -> None:

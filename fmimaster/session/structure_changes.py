@@ -1,0 +1,214 @@
+"""Changes of the structure of a system during a run: at times, and when events happen first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmimaster.causes import Cause, Event, Kind
+from fmimaster.control.instant import Instant
+from fmimaster.errors import FmimasterError, SimulationError
+from fmimaster.plan.plan import InstancePlan, Plan
+from fmimaster.preparation import Prepared
+from fmimaster.program.instructions import Program, Sample
+from fmimaster.structures import Structures
+from fmimaster.system.model import DataType, Variable
+from fmimaster.system.values import parse_value
+
+if TYPE_CHECKING:
+    from fmimaster.session.session import Session
+
+CHANGE = "change of the structure"
+"""Name of the event in the results."""
+
+_ROW = Program("row", (Sample(),))
+
+
+class StructureChanges:
+    """Steps a session from structure to structure.
+
+    At a change the plan is made anew. Instances that exist before and after it stay as they are, with their states and
+    clocks. Those that begin are initialized at that time, with inputs from the running system, and those that end are
+    terminated. The rows before and after the change are at the same time.
+
+    Source: Gomes et al. (2017), section 5.4.4.
+    """
+
+    def __init__(self, session: Session, structures: Structures) -> None:
+        self._session = session
+        self._structures = structures
+        self._happened: frozenset[str] = frozenset()
+
+    def steps(self, until: Instant) -> Iterator[None]:
+        """Step until the stop time; yields as :meth:`Stepper.advance` does."""
+        session = self._session
+        while not session.stepper.has_ended:
+            goal = min(self._next_change(), until)
+            session.state.pauses = goal < session.stop
+            seen = session.state.event_log.count
+            for _ in session.stepper.advance(goal):
+                yield
+                new = self._new_events(seen)
+                seen = session.state.event_log.count
+                if new and not session.stepper.has_ended:
+                    self._happened |= new
+                    break
+            else:
+                if goal == until or session.stepper.has_ended:
+                    return
+            self._change()
+            until = session.prepared.schedule.instant(session.prepared.schedule.stop)
+            yield
+
+    def _next_change(self) -> Instant:
+        schedule = self._session.prepared.schedule
+        now = schedule.time_of(self._session.state.time)
+        later = [t for t in self._structures.times if t > now]
+        time = min(later, default=schedule.stop)
+        return schedule.base.instant(time * schedule.base.resolution)
+
+    def _new_events(self, seen: int) -> frozenset[str]:
+        log = self._session.state.event_log
+        new = log.events[len(log.events) - (log.count - seen) :] if log.count > seen else []
+        return self._structures.events.intersection(e.name for e in new) - self._happened
+
+    def _change(self) -> None:
+        """Go over to the structure that exists from now on."""
+        session, state = self._session, self._session.state
+        before, time = session.prepared, session.prepared.schedule.time_of(state.time)
+        try:
+            after = self._structures.at(time, self._happened)
+        except FmimasterError as error:
+            raise SimulationError(
+                f"The structure of the system changes at t = {float(time):.12g} s, and the new one cannot be simulated: "
+                f"{error}"
+            ) from error
+        if after is before:
+            return
+        old = {i.name: k for k, i in enumerate(before.plan.instances)}
+        new = {i.name: k for k, i in enumerate(after.plan.instances)}
+        _refuse_other_uses(before, after, float(time))
+        for name in sorted(old.keys() - new.keys()):
+            session.instances[old[name]].terminate()
+        registers, calendar = session.executor.registers, _by_name(state.calendar.next, before.plan)
+        periods = _by_name(state.calendar.periods, before.plan)
+        session.take_structure(after, old.keys() & new.keys())
+        base = after.schedule.base
+        factor = Fraction(base.resolution, before.schedule.base.resolution)
+        self._renew_state(after, factor)
+        for name in old.keys() & new.keys():
+            for source, target in zip(
+                registers.by_instance(), session.executor.registers.by_instance(), strict=True
+            ):
+                target[..., new[name]] = source[..., old[name]]
+        state.calendar.rescale(
+            base.resolution,
+            factor,
+            {k: calendar[c] for c, k in _clocks(after.plan).items() if c in calendar},
+            {k: periods[c] for c, k in _clocks(after.plan).items() if c in periods},
+        )
+        session.rows.change(session.executor.rows, self._structures.arrange(after))
+        joined = frozenset(new[n] for n in new.keys() - old.keys())
+        self._begin(before.plan, joined, sorted(old.keys() - new.keys()))
+
+    def _renew_state(self, prepared: Prepared, factor: Fraction) -> None:
+        """What the loop remembers of the structure before has no meaning in the new one."""
+        from fmimaster.session.session import timeline_of
+
+        state, schedule = self._session.state, prepared.schedule
+        if not np.isinf(float(state.time.ticks)):
+            state.time = schedule.base.instant(Fraction(state.time.ticks) * factor)
+        state.timeline = timeline_of(prepared)
+        state.memory = schedule.rule.begin(schedule.base, schedule.base.ticks(schedule.start))
+        state.retry, state.jumped, state.previous, state.variant = None, None, 0.0, 0
+        state.fired = state.on = state.ahead = state.late = state.outdated = frozenset()
+        state.unseen = frozenset()
+
+    def _begin(self, before: Plan, new: frozenset[int], gone: list[str]) -> None:
+        """Initialize new instances, let the others see the change, and record the row after it."""
+        session, state = self._session, self._session.state
+        plan, executor, now = session.plan, session.executor, session.state.time.seconds
+        join = session.programs.event.joined(tuple(sorted(new)))
+        outcome = executor.run(join, now, now)
+        if outcome.stopped is not None:
+            raise SimulationError(
+                f"The structure of the system changes at t = {now:.12g} s, and the new components cannot be initialized: "
+                "their values do not converge. Look for an algebraic loop without a solution."
+            )
+        changed = _changed_inputs(before, plan)
+        names = tuple(sorted({*gone, *(plan.instances[i].name for i in {*new, *changed})}))
+        event = Event(now, state.index + 1, CHANGE, len(names) > 1, names, Cause(Kind.STRUCTURE))
+        state.event_log.events.append(event)
+        lost = {i: _unconnected(plan, i, inputs) for i, inputs in changed.items()}
+        session.stepper.has_ended = session.stepper.events.rejoin(
+            new, frozenset(changed) - new, lambda i: self._give(i, lost.get(i, []))
+        )
+        if not executor.rows.count:
+            executor.run(_ROW, now, now)
+            state.index += 1
+
+    def _give(self, i: int, variables: list[Variable]) -> None:
+        """Set inputs that have lost their connection to their start values."""
+        instance, planned = self._session.instances[i], self._session.plan.instances[i]
+        for variable in variables:
+            values = _start(planned, variable)
+            instance.setter(variable.type, (variable.value_reference,), values)()
+
+
+def _clocks(plan: Plan) -> dict[tuple[str, str], int]:
+    """(Component, clock) → number of its trigger."""
+    return {(plan.instances[t.instance].name, t.name): k for k, t in enumerate(plan.triggers)}
+
+
+def _by_name(entries: Mapping[int, Any], plan: Plan) -> dict[tuple[str, str], Any]:
+    names = {k: clock for clock, k in _clocks(plan).items()}
+    return {names[k]: entry for k, entry in entries.items()}
+
+
+def _refuse_other_uses(before: Prepared, after: Prepared, time: float) -> None:
+    """Refuse instances that would have to be instantiated in another way: that cannot be changed while they exist."""
+    others = {i.name: i for i in after.plan.instances}
+    use: Callable[[InstancePlan], object] = lambda i: (i.event_mode, i.may_return_early)  # noqa: E731
+    for planned in before.plan.instances:
+        other = others.get(planned.name)
+        if other is not None and use(planned) != use(other):
+            raise SimulationError(
+                f"The structure of the system changes at t = {time:.12g} s: '{planned.name}' would use "
+                "its Event Mode or early return from then on, or no longer, which must be decided when it is instantiated. "
+                "Set event_mode (--event-mode) to use it all the time."
+            )
+
+
+def _changed_inputs(before: Plan, after: Plan) -> dict[int, set[str]]:
+    """Instance → its inputs with another source than before."""
+
+    def sources(plan: Plan) -> dict[tuple[str, str], tuple[str, str]]:
+        name = {k: i.name for k, i in enumerate(plan.instances)}
+        return {(name[k.target], k.input.name): (name[k.source], k.output.name) for k in plan.links}
+
+    then, now = sources(before), sources(after)
+    index = {i.name: k for k, i in enumerate(after.instances)}
+    found: dict[int, set[str]] = {}
+    for component, name in sorted(then.keys() | now.keys()):
+        key = component, name
+        if component in index and then.get(key) != now.get(key):
+            found.setdefault(index[component], set()).add(name)
+    return found
+
+
+def _unconnected(plan: Plan, i: int, inputs: set[str]) -> list[Variable]:
+    """Those of the inputs of an instance that nothing feeds; clocks and clocked ones keep their values."""
+    fed = {k.input.name for k in plan.links.into_instance.get(i, ())}
+    variables = (plan.instances[i].model.variable(name) for name in sorted(inputs - fed))
+    return [v for v in variables if v and v.type is not DataType.CLOCK and not v.clocks]
+
+
+def _start(planned: InstancePlan, variable: Variable) -> Any:
+    start = planned.start_values.get(variable.name, variable.start)
+    values = np.zeros(variable.size, dtype=variable.type.dtype)
+    if start is not None:
+        values[:] = parse_value(variable, start, f"Start value of '{planned.name}.{variable.name}'")
+    return values

@@ -1,0 +1,186 @@
+"""The structures of a system whose parts exist in intervals only: the preparation of each, and columns for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import FmimasterError, OptionError, did_you_mean
+from fmimaster.fmu.load import Loader
+from fmimaster.plan.recorded import Recorded
+from fmimaster.preparation import Prepared, prepare, read_description
+from fmimaster.settings import Settings
+from fmimaster.system.model import DataType
+from fmimaster.system.structure import (
+    events_of_changes,
+    is_dynamic,
+    structure_at,
+    times_of_changes,
+)
+
+MOST_TOGETHER = 3
+"""Events of changes of which all combinations are prepared to find the columns; of more of them each alone."""
+
+Block = Mapping[DataType, NDArray[Any]]
+Arrange = Callable[
+    [NDArray[np.float64], Block], tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]
+]
+"""Rows of one structure → rows with the columns of all."""
+
+
+class Structures:
+    """What a run needs to change its structure. Each structure is prepared once.
+
+    Parameters
+    ----------
+    first : Prepared
+        The structure at the start.
+    """
+
+    def __init__(self, settings: Settings, loader: Loader, first: Prepared) -> None:
+        self._description = read_description(settings)
+        schedule = first.schedule
+        self._settings = replace(
+            settings, start_time=schedule.start, stop_time=schedule.stop, step_size=schedule.rule
+        )
+        self._loader = loader
+        self.times = tuple(
+            t for t in times_of_changes(self._description) if schedule.start < t < schedule.stop
+        )
+        """Times in s at which the structure changes."""
+        self.events = events_of_changes(self._description)
+        """Names of the events at which it changes, when they occur first."""
+        self._known: dict[object, Prepared] = {self._key(schedule.start, frozenset()): first}
+        self.columns, self._widths, self._flags = self._all_columns(schedule.start)
+
+    def at(self, time: Fraction, happened: frozenset[str]) -> Prepared:
+        """The structure at a time in s, after these events.
+
+        Raises
+        ------
+        FmimasterError
+            If it cannot be simulated.
+        """
+        key = self._key(time, happened)
+        if key not in self._known:
+            description = structure_at(self._description, time, happened)
+            settings = replace(self._settings, system=description)
+            self._known[key] = prepare(settings, self._loader, is_one_of_several=True)
+        return self._known[key]
+
+    def _key(self, time: Fraction, happened: frozenset[str]) -> object:
+        system = structure_at(self._description, time, happened).system
+        return repr(system)
+
+    def _all_columns(
+        self, start: Fraction
+    ) -> tuple[tuple[Recorded, ...], dict[DataType, int], dict[str, tuple[int, ...]]]:
+        """The columns of all structures: with their places in a row, and the flags of those that can be absent."""
+        structures = []
+        for time in (start, *self.times):
+            for happened in self._combinations():
+                try:
+                    structures.append(self.at(time, happened).plan)
+                except FmimasterError:  # raised again when it is this structure's turn
+                    continue
+        found: dict[str, Recorded] = {}
+        for plan in structures:
+            for column in plan.recorded:
+                found.setdefault(column.name, column)
+        self._check_outputs(found)
+        always = set(found).intersection(*({c.name for c in p.recorded} for p in structures))
+        widths: dict[DataType, int] = {}
+
+        def place(kind: DataType, size: int) -> slice:
+            first = widths.get(kind, 0)
+            widths[kind] = first + size
+            return slice(first, first + size)
+
+        placed, flags = [], {}
+        for name, column in found.items():
+            where = place(column.type, column.column.stop - column.column.start)
+            if column.present is not None or name not in always:
+                n = 1 if column.present is None else len(column.present[1])
+                of = place(DataType.CLOCK, n)
+                flags[name] = tuple(range(of.start, of.stop))
+                column = replace(column, present=(DataType.CLOCK, flags[name]))
+            placed.append(replace(column, column=where))
+        return tuple(placed), widths, flags
+
+    def _check_outputs(self, columns: Collection[str]) -> None:
+        """Refuse a choice of columns that fits none in any structure."""
+        for glob in self._settings.output_variables:
+            if not any(fnmatchcase(name, glob.replace("[", "[[]")) for name in columns):
+                raise OptionError(
+                    f"Output variable '{glob}' fits no variable in any structure of the system."
+                    f"{did_you_mean(glob, columns)}"
+                )
+
+    def _combinations(self) -> list[frozenset[str]]:
+        """Sets of events that may have happened."""
+        events = sorted(self.events)
+        sizes = range(len(events) + 1) if len(events) <= MOST_TOGETHER else range(2)
+        return [frozenset(c) for c in chain.from_iterable(combinations(events, n) for n in sizes)]
+
+    def arrange(self, prepared: Prepared) -> Arrange:
+        """Brings the rows of one structure into the columns of all."""
+        own = {c.name: c for c in prepared.plan.recorded}
+        pairs = [(own[c.name], c) for c in self.columns if c.name in own]
+        flags, widths = self._flags, self._widths
+
+        def arranged(
+            times: NDArray[np.float64], block: Block
+        ) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
+            rows = {
+                kind: np.zeros((len(times), width), dtype=kind.dtype)
+                for kind, width in widths.items()
+            }
+            for source, target in pairs:
+                rows[target.type][:, target.column] = block[source.type][:, source.column]
+                if target.name in flags:
+                    present = rows[DataType.CLOCK][:, list(flags[target.name])]
+                    if source.present is None:
+                        present[:] = True
+                    else:
+                        present[:] = block[DataType.CLOCK][:, list(source.present[1])]
+                    rows[DataType.CLOCK][:, list(flags[target.name])] = present
+            return times, rows
+
+        return arranged
+
+
+def structures_of(settings: Settings, loader: Loader, first: Prepared) -> Structures | None:
+    """The structures of a run; None if its structure never changes.
+
+    Raises
+    ------
+    OptionError
+        If a setting does not allow changes.
+    """
+    if not is_dynamic(read_description(settings)):
+        return None
+    for name, value in (
+        ("checkpoint", settings.checkpoint),
+        ("initial_fmu_state", settings.initial_fmu_state),
+        ("final_fmu_state", settings.final_fmu_state),
+        ("input", settings.input),
+        ("accuracy", settings.accuracy),
+    ):
+        if value is not None:
+            raise OptionError(
+                f"{name} is not possible for a system whose structure changes (a component or connection has a lifetime). "
+                "Leave it out."
+            )
+    if any(True for _ in read_description(settings).power_bonds()) or settings.power_bonds:
+        raise OptionError(
+            "Power bonds are not possible for a system whose structure changes (a component or connection has a "
+            "lifetime). Leave them out."
+        )
+    return Structures(settings, loader, first)

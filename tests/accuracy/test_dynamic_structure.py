@@ -1,0 +1,192 @@
+"""Systems whose structure changes during a run (hybrid.md 10)."""
+
+from __future__ import annotations
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from linear_system import LinearSystem
+from linear_writer import write_fmu
+
+from fmimaster import Lifetime, Results, SystemBuilder, reference_path
+from fmimaster.errors import DescriptionError, OptionError, SimulationError
+from fmimaster.run.choice import Backend, native_executor
+from fmimaster.simulation import Simulation
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param is Backend.NATIVE and native_executor() is None:
+        pytest.skip("the kernel is not built")
+    chosen: Backend = request.param
+    return chosen
+
+
+def constant(path: Path, value: float) -> Path:
+    """An FMU with the output y1 = value."""
+    system = LinearSystem(a=[[0.0]], c=[[0.0]], f=[value])
+    write_fmu(path, system, reference_path("fmi3/LinearSystem.fmu"))
+    return path
+
+
+def switched(folder: Path) -> SystemBuilder:
+    """x' = u: u is 1 until 5 s, -2 until 8 s, then not connected; its start value is 0."""
+    system = SystemBuilder("switched")
+    system.add("A", constant(folder / "A.fmu", 1.0))
+    system.add("B", constant(folder / "B.fmu", -2.0))
+    tank = reference_path("fmi3/FillingTank.fmu")
+    system.add("C", tank, {"leak": 0, "inflow": 0, "height": 100})
+    until, between = Lifetime(until_time=5), Lifetime(from_time=5, until_time=8)
+    system.connect("A.y1", "C.inflow", lifetime=until, suppress_unit_conversion=True)
+    system.connect("B.y1", "C.inflow", lifetime=between, suppress_unit_conversion=True)
+    return system
+
+
+def run(system: SystemBuilder, backend: Backend, **settings: Any) -> Results:
+    given = {"stop_time": 10, "step_size": 1, "event_mode": True, **settings}
+    return Simulation(system.build(), backend=backend, **given).run()
+
+
+def rows_at(results: Results, time: float, name: str) -> list[float | None]:
+    chosen = results[name][results.time == time]
+    return [None if v is np.ma.masked else float(v) for v in chosen]
+
+
+def test_the_table_of_the_spec(backend: Backend, tmp_path: Path) -> None:
+    results = run(switched(tmp_path), backend)
+    with (DATA / "hybrid_dynamic_structure.csv").open() as file:
+        for row in csv.DictReader(file):
+            for name, expected in (("C.inflow", row["u"]), ("C.level", row["x"])):
+                if name == "C.inflow":
+                    continue
+                found = rows_at(results, float(row["t"]), name)
+                assert found[int(row["n"])] == float(expected), (row, name)
+    inflow = run(switched(tmp_path), backend, output_variables=["C.inflow"])
+    assert [rows_at(inflow, t, "C.inflow") for t in (0.0, 5.0, 8.0, 10.0)] == [
+        [1.0],
+        [1.0, -2.0],
+        [-2.0, 0.0],
+        [0.0],
+    ]
+
+
+def test_the_change_is_an_event_with_its_cause(backend: Backend, tmp_path: Path) -> None:
+    results = run(switched(tmp_path), backend)
+    found = [(e.time, e.index, e.components, str(e.cause)) for e in results.events]
+    change = ("C",), "change of the structure"
+    assert found == [(t, 1, *change) for t in (5.0, 5.0, 8.0, 8.0)]
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_ten_runs_are_the_same_bytes(tmp_path: Path, threads: int) -> None:
+    files = set()
+    for k in range(5):
+        for backend in (Backend.REFERENCE, Backend.NATIVE):
+            if backend is Backend.NATIVE and native_executor() is None:
+                continue
+            results = run(switched(tmp_path), backend, threads=threads)
+            results.write(tmp_path / f"{k}.csv")
+            files.add((tmp_path / f"{k}.csv").read_bytes())
+    assert len(files) == 1
+
+
+def test_a_component_that_joins_is_initialized_at_that_time(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """Its clock counts from there, its columns are absent before and after its life."""
+    system = SystemBuilder("joins")
+    system.add("A", constant(tmp_path / "A.fmu", 3.0))
+    sampler = {"interval.counter": 1, "interval.resolution": 2}
+    life = Lifetime("2/3", 3)
+    system.add("s", reference_path("fmi3/Sampler.fmu"), sampler, lifetime=life)
+    system.add("k", reference_path("fmi3/ClockKinds.fmu"))
+    system.connect("A.y1", "s.u")
+    names = ["s.tick", "s.y", "s.held", "k.constant.count"]
+    results = run(system, backend, stop_time=4, output_variables=names)
+    ticks = [s for s in results.activations if s.clock == "s.tick"]
+    assert [(s.first, s.interval, s.count) for s in ticks] == [(Fraction(2, 3), Fraction(1, 2), 5)]
+    alive = (results.time >= 2 / 3) & (results.time <= 3)
+    absent = np.ma.getmaskarray(results["s.held"])
+    assert absent[results.time < 2 / 3].all()
+    assert not absent[(results.time > 2 / 3) & (results.time < 3)].any()
+    assert absent[~alive].all()
+    assert rows_at(results, 3.0, "s.held")[-1] is None
+    assert results["s.y"][~np.ma.getmaskarray(results["s.y"])].tolist() == [3.0] * 5
+    assert int(results["k.constant.count"][-1]) == 41, "the other component goes on"
+
+
+def test_a_change_at_an_event(backend: Backend) -> None:
+    """The first bounce removes the ball's neighbour; a second one changes nothing more."""
+    system = SystemBuilder("event")
+    system.add("ball", reference_path("fmi3/BouncingBall.fmu"), interface="ModelExchange")
+    system.add(
+        "k", reference_path("fmi3/ClockKinds.fmu"), lifetime=Lifetime(until_event="event of ball")
+    )
+    results = run(system, backend, stop_time=1.5, output_variables=["ball.h", "k.constant.count"])
+    changes = [e for e in results.events if e.name == "change of the structure"]
+    bounce = (2 / 9.81) ** 0.5
+    assert [e.time for e in changes] == [pytest.approx(bounce, abs=1e-9)]
+    absent = np.ma.getmaskarray(results["k.constant.count"])
+    assert absent[results.time > changes[0].time].all()
+    assert not absent[results.time < changes[0].time].any()
+
+
+def test_a_structure_that_cannot_be_simulated_is_an_error_at_its_time(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """Two sources of one input, from 4 s on: the rows until then are kept."""
+    system = SystemBuilder("twice")
+    for name, value in (("A", 1.0), ("B", 2.0)):
+        system.add(name, constant(tmp_path / f"{name}.fmu", value))
+    system.add("C", reference_path("fmi3/FillingTank.fmu"))
+    system.connect("A.y1", "C.inflow", suppress_unit_conversion=True)
+    system.connect(
+        "B.y1", "C.inflow", lifetime=Lifetime(from_time=4), suppress_unit_conversion=True
+    )
+    with pytest.raises(SimulationError, match=r"changes at t = 4 s.*C\.inflow") as caught:
+        run(system, backend)
+    assert caught.value.results is not None
+    assert caught.value.results.time[-1] == 4.0
+
+
+def test_a_loop_that_exists_in_an_interval_is_solved_there(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """y = u / 2 + 1 and u = y: y is 2 in the loop, and 1 without it."""
+    gain = LinearSystem(a=[[0.0]], b=[[0.0]], c=[[0.0]], d=[[0.5]], f=[1.0])
+    write_fmu(tmp_path / "gain.fmu", gain, reference_path("fmi3/LinearSystem.fmu"))
+    system = SystemBuilder("loop")
+    system.add("g", tmp_path / "gain.fmu")
+    system.add("one", constant(tmp_path / "one.fmu", 0.0))
+    system.connect("g.y1", "g.u1", lifetime=Lifetime(2, 5))
+    results = run(system, backend, stop_time=8, event_mode=None, loops="all")
+    y = results["g.y1"]
+    assert rows_at(results, 1.0, "g.y1") == [1.0]
+    assert y[(results.time > 3) & (results.time < 5)].tolist() == [2.0] * 1
+    assert rows_at(results, 7.0, "g.y1") == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "message"),
+    [
+        ({"from_time": 3, "until_time": 2}, "is empty"),
+        ({"from_time": 1, "from_event": "ball.bounce"}, "Give one of them"),
+        ({"from_time": "soon"}, "is not a time"),
+    ],
+)
+def test_lifetimes_that_are_none(lifetime: dict[str, Any], message: str) -> None:
+    with pytest.raises(DescriptionError, match=message):
+        Lifetime(**lifetime)
+
+
+def test_settings_that_need_one_structure_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="checkpoint is not possible"):
+        run(switched(tmp_path), Backend.FASTEST, checkpoint=tmp_path / "run.checkpoint")
+    with pytest.raises(OptionError, match="fits no variable in any structure"):
+        run(switched(tmp_path), Backend.FASTEST, output_variables=["D.y"])
