@@ -102,6 +102,15 @@ def test_both_executors_and_threads_give_the_same_bytes(
     assert len(written) == 1
 
 
+def test_a_file_of_the_run_is_a_reference_for_it(results: Results, tmp_path: Path) -> None:
+    results.write(tmp_path / "reference.csv")
+    read = Results.read(tmp_path / "reference.csv")
+    assert read.activations == results.activations
+    found = results.compare(read, tolerance=0.0)
+    assert found.is_within
+    assert {"controller.y", "tasks.total", "tasks.later"} <= {d.name for d in found.deviations}
+
+
 def test_the_page_has_the_example() -> None:
     page = (ROOT / "docs" / "everything.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r'^```python title="everything.py"\n(.*?)^```$', page, re.M | re.S)
