@@ -37,6 +37,7 @@ from fmimaster.program.polynomial import ADAPTIVE, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import PowerBond, SystemDescription
+from fmimaster.system.exact import exact
 from fmimaster.system.model import Interface
 from fmimaster.text import clipped, in_short
 
@@ -110,6 +111,10 @@ class Settings:
     event_mode : bool
         Whether Event Mode of FMI 3.0 is used. Default: True if an event clock fires events. FMUs with clocks always use
         it.
+    event_merge_tolerance : float, int, str or Fraction, in s
+        A time event of an FMU and the tick of a clock that are at most so far apart become one instant; and an event that
+        is found within a step takes a tick with it that comes at most so much later. With 0 only what coincides exactly
+        is one instant.
     loops : Loops, or ``"real"``, ``"all"``, ``"none"``
         The algebraic loops that are solved in Step Mode by restoring the FMUs and repeating the step. ``Loops.REAL``:
         loops whose dependencies are declared. ``ALL``: also loops that are assumed because an FMU declares no
@@ -209,6 +214,7 @@ class Settings:
     step_size: StepRule[Any] | Time | None = None
     event_clock: EventClock | str | None = None
     event_mode: bool | None = None
+    event_merge_tolerance: Time = 0
     loops: Loops | str = Loops.REAL
     loop_solver: LoopSolver = LoopSolver()
     strict: bool = False
@@ -317,6 +323,10 @@ class Settings:
         self._check_isolation()
         if not isinstance(self.threads, Integral) or self.threads < 0:
             raise OptionError(f"threads: {self.threads!r}, expected 0 (automatic), 1 or more.")
+        if exact(self.event_merge_tolerance) < 0:
+            raise OptionError(
+                f"event_merge_tolerance: {self.event_merge_tolerance!r}, expected 0 or a positive number of seconds."
+            )
         _expect_positive(self.output_interval, "output_interval", "a positive number")
         if self.tolerance != NO_TOLERANCE:
             _expect_positive(self.tolerance, "tolerance", f"a positive number or {NO_TOLERANCE!r}")

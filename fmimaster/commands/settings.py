@@ -93,6 +93,8 @@ def _add_events(parser: ArgumentParser) -> None:
     add("--event-clock", metavar="NAME", help=clocks)
     mode = "use Event Mode of FMI 3.0, or not (default: if the system or the event clock needs it)"
     add("--event-mode", action=BooleanOptionalAction, help=mode)
+    merged = "make a tick and an event that are at most so far apart one instant (default: 0)"
+    add("--event-merge-tolerance", default="0", metavar="S", help=merged)
     spelled = "--event-mode-used"  # as the standard does
     add(spelled, dest="event_mode", action=BooleanOptionalAction, default=None, help=SUPPRESS)
 
@@ -221,6 +223,7 @@ def simulation(arguments: Namespace) -> Simulation:
         step_size=_step_size(arguments),
         event_clock=_event_clock(arguments.event_clock),
         event_mode=arguments.event_mode,
+        event_merge_tolerance=arguments.event_merge_tolerance,
         loops=arguments.loops,
         loop_solver=_loop_solver(arguments.loop_tolerance),
         solver=_solver(arguments.solver),

@@ -22,17 +22,17 @@ Ticks = int | Fraction
 
 
 class Period(NamedTuple):
-    """The ticks of a periodic clock: ``first + count * interval``, in multiples of ``1 / resolution`` s."""
+    """The ticks of a periodic clock: ``first + taken * interval``, in multiples of ``1 / resolution`` s."""
 
     first: Ticks
     interval: Ticks
-    count: int = 0
+    taken: int = 0
     """Number of ticks that have been taken."""
 
     @property
     def next(self) -> Ticks:
         """The next tick."""
-        return self.first + self.count * self.interval
+        return self.first + self.taken * self.interval
 
 
 @dataclass
@@ -41,12 +41,19 @@ class Calendar:
 
     resolution: int = 1
     """Times of the run are multiples of ``1 / resolution`` s."""
+    merged: Ticks = 0
+    """Events and ticks that are at most so far apart are one instant, likewise."""
     next: dict[int, Instant] = field(default_factory=dict)
     """Clock → its next tick; a clock that is not scheduled is missing."""
     periods: dict[int, Period] = field(default_factory=dict)
     """Of periodic clocks."""
     waiting: list[tuple[Instant, int]] = field(default_factory=list)
     """A heap of ticks and clocks; an entry that differs from ``next`` is no longer valid."""
+
+    @property
+    def merged_seconds(self) -> float:
+        """``merged`` in s."""
+        return float(Fraction(self.merged) / self.resolution)
 
     @property
     def first(self) -> Instant:
@@ -64,6 +71,19 @@ class Calendar:
         if self.first > instant:
             return []
         return sorted(clock for clock, tick in self.next.items() if tick <= instant)
+
+    def with_merged(self, instant: Instant) -> Instant:
+        """The last instant that is one with this one: a found event takes ticks with it that come little later."""
+        if not (self.merged and isinf(instant.ticks)):
+            return instant
+        return TimeBase(self.resolution).instant(self.exact(instant) + self.merged)
+
+    def is_one(self, event: Instant, tick: Instant) -> bool:
+        """Whether an event and a tick are one instant."""
+        if tick == NEVER:
+            return False
+        apart = Fraction(self.exact(event)) - self.exact(tick)
+        return abs(apart) <= self.merged
 
     def exact(self, instant: Instant) -> Ticks:
         """An instant as a multiple of ``1 / resolution`` s; a double that was found is the rational number that it is."""
@@ -110,8 +130,9 @@ class Calendar:
         """
         exact = {clock: self.exact(tick) for clock, tick in ticks.items()}
         self.resolution, self.next, self.waiting = resolution, {}, []
+        self.merged = _whole(self.merged * factor)
         self.periods = {
-            clock: Period(_whole(p.first * factor), _whole(p.interval * factor), p.count)
+            clock: Period(_whole(p.first * factor), _whole(p.interval * factor), p.taken)
             for clock, p in periods.items()
         }
         for clock, tick in exact.items():
@@ -120,7 +141,7 @@ class Calendar:
     def skip(self, clock: int, count: int) -> None:
         """A periodic clock has ticked so many times."""
         period = self.periods[clock]
-        period = self.periods[clock] = period._replace(count=period.count + count)
+        period = self.periods[clock] = period._replace(taken=period.taken + count)
         self.put(clock, period.next)
         if len(self.waiting) > 2 * len(self.next) + 16:
             self.waiting = [(tick, clock) for clock, tick in self.next.items()]

@@ -80,6 +80,7 @@ class EventHandler:
         self._rule = loop.rule
         self._size = float(loop.rule.exact_size)
         self._state = loop.state
+        self._merged = loop.state.calendar.merged_seconds
         self._clock = loop.clock
         self._indicators = loop.indicators
         self._names = loop.names
@@ -339,7 +340,7 @@ class EventHandler:
         for i in np.flatnonzero(next_events <= now).tolist():
             found[i] = Cause(Kind.TIME_EVENT, (self._names[i],))
             delay = now - next_events.item(i)
-            if delay > rounding(now, self._size):
+            if delay > max(rounding(now, self._size), self._merged):
                 log = self._state.event_log
                 log.note_delay(self._names[i], Delay.FIXED_STEP, now - delay, delay)
         return found | {i: Cause(Kind.REQUESTED, (self._names[i],)) for i in requests}

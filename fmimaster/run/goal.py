@@ -33,6 +33,7 @@ class Goals:
         self._executor = loop.executor
         self._rule = loop.rule
         self._state = loop.state
+        self._merged = loop.state.calendar.merged_seconds
         self._clock = loop.clock
         self._indicators = loop.indicators
 
@@ -51,14 +52,15 @@ class Goals:
             end = point.seconds
         if (tick := s.calendar.first) < goal.end:
             goal = self._tick(tick, goal)
-            end = min(end, goal.end.seconds)
+            # an event that comes little later takes the tick with it
+            end = min(end, goal.end.seconds + self._merged)
         if self._has_rates and s.next_event <= end:
             raise self._event_between()
         if s.next_event <= (now.seconds if self._is_fixed else end):
             name = self._names[int(self._executor.next_events.argmin())]
             event = Instant(max(s.next_event, now.seconds))
-            # a time event that is exactly at a tick is at the same instant
-            at = tick if s.calendar.exact(event) == tick.ticks else event
+            # a time event that is at a tick is at the same instant
+            at = max(tick, event) if s.calendar.is_one(event, tick) else event
             goal = Goal(at, Cause(Kind.TIME_EVENT, (name,)))
         if s.ahead:
             goal = self._rejoined(goal)

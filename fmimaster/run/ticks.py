@@ -82,7 +82,8 @@ class Ticks:
 
     def due(self) -> frozenset[int]:
         """The clocks that tick now: all that are due; of discrete-event units only one, by priority and then by name."""
-        calendar, now = self.calendar, self._state.time
+        calendar = self.calendar
+        now = calendar.with_merged(self._state.time)
         if calendar.first > now:
             return frozenset()
         clocks = calendar.at(now)
@@ -107,7 +108,7 @@ class Ticks:
         for k in sorted(clocks):
             tick = calendar.next[k]
             log.add(self.name(k), calendar.exact(tick))
-            if tick.seconds < now.seconds:
+            if tick.seconds < now.seconds and not calendar.is_one(now, tick):
                 delay = float(calendar.exact(now) - calendar.exact(tick)) / calendar.resolution
                 self._state.event_log.note_delay(
                     self.name(k), Delay.FIXED_STEP, tick.seconds, delay

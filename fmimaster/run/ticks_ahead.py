@@ -96,6 +96,7 @@ class TicksAhead:
         self.is_possible = (
             loop.executor.repeats_over_events
             and loop.clock is None
+            and not loop.state.calendar.merged
             and loop.programs.pattern is None
             and not (loop.programs.undoes or plan.power_bonds)
             and type(rule).restart is StepRule.restart

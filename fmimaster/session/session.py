@@ -51,6 +51,7 @@ from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.session.structure_changes import StructureChanges
 from fmimaster.settings import Settings
 from fmimaster.structures import Structures
+from fmimaster.system.exact import exact
 
 log = logging.getLogger("fmimaster")
 
@@ -120,7 +121,9 @@ class Session:
             self.rows.arrange = structures.arrange(prepared)
         rule, base = schedule.rule, schedule.base
         memory = rule.begin(base, base.ticks(schedule.start))
-        self.state = RunState(self.start, timeline_of(prepared), memory, Calendar(base.resolution))
+        merged = exact(settings.event_merge_tolerance) * base.resolution
+        calendar = Calendar(base.resolution, merged)
+        self.state = RunState(self.start, timeline_of(prepared), memory, calendar)
         self.facts = FactKeeper(self.state, facts, writer)
         self.stepper = self._make_stepper()
         self._changes = None if structures is None else StructureChanges(self, structures)

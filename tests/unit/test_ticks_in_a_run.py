@@ -191,3 +191,38 @@ def test_a_fixed_clock_is_not_asked_again(simulate: Simulate, backend: Backend) 
     unit = counter("fixed", None, told=lambda v: Fraction(1, 4 if v.n < 2 else 8))
     results = simulate({"a": unit}, stop_time=1, step_size=1, backend=backend)
     assert ticks(results) == [0, 0.25, 0.5, 0.75, 1]
+
+
+# Events near ticks ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", ["-1e-8", "0", "1e-8"])
+@pytest.mark.parametrize("tolerance", [0, "1e-9", "1e-7"])
+def test_a_time_event_near_a_tick_is_one_instant_with_it_on_request(
+    simulate: Simulate, backend: Backend, tolerance: Any, offset: str
+) -> None:
+    """A time event at 1 s, and a tick 1e-8 s before it, at it, or after it."""
+    tick = 1 + Fraction(offset)
+    event = PythonFmu(
+        outputs={"tick": lambda v: False, "y": lambda v: 0.0},
+        attributes={"tick": {"type": DataType.CLOCK, "clock": ClockAttributes()}},
+        update=lambda v: UpdateAnswer(next_event_time=1.0) if v.t < 1.0 else None,
+        has_event_mode=True,
+    )
+    units = {"a": counter(interval=Fraction(10), shift=tick), "b": event}
+    results = simulate(
+        units,
+        stop_time=2,
+        step_size=2,
+        backend=backend,
+        event_merge_tolerance=tolerance,
+        strict=True,
+    )
+    happened = sorted({e.time for e in results.events} | set(ticks(results)))
+    both = sorted({1.0, float(tick)})
+    assert happened == (both[-1:] if tolerance == "1e-7" else both)
+
+
+def test_the_tolerance_is_not_negative(simulate: Simulate) -> None:
+    with pytest.raises(OptionError, match="event_merge_tolerance: -1, expected 0 or"):
+        simulate({"a": counter()}, stop_time=1, step_size=1, event_merge_tolerance=-1)
