@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from fmimaster import Backend, Simulation, SystemBuilder, reference_path
+from fmimaster.control.calendar import Calendar
 
 INTERVAL = 0.1
 """[s] Of all clocks, and of the steps."""
@@ -67,12 +68,23 @@ def seconds(make: Callable[[], SystemBuilder], step: float, n: int, backend: Bac
         return time.perf_counter() - started
 
 
+def of_calendar(n: int) -> float:
+    """Wall time in s of n ticks of 1/10 s in the calendar alone (C5 of hybrid.md)."""
+    calendar = Calendar(10)
+    calendar.repeat(0, 0, 1)
+    started = time.perf_counter()
+    for _ in range(n):
+        calendar.take((0,))
+    return time.perf_counter() - started
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("n", nargs="?", type=int, default=100_000, help="activations")
     parser.add_argument("--backend", default="native", choices=[b.value for b in Backend])
     given = parser.parse_args()
+    print(f"{'calendar alone':24} {of_calendar(1_000_000):8.2f} us per activation")
     for name, (make, step) in SYSTEMS.items():
         few = seconds(make, step, given.n // 10, Backend(given.backend))
         begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

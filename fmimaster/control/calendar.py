@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from math import inf, isinf
 from typing import NamedTuple
 
 from fmimaster.control.instant import Instant, TimeBase
 
 NEVER = Instant(inf, inf)
+
+_new = tuple.__new__
+"""Makes a named tuple without a call of Python: a third of the time."""
 
 Ticks = int | Fraction
 """A time as a multiple of ``1 / resolution`` s; a fraction if it is known only since an event at a found time."""
@@ -140,10 +143,17 @@ class Calendar:
 
     def skip(self, clock: int, count: int) -> None:
         """A periodic clock has ticked so many times."""
-        period = self.periods[clock]
-        period = self.periods[clock] = period._replace(taken=period.taken + count)
-        self.put(clock, period.next)
-        if len(self.waiting) > 2 * len(self.next) + 16:
+        first, interval, taken = self.periods[clock]
+        taken += count
+        self.periods[clock] = _new(Period, (first, interval, taken))
+        ticks = first + taken * interval
+        instant = self.next[clock] = _new(Instant, (float(ticks / self.resolution), ticks))
+        waiting = self.waiting
+        if waiting[0][1] == clock:  # the tick that was taken
+            heapreplace(waiting, (instant, clock))
+            return
+        heappush(waiting, (instant, clock))
+        if len(waiting) > 2 * len(self.next) + 16:
             self.waiting = [(tick, clock) for clock, tick in self.next.items()]
             heapify(self.waiting)
 
