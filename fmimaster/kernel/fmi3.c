@@ -173,6 +173,7 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     if (which == FM_EXIT_INITIALIZATION) { /* leads to one of the two modes */
         if (*fmu->initialized)
             which = state == FM_STEP_MODE ? FM_ENTER_STEP : FM_ENTER_EVENT;
+        *fmu->initialized = 1;
     }
     void *address = fm_find(fmu, which, function);
     if (!address)

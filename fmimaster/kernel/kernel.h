@@ -774,7 +774,7 @@ struct fm_fmu {
     void *const *functions; /* FM_FUNCTIONS addresses, shared by all instances of a library; null where it lacks one */
     void **places;          /* saved FMU states */
     const double *kept_from; /* see fm_kernel */
-    const uint8_t *initialized; /* whether it has left Initialization Mode: of the kernel's */
+    uint8_t *initialized; /* whether it has left Initialization Mode: of the kernel's */
     int n_coefficients; /* 0: polynomials are set by the means of the FMI version */
     const fm_coefficients *coefficients;
     int most_orders; /* FMI 2.0: derivatives of inputs, of all continuous inputs for each order */

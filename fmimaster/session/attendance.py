@@ -23,6 +23,7 @@ from fmimaster.session.run_log import log_end
 from fmimaster.session.session import Session, words_for_fmus
 from fmimaster.session.signals import Signals
 from fmimaster.session.stop_request import RunStopped, StopRequest
+from fmimaster.session.structure_changes import StructureChanges
 from fmimaster.session.whereabouts import call_under_way
 from fmimaster.session.work_thread import WorkThread
 from fmimaster.settings import Settings
@@ -92,6 +93,8 @@ class Attendance:
                 checkpoints=self._checkpoints,
                 structures=self._structures,
             )
+            if self._structures is not None:
+                self.session.changes = StructureChanges(self.session, self._structures)
             return self.session.run(self._lead)
         finally:
             if self._checkpoints is not None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 
@@ -48,12 +49,19 @@ from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import run_statistics, warnings_of_run
 from fmimaster.session.snapshot import Parts
 from fmimaster.session.stop_request import RunStopped, StopRequest
-from fmimaster.session.structure_changes import StructureChanges
 from fmimaster.settings import Settings
 from fmimaster.structures import Structures
 from fmimaster.system.exact import exact
 
 log = logging.getLogger("fmimaster")
+
+
+class Changes(Protocol):
+    """Changes of the structure of a system during a run."""
+
+    def steps(self, until: Instant) -> Iterator[None]:
+        """Step until an instant; yields as :meth:`Stepper.advance` does."""
+        ...
 
 
 class Session:
@@ -126,7 +134,8 @@ class Session:
         self.state = RunState(self.start, timeline_of(prepared), memory, calendar)
         self.facts = FactKeeper(self.state, facts, writer)
         self.stepper = self._make_stepper()
-        self._changes = None if structures is None else StructureChanges(self, structures)
+        self.changes: Changes | None = None
+        """What changes the structure of the system during the run."""
         self._seconds = 0.0
         """Wall time in s of the loop, without the time since ``_begun``."""
         self._begun: float | None = None
@@ -319,9 +328,9 @@ class Session:
 
     def _steps(self, until: Instant) -> Iterator[None]:
         """Step until an instant; yields as :meth:`Stepper.advance` does."""
-        if self._changes is None:
+        if self.changes is None:
             return self.stepper.advance(until)
-        return self._changes.steps(until)
+        return self.changes.steps(until)
 
     def take_structure(self, prepared: Prepared, names: Collection[str]) -> None:
         """Go on with another structure: instances that exist in both stay as they are, others are made.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,10 @@ from fmimaster.errors import FmimasterError, SimulationError
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.preparation import Prepared
 from fmimaster.program.instructions import Program, Sample
+from fmimaster.session.session import Session, timeline_of
 from fmimaster.structures import Structures
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.values import parse_value
-
-if TYPE_CHECKING:
-    from fmimaster.session.session import Session
 
 CHANGE = "change of the structure"
 """Name of the event in the results."""
@@ -116,8 +114,6 @@ class StructureChanges:
 
     def _renew_state(self, prepared: Prepared, factor: Fraction) -> None:
         """What the loop remembers of the structure before has no meaning in the new one."""
-        from fmimaster.session.session import timeline_of
-
         state, schedule = self._session.state, prepared.schedule
         if not np.isinf(float(state.time.ticks)):
             state.time = schedule.base.instant(Fraction(state.time.ticks) * factor)

@@ -292,7 +292,8 @@ def test_without_co_simulation_it_is_told_what_the_fmu_offers(
 
     path = changed(dahlquist, tmp_path / "a.fmu", description=only_scheduled_execution)
     message = run("simulate", path).error
-    assert "has no Co-Simulation interface, it offers ScheduledExecution" in message
+    assert "the FMU offers Scheduled Execution" in message
+    assert "Expected at least one variable of type Clock with causality input" in message
 
 
 # Systems --------------------------------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ ALLOWED["isolation"] = {"errors", "system", "fmu", "run", "settings"}
 ALLOWED["preparation"] = set(ALLOWED)
 ALLOWED["provenance"] = set(ALLOWED)
 ALLOWED["pages"] = set(ALLOWED)
+ALLOWED["structures"] = set(ALLOWED) - {"pages"}
 ALLOWED["session"] = set(ALLOWED) - {"pages"}
 BELOW_SIMULATION = set(ALLOWED)
 ALLOWED["simulation"] = BELOW_SIMULATION

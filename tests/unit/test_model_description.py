@@ -159,7 +159,13 @@ def write_fmi2(folder: Path, variables: str, structure: str = "") -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [n for n in reference_names() if n.endswith(".fmu")])
+# fmpy does not know types of clocks
+READ_BY_FMPY = [
+    n for n in reference_names() if n.endswith(".fmu") and not n.endswith("Partitions.fmu")
+]
+
+
+@pytest.mark.parametrize("name", READ_BY_FMPY)
 def test_all_is_read_as_fmpy_reads_it(tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(reference_path(name)) as archive:
         archive.extract("modelDescription.xml", tmp_path)
