@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fmimaster.plan.plan import Plan
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Causality, Model, Variable
 from fmimaster.system.notes import listed
 from fmimaster.text import aligned, section
+
+if TYPE_CHECKING:
+    from fmimaster.plan.plan import Plan
 
 _BY_FMU = {
     IntervalVariability.CONSTANT: "no interval is declared",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fmimaster.control.intermediate import inside_watch
 from fmimaster.errors import OptionError
 from fmimaster.fmu.intermediate import IntermediateOutputs, readable_inside
 from fmimaster.plan.plan import Plan
@@ -27,6 +26,10 @@ def intermediate_outputs(prepared: Prepared, settings: Settings) -> dict[int, In
     clock, records = settings.event_clock_used, settings.record_intermediate_values
     requests = clock is not None and clock.requests
     plan, found = prepared.plan, dict[int, IntermediateOutputs]()
+    if not (requests or records):
+        return found
+    from fmimaster.control.intermediate import inside_watch  # few runs need it
+
     for i, planned in enumerate(plan.instances):
         is_stepped = planned.model.interface is Interface.CO_SIMULATION
         watch = inside_watch(plan, i) if requests and planned.may_return_early else None
