@@ -35,16 +35,16 @@ class EventPrograms(Protocol):
         """
         ...
 
+    def joined(self, instances: tuple[int, ...]) -> Program:
+        """The program that initializes instances while all others are in Step Mode, and reads the outputs of all."""
+        ...
+
 
 class PartPrograms(Protocol):
     """Finds the program of an attempt while instances stand ahead of the others."""
 
     def __call__(self, ahead: frozenset[int]) -> Program:
         """The attempt without the instances that stand ahead, which do not step."""
-        ...
-
-    def joined(self, instances: tuple[int, ...]) -> Program:
-        """The program that initializes instances while all others are in Step Mode, and reads the outputs of all."""
         ...
 
 

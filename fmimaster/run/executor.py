@@ -50,11 +50,15 @@ class Executor(Protocol):
 
     store: ValueStore
     registers: Registers
-    rows: RowBlock
     next_events: NDArray[np.float64]
     """Time in s of the next event that each instance has announced; inf for none."""
     calls: NDArray[np.int64]
     """Number of calls per kind of call and instance: see :class:`Counted`."""
+
+    @property
+    def rows(self) -> RowBlock:
+        """The rows that are not passed on yet."""
+        ...
 
     is_estimating: bool
     """Whether :attr:`seconds` is estimated from some of the steps."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from fmimaster.errors import DescriptionError, OptionError
 from fmimaster.system.exact import exact
@@ -32,8 +32,8 @@ class Lifetime:
         If the times leave no interval, or if a time and an event are given for the same end.
     """
 
-    from_time: Fraction | None = None
-    until_time: Fraction | None = None
+    from_time: Fraction | float | str | None = None
+    until_time: Fraction | float | str | None = None
     from_event: str | None = None
     until_event: str | None = None
 
@@ -47,19 +47,26 @@ class Lifetime:
                 raise DescriptionError(
                     f"A lifetime has {end}_time and {end}_event. Give one of them."
                 )
-        if (
-            self.from_time is not None
-            and self.until_time is not None
-            and self.from_time >= self.until_time
-        ):
+        begin, end = self.begin, self.end
+        if begin is not None and end is not None and begin >= end:
             raise DescriptionError(
                 f"A lifetime from {self.from_time} s until {self.until_time} s is empty. The second time must be later."
             )
 
+    @property
+    def begin(self) -> Fraction | None:
+        """``from_time`` as an exact number."""
+        return cast("Fraction | None", self.from_time)
+
+    @property
+    def end(self) -> Fraction | None:
+        """``until_time`` as an exact number."""
+        return cast("Fraction | None", self.until_time)
+
     def exists(self, time: Fraction, happened: Collection[str]) -> bool:
         """Whether it exists at a time in s, after the events that have happened; at the time itself, after its change."""
-        has_begun = self.from_time is None or time >= self.from_time
-        has_ended = self.until_time is not None and time >= self.until_time
+        has_begun = self.begin is None or time >= self.begin
+        has_ended = self.end is not None and time >= self.end
         has_begun = has_begun and (self.from_event is None or self.from_event in happened)
         has_ended = has_ended or (self.until_event is not None and self.until_event in happened)
         return has_begun and not has_ended
@@ -67,7 +74,7 @@ class Lifetime:
     @property
     def times(self) -> tuple[Fraction, ...]:
         """Times in s at which it may begin or end."""
-        return tuple(t for t in (self.from_time, self.until_time) if t is not None)
+        return tuple(t for t in (self.begin, self.end) if t is not None)
 
     @property
     def events(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 if native_executor() is None:
     pytest.skip("the kernel is not built", allow_module_level=True)
 
-from fmimaster.kernel._kernel import lib
+from fmimaster.kernel._kernel import ffi, lib
 
 HISTORY = 5
 SHOWN = {
@@ -83,7 +83,7 @@ class Observed:
 
     def remember(self) -> None:
         """They come into the history."""
-        lib.fm_remember(self.kernel, -1)
+        lib.fm_remember(self.kernel, ffi.new("fm_instruction *", {"place": -1}))
 
     def is_quiet(self, begin: float, end: float) -> bool:
         watch = self.watches[0]

@@ -100,7 +100,7 @@ def test_decisions_in_c_are_those_in_python_to_the_bit(rule: PID) -> None:
     memory = rule.begin(TimeBase(10_000), 0)
     twin = rule.twin(memory, PLAN, store)
     context: Any = None
-    data = lend_data(Lender(None, PLAN, store), context, twin.data, "fm_pid_data")
+    data = lend_data(Lender(None, PLAN, store, objects=context), context, twin.data, "fm_pid_data")
     accepted, most_stuck = 0, 0
     twin.put(memory)
     for k in range(6000):

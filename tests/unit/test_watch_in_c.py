@@ -30,7 +30,7 @@ from fmimaster.system.model import DataType
 if native_executor() is None:
     pytest.skip("the kernel is not built", allow_module_level=True)
 
-from fmimaster.kernel._kernel import lib
+from fmimaster.kernel._kernel import ffi, lib
 
 HISTORY = 4
 
@@ -68,7 +68,7 @@ class Watched:
 
     def remember(self) -> None:
         """The kernel's history is of the outputs as they are."""
-        lib.fm_remember(self.executor.kernel, -1)
+        lib.fm_remember(self.executor.kernel, ffi.new("fm_instruction *", {"place": -1}))
 
     def is_quiet(self, begin: float, end: float, following: float) -> bool:
         watch = self.watches[0]
