@@ -63,7 +63,14 @@ class Events:
         emit_joined(self.plan, p, instances, self.settling)
         program = p.program("join")
         begin = dict.fromkeys(instances, State.INSTANTIATED)
-        check(program, self.plan, begin=State.STEP_MODE, end=State.STEP_MODE, others=begin)
+        check(
+            program,
+            self.plan,
+            begin=State.STEP_MODE,
+            end=State.STEP_MODE,
+            history=bool(self.history),
+            others=begin,
+        )
         return program
 
 

@@ -190,3 +190,10 @@ def test_settings_that_need_one_structure_are_refused(tmp_path: Path) -> None:
         run(switched(tmp_path), Backend.FASTEST, checkpoint=tmp_path / "run.checkpoint")
     with pytest.raises(OptionError, match="fits no variable in any structure"):
         run(switched(tmp_path), Backend.FASTEST, output_variables=["D.y"])
+
+
+def test_a_history_of_outputs_allows_changes(backend: Backend, tmp_path: Path) -> None:
+    """Predictive keeps a history. x is 5 at 5 s, then falls by 2 per s."""
+    system = switched(tmp_path)
+    results = run(system, backend, event_clock="predictive")
+    assert float(results["C.level"][-1]) == pytest.approx(-1.0, abs=1e-12)
