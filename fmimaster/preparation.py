@@ -50,7 +50,7 @@ from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.model import Interface
 from fmimaster.system.resolve import OpenInput, ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
-from fmimaster.system.structure import is_dynamic, structure_at
+from fmimaster.system.structure import is_dynamic, structure_at, structure_note
 from fmimaster.text import count
 
 if TYPE_CHECKING:
@@ -156,7 +156,9 @@ def prepare(
     if is_dynamic(description):
         is_one_of_several = True
         start = settings.start_time, description.experiment.start_time, 0
+        note = structure_note(description)
         description = structure_at(description, exact(next(t for t in start if t is not None)))
+        description = replace(description, notes=(*description.notes, note))
     components = dict(description.components())
     models = {name: loader.model(component) for name, component in components.items()}
     cards = use_cards(settings.cards, components, models)

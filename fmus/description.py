@@ -151,7 +151,9 @@ class Variable:
     def interval(self) -> tuple[Fraction, Fraction] | None:
         """Interval and shift of a clock in s, if they are declared."""
         interval = self.element.get("intervalDecimal")
-        return interval and (Fraction(interval), Fraction(self.element.get("shiftDecimal", "0")))
+        if not interval:
+            return None
+        return Fraction(interval), Fraction(self.element.get("shiftDecimal", "0"))
 
     @property
     def role(self) -> str:

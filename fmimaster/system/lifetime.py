@@ -47,8 +47,8 @@ class Lifetime:
                 raise DescriptionError(
                     f"A lifetime has {end}_time and {end}_event. Give one of them."
                 )
-        begin, end = self.begin, self.end
-        if begin is not None and end is not None and begin >= end:
+        first, last = self.begin, self.end
+        if first is not None and last is not None and first >= last:
             raise DescriptionError(
                 f"A lifetime from {self.from_time} s until {self.until_time} s is empty. The second time must be later."
             )

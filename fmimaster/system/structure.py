@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from fmimaster.system.description import System, SystemDescription
+from fmimaster.system.description import Connection, System, SystemDescription
 from fmimaster.system.lifetime import ALWAYS, Lifetime
+from fmimaster.system.notes import listed
 
 Exists = Callable[[Lifetime], bool]
 
@@ -30,6 +31,25 @@ def times_of_changes(description: SystemDescription) -> tuple[Fraction, ...]:
 def events_of_changes(description: SystemDescription) -> frozenset[str]:
     """Names of the events at which the structure changes."""
     return frozenset(e for life in lifetimes(description.system) for e in life.events)
+
+
+def structure_note(description: SystemDescription) -> str:
+    """What exists when, in one sentence."""
+    parts = [(f"'{name}'", component.lifetime) for name, component in description.components()]
+    parts += [
+        (f"'{connection}'", connection.lifetime) for connection in _connections(description.system)
+    ]
+    named = [f"{name} {life}" for name, life in parts if life != ALWAYS]
+    return (
+        f"the structure of the system changes during the run: {listed(named)}; the plan is that of the structure at "
+        "the start"
+    )
+
+
+def _connections(system: System) -> Iterator[Connection]:
+    yield from system.connections
+    for inner in system.systems:
+        yield from _connections(inner)
 
 
 def is_dynamic(description: SystemDescription) -> bool:
