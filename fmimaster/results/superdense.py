@@ -76,13 +76,13 @@ def mark_instants(axes: Axes, table: Table, drawn: Spread, *, with_index: bool) 
     room."""
     room = _ROOM * float(np.ptp(table.time)) if table.rows else 0.0
     for first, last in zip(drawn.first.tolist(), drawn.last.tolist(), strict=True):
-        start, end = drawn.places[first], drawn.places[last]
+        start, end = float(drawn.places[first]), float(drawn.places[last])
         axes.axvspan(start, end, **_BAND)
         if not with_index:
             continue
         if end - start >= room * (last - first):
             for row in range(first, last + 1):
-                _note(axes, drawn.places[row], f"{table.index[row]}")
+                _note(axes, float(drawn.places[row]), f"{table.index[row]}")
         else:
             _note(axes, (start + end) / 2, f"0–{table.index[last]}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,9 +33,9 @@ DEFAULT: dict[str, Any] = {"start_time": 0, "stop_time": TIMES[-1], "step_size":
 class Speaker(PythonComponent):
     """Speaks the texts one after the other, each time as another object, and hears one."""
 
-    inputs: ClassVar = {"heard": "nothing"}
-    outputs: ClassVar = {"spoken": TEXTS[0], "before": ""}
-    states: ClassVar = {"k": 0}
+    inputs = {"heard": "nothing"}
+    outputs = {"spoken": TEXTS[0], "before": ""}
+    states = {"k": 0}
 
     def step(self, t: float, h: float) -> None:
         self.before = self.heard

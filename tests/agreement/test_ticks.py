@@ -78,8 +78,8 @@ STEPS = ["1/10", "0.077", "0.25"]
 
 
 def run(make: Callable[[], SystemBuilder], step: str, backend: Backend, **settings: Any) -> Results:
-    system = make().build(start_time=0, stop_time="20.03", step_size=step)
-    return simulate(system, backend=backend, output_variables=["*"], **settings)
+    experiment: dict[str, Any] = {"start_time": 0, "stop_time": "20.03", "step_size": step}
+    return simulate(make(), backend=backend, output_variables=["*"], **experiment, **settings)
 
 
 def facts(results: Results) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def test_structured_arrays_have_masks(results: Results) -> None:
     table = results.to_structured()
     assert table["float"].tolist() == [None, 1.5, None, 2.5]
     assert table["bytes"].tolist() == [None, b"\x00\xff", None, b""]
-    assert table["array"].mask[:, 0].tolist() == [True, False, True, False]
+    assert np.ma.getmaskarray(table["array"])[:, 0].tolist() == [True, False, True, False]
     assert table["clock"].tolist() == [False, True, False, True]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from fmimaster.causes import Activations
 from fmimaster.run.activations import MOST_STRETCHES, ActivationLog
 
 
-def logged(*times: Fraction | int, resolution: int = 1) -> list[tuple[object, ...]]:
+def logged(*times: Fraction | int, resolution: int = 1) -> list[tuple[Any, ...]]:
     """First, last, number and distance of each stretch."""
     log = ActivationLog()
     for time in times:

@@ -582,12 +582,19 @@ def time_based(kind: IntervalVariability) -> dict[str, Any]:
 
 def active_clocks(b: Bench) -> set[str]:
     """Clocks of s that are active in the store."""
-    clocks, layout = b.executor.store.values[DataType.CLOCK], b.plan.layout
-    return {name for name in ("on", "c", "d", "f") if clocks[layout.place(0, name)[1].start]}
+    clocks = b.executor.store.values[DataType.CLOCK]
+    return {name for name in ("on", "c", "d", "f") if clocks[place(b, name)[1].start]}
+
+
+def place(b: Bench, name: str) -> tuple[DataType, slice]:
+    """Of a variable of s in the store."""
+    found = b.plan.layout.place(0, name)
+    assert found is not None
+    return found
 
 
 def clocked_value(b: Bench, name: str) -> float:
-    kind, slot = b.plan.layout.place(0, name)
+    kind, slot = place(b, name)
     return float(b.executor.store.values[kind][slot][0])
 
 

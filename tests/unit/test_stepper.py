@@ -25,11 +25,12 @@ from fmimaster.run.stepper import Stepper
 from fmimaster.run.timeline import Timeline
 
 NOTHING = Program("nothing", ())
+NO_EVENTS: Any = lambda *_: NOTHING  # noqa: E731
 VARIANT = Variant(
     Program("attempt", (Step(0, 1.0),)),
     NOTHING,
     NOTHING,
-    lambda *_: NOTHING,
+    NO_EVENTS,
     None,
     lambda _: NOTHING,
 )
