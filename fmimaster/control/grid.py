@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isinf, ulp
+from math import floor, inf, isinf, ulp
 from typing import ClassVar
 
 import numpy as np
@@ -134,7 +134,7 @@ class Grid(PointsAhead):
 
     def _index_after(self, now: Instant) -> int:
         found = isinf(now.ticks)
-        ticks = self._ticks(now.seconds, 1) if found else int(now.ticks)
+        ticks = self._ticks(now.seconds, 1) if found else floor(now.ticks)
         steps, offset = divmod(ticks - self.start, self.step)
         return int(steps) * len(self.offsets) + bisect_right(self.offsets, offset)
 

@@ -23,6 +23,9 @@ from fmimaster.run.goal import REFRESH, cause_of_renewal, cause_of_ticks
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
 
+WORTH = 4
+"""Instants for which a stretch is made at least."""
+
 FEWEST, MOST = 32, 8192
 """Instants that are looked at together: few where something has just happened, then more each time."""
 
@@ -133,7 +136,7 @@ class TicksAhead:
         apart = np.flatnonzero(np.diff(seconds, prepend=s.time.seconds) <= 0)
         if len(apart):  # instants that no double tells apart: no step is between them
             seconds = seconds[: apart[0]]
-        if len(seconds) < FEWEST // 2:
+        if len(seconds) < WORTH:
             return None
         return self._outlook(clocks, seconds, ticks, sets[: len(seconds)], scale, grid, stop)
 

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
-from fmimaster.errors import FmimasterError, Interrupted, SimulationError
+from fmimaster.errors import FmimasterError, Interrupted, OptionError, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState
@@ -131,6 +131,11 @@ class Attendance:
         """Initialize; the thread then waits for orders. This method, :meth:`order` and :meth:`end` return when they are
         done, or raise like :meth:`run`.
         """
+        if self._structures is not None:
+            raise OptionError(
+                "A run with pauses (Simulation.start) is not possible for a system whose structure changes (a component or "
+                "connection has a lifetime). Use run()."
+            )
         self._lead = self._follow
         self._attended(self._thread.start)
 

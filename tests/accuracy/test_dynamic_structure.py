@@ -188,6 +188,8 @@ def test_lifetimes_that_are_none(lifetime: dict[str, Any], message: str) -> None
 def test_settings_that_need_one_structure_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="checkpoint is not possible"):
         run(switched(tmp_path), Backend.FASTEST, checkpoint=tmp_path / "run.checkpoint")
+    with pytest.raises(OptionError, match="run with pauses"):
+        Simulation(switched(tmp_path).build(), stop_time=10, step_size=1).start()
     with pytest.raises(OptionError, match="fits no variable in any structure"):
         run(switched(tmp_path), Backend.FASTEST, output_variables=["D.y"])
 

@@ -146,3 +146,9 @@ def test_stretches_over_ticks_are_left_to_the_kernel(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(NativeExecutor, "repeat_over_events", noted)
     results = run(controlled, "1/10", Backend.NATIVE)
     assert sum(done) > 0.8 * results.statistics.steps
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+def test_no_grid_point_is_missed_between_ticks_before_t_0(backend: Backend) -> None:
+    results = simulate(two_rates(), start_time=-1, stop_time=1, step_size="1/4", backend=backend)
+    assert {-0.75, -0.5, -0.25, 0.25, 0.5, 0.75} <= set(results.time.tolist())
