@@ -395,15 +395,17 @@ def systems() -> dict[str, tuple[SystemDescription, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", systems())
-def test_results_are_the_same_bytes_in_all_runs(name: str, tmp_path: Path) -> None:
-    """10 runs with 1 and 8 threads, by both executors."""
+def test_results_are_the_same_bytes_in_all_runs(
+    name: str, tmp_path: Path, repetitions: Callable[[int], range]
+) -> None:
+    """With 1 and 8 threads, by both executors; 10 runs of each with ``--repetitions 10``."""
     system, settings = systems()[name]
     file = tmp_path / "results.csv"
     backends = [Backend.REFERENCE, *([Backend.NATIVE] if native_executor() else [])]
     found = set()
     for backend in backends:
         for threads in (1, 8):
-            for _ in range(10):
+            for _ in repetitions(2):
                 step = {"step_size": "1/10", **settings}
                 Simulation(system, backend=backend, threads=threads, **step).run().write(file)
                 found.add(file.read_bytes())
