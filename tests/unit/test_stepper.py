@@ -32,7 +32,7 @@ VARIANT = Variant(
     NOTHING,
     NO_EVENTS,
     None,
-    lambda _: NOTHING,
+    lambda ahead: NOTHING,
 )
 PROGRAMS = Programs(
     initialize=NOTHING,

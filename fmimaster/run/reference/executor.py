@@ -172,7 +172,7 @@ class ReferenceExecutor:
             k += 1
             self.run(commit, points[k], points[k])
 
-    def repeat_over_events(self, *_: Any) -> NoReturn:
+    def repeat_over_events(self, *_: Any, **__: Any) -> NoReturn:
         """Python executes each event itself."""
         raise NotImplementedError
 
