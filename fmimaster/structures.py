@@ -75,6 +75,11 @@ class Structures:
             self._known[key] = prepare(settings, self._loader, is_one_of_several=True)
         return self._known[key]
 
+    @property
+    def n_places(self) -> int:
+        """Most places for states of an FMU that one of the prepared structures needs."""
+        return max(prepared.programs.n_places for prepared in self._known.values())
+
     def _key(self, time: Fraction, happened: frozenset[str]) -> object:
         system = structure_at(self._description, time, happened).system
         return repr(system)

@@ -17,8 +17,9 @@ def make_instance(
     options: InstanceOptions,
     loader: Loader,
     settings: Settings,
+    n_places: int,
 ) -> Instance:
-    """The instance number i of a run."""
+    """The instance number i of a run, with this number of places for its states."""
     planned = prepared.plan.instances[i]
     if planned.name not in prepared.isolated:
         return loader.instantiate(component, planned.name, options)
@@ -32,7 +33,7 @@ def make_instance(
         [variable for segment in segments for variable in segment.variables],
         file,
         options,
-        n_places=prepared.programs.n_places + 1,  # one for the replay of a journal
+        n_places=n_places + 1,  # one for the replay of a journal
         limits=Limits(settings.call_timeout, settings.memory_limit),
     )
     loader.own(instance)

@@ -121,6 +121,7 @@ class Session:
         self._earlier: list[Executor] = []
         """Of structures before the present one: instances have borrowed their arrays."""
         self._loader = loader
+        self._structures = structures
         self.instances = instances = self._instantiated(loader, executor)
         self.executor: Executor = self._make_executor(self.start.seconds)
         columns = plan.recorded if structures is None else structures.columns
@@ -187,6 +188,7 @@ class Session:
     ) -> list[Instance]:
         """All instances, with those that are known by name; changes of the process by their loading are undone."""
         instances, on_fault = [], self._settings.on_fault_used
+        structures = self._structures
         for i, (component, planned) in enumerate(
             zip(self.prepared.components, self.plan.instances, strict=True)
         ):
@@ -207,8 +209,9 @@ class Session:
                 intermediate_outputs=self._intermediate.get(i),
                 solver=solver,
             )
+            places = max(self.programs.n_places, structures.n_places if structures else 0)
             make = partial(
-                make_instance, self.prepared, i, component, options, loader, self._settings
+                make_instance, self.prepared, i, component, options, loader, self._settings, places
             )
             around = on_fault.around if planned.name in self.prepared.isolated else Stop().around
             try:

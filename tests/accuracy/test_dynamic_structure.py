@@ -199,3 +199,18 @@ def test_a_history_of_outputs_allows_changes(backend: Backend, tmp_path: Path) -
     system = switched(tmp_path)
     results = run(system, backend, event_clock="predictive")
     assert float(results["C.level"][-1]) == pytest.approx(-1.0, abs=1e-12)
+
+
+def test_processes_have_room_for_the_states_of_later_structures(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """The ball that joins has events that are located, which needs states of all FMUs."""
+    system = switched(tmp_path)
+    ball = reference_path("fmi3/BouncingBall.fmu")
+    system.add("ball", ball, lifetime=Lifetime(from_time=3))
+    found = [
+        run(system, backend, stop_time=4, isolate=isolate, output_variables=["C.level", "ball.h"])
+        for isolate in (True, None)
+    ]
+    for name in ("C.level", "ball.h"):
+        assert found[0][name].tolist() == found[1][name].tolist()
