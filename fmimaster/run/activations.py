@@ -57,6 +57,19 @@ class ActivationLog:
         else:
             known[-1] = Stretch(before.first, last, before.number + count, None)
 
+    def rescale(self, factor: Fraction) -> None:
+        """Times are multiples of another resolution from now on; ``factor`` is its ratio to the one before."""
+        for known in self.stretches.values():
+            known[:] = [
+                Stretch(
+                    s.first * factor,
+                    s.last * factor,
+                    s.number,
+                    None if s.interval is None else s.interval * factor,
+                )
+                for s in known
+            ]
+
     def entries(self, resolution: int) -> tuple[Activations, ...]:
         """The stretches in s, by the name of the clock and then in their order; another thread may add some meanwhile."""
         return tuple(

@@ -117,6 +117,7 @@ class StructureChanges:
         state, schedule = self._session.state, prepared.schedule
         if not np.isinf(float(state.time.ticks)):
             state.time = schedule.base.instant(Fraction(state.time.ticks) * factor)
+        state.activation_log.rescale(factor)
         state.timeline = timeline_of(prepared)
         state.memory = schedule.rule.begin(schedule.base, schedule.base.ticks(schedule.start))
         state.retry, state.jumped, state.previous, state.variant = None, None, 0.0, 0

@@ -121,6 +121,18 @@ def test_a_component_that_joins_is_initialized_at_that_time(
     assert int(results["k.constant.count"][-1]) == 41, "the other component goes on"
 
 
+def test_activations_before_a_change_keep_their_times(backend: Backend) -> None:
+    """The resolution of time becomes finer when a clock of other intervals joins."""
+    system = SystemBuilder("finer")
+    system.add("k", reference_path("fmi3/ClockKinds.fmu"))
+    seventh = {"interval.counter": 1, "interval.resolution": 7}
+    system.add("s", reference_path("fmi3/Sampler.fmu"), seventh, lifetime=Lifetime("1/3"))
+    results = run(system, backend, stop_time=2)
+    found = {a.clock: (a.first, a.interval, a.count) for a in results.activations}
+    assert found["k.constant"] == (Fraction(0), Fraction(1, 10), 21)
+    assert found["s.tick"] == (Fraction(1, 3), Fraction(1, 7), 12)
+
+
 def test_a_change_at_an_event(backend: Backend) -> None:
     """The first bounce removes the ball's neighbour; a second one changes nothing more."""
     system = SystemBuilder("event")

@@ -223,3 +223,13 @@ def test_fmus_that_fail_at_the_same_time_are_all_freed(caplog: pytest.LogCapture
     with pytest.raises(SimulationError, match="returned fmi3Error"):
         Simulation(system, **TIMES, isolate=True, threads=2).run()
     assert not [r for r in caplog.records if "cannot be freed" in r.getMessage()]
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+def test_an_isolated_fmu_tells_the_intervals_of_its_clocks(backend: str) -> None:
+    settings: dict[str, Any] = {"stop_time": 2, "step_size": "0.3", "backend": backend}
+    sampler = reference_path("fmi3/Sampler.fmu")
+    here = Simulation(sampler, **settings).run()
+    apart = Simulation(sampler, isolate=True, **settings).run()
+    assert_same_bits(here, apart)
+    assert [a.count for a in apart.activations] == [21]

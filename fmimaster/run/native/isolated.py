@@ -54,6 +54,7 @@ class IsolatedEntry(Entry):
 
     def __init__(self, python: PythonEntry, instance: RemoteInstance) -> None:
         self._python = python
+        self.instance = python.instance
         self._instance = instance
         context, i = python.context, python.index
         self.entry = instance.table
