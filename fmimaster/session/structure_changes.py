@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,8 @@ from fmimaster.session.session import Session, timeline_of
 from fmimaster.structures import Structures
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.values import parse_value
+
+log = logging.getLogger("fmimaster")
 
 CHANGE = "change of the structure"
 """Name of the event in the results."""
@@ -45,7 +48,7 @@ class StructureChanges:
         session = self._session
         while not session.stepper.has_ended:
             goal = min(self._next_change(), until)
-            session.state.pauses = goal < session.stop
+            session.state.pauses = goal.seconds < session.stop.seconds
             seen = session.state.event_log.count
             for _ in session.stepper.advance(goal):
                 yield
@@ -56,10 +59,19 @@ class StructureChanges:
                     break
             else:
                 if goal == until or session.stepper.has_ended:
+                    self._tell_of_missing_events()
                     return
             self._change()
             until = session.prepared.schedule.instant(session.prepared.schedule.stop)
             yield
+
+    def _tell_of_missing_events(self) -> None:
+        for name in sorted(self._structures.events - self._happened):
+            log.warning(
+                "the event '%s', at which the structure of the system changes, has not occurred: see the names in "
+                "Results.events",
+                name,
+            )
 
     def _next_change(self) -> Instant:
         schedule = self._session.prepared.schedule

@@ -62,11 +62,8 @@ def test_the_table_of_the_spec(backend: Backend, tmp_path: Path) -> None:
     results = run(switched(tmp_path), backend)
     with (DATA / "hybrid_dynamic_structure.csv").open() as file:
         for row in csv.DictReader(file):
-            for name, expected in (("C.inflow", row["u"]), ("C.level", row["x"])):
-                if name == "C.inflow":
-                    continue
-                found = rows_at(results, float(row["t"]), name)
-                assert found[int(row["n"])] == float(expected), (row, name)
+            found = rows_at(results, float(row["t"]), "C.level")
+            assert found[int(row["n"])] == float(row["x"]), row
     inflow = run(switched(tmp_path), backend, output_variables=["C.inflow"])
     assert [rows_at(inflow, t, "C.inflow") for t in (0.0, 5.0, 8.0, 10.0)] == [
         [1.0],
@@ -147,6 +144,17 @@ def test_a_change_at_an_event(backend: Backend) -> None:
     absent = np.ma.getmaskarray(results["k.constant.count"])
     assert absent[results.time > changes[0].time].all()
     assert not absent[results.time < changes[0].time].any()
+
+
+def test_an_event_that_does_not_occur_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    system = SystemBuilder("misspelt")
+    system.add("A", constant(tmp_path / "A.fmu", 1.0))
+    life = Lifetime(from_event="bounse")
+    system.add("k", reference_path("fmi3/ClockKinds.fmu"), lifetime=life)
+    run(system, Backend.FASTEST, event_mode=None)
+    assert "the event 'bounse', at which the structure of the system changes" in caplog.text
 
 
 def test_a_structure_that_cannot_be_simulated_is_an_error_at_its_time(
