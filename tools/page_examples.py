@@ -37,7 +37,7 @@ def files(page: Path) -> Iterator[tuple[str, str]]:
         lines[first : first + len(text)] = text
     if any(lines):
         # a name of its own: type checkers take files as modules
-        yield f"{page.stem.lower().replace('-', '_')}.py", "\n".join(lines) + "\n"
+        yield f"page_{page.stem.lower().replace('-', '_')}.py", "\n".join(lines) + "\n"
 
 
 def cells(notebook: Path) -> Iterator[tuple[str, str]]:
