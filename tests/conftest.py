@@ -125,8 +125,15 @@ def not_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run does with lost FMUs applies to all FMUs, but they stay in this process: losses are raised there."""
 
     def instance(
-        prepared: Any, i: int, component: Any, options: Any, loader: Any, settings: Any
+        prepared: Any,
+        i: int,
+        component: Any,
+        options: Any,
+        loader: Any,
+        settings: Any,
+        n_places: int,
     ) -> Any:
+        del settings, n_places
         return loader.instantiate(component, prepared.plan.instances[i].name, options)
 
     monkeypatch.setattr(
