@@ -10,18 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heapify, heappop, heappush, heapreplace
-from math import inf, isinf
+from math import isinf
 from typing import NamedTuple
 
-from fmimaster.control.instant import Instant, TimeBase
-
-NEVER = Instant(inf, inf)
+from fmimaster.control.instant import NEVER, Instant, Ticks, TimeBase
 
 _new = tuple.__new__
 """Makes a named tuple without a call of Python: a third of the time."""
-
-Ticks = int | Fraction
-"""A time as a multiple of ``1 / resolution`` s; a fraction if it is known only since an event at a found time."""
 
 
 class Period(NamedTuple):

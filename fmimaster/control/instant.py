@@ -16,6 +16,10 @@ _new = tuple.__new__
 """Makes a named tuple without a call of Python."""
 
 
+Ticks = int | Fraction
+"""A time as a multiple of ``1 / resolution`` s; a fraction if it is known only since an event at a found time."""
+
+
 class Instant(NamedTuple):
     """A point in time, ordered exactly by comparing tuples."""
 
@@ -24,6 +28,10 @@ class Instant(NamedTuple):
     ticks: float | Fraction = -inf
     """An integer multiple of ``1 / resolution`` s, or a fraction if it is exact but known only during the run; -inf for a
     found time."""
+
+
+NEVER = Instant(inf, inf)
+"""After all times."""
 
 
 class Goal(NamedTuple):

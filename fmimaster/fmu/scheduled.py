@@ -39,7 +39,7 @@ from fmimaster.system.clocks import Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Causality, DataType, Model, Variable
 
 _LENGTH = Struct("<I")
-"""Length of the memory at the begin of a serialized state."""
+"""Length of the memory at the start of a serialized state."""
 
 
 @dataclass

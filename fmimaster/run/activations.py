@@ -7,9 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fmimaster.causes import Activations
-
-Ticks = int | Fraction
-"""A time as a multiple of the resolution of a run."""
+from fmimaster.control.instant import Ticks
 
 MOST_STRETCHES = 1000
 """So many stretches of a clock are kept one by one; of those behind them only their number of activations."""

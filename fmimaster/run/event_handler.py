@@ -34,7 +34,7 @@ from fmimaster.run.log import Delay, Late, recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.run.observed import Observer
 from fmimaster.run.outdated import outdated_instances, unseen_sets
-from fmimaster.run.ticks import Ticks
+from fmimaster.run.ticks import ClockTicks
 from fmimaster.system.model import Scope
 
 MOST_LATE = 20
@@ -88,7 +88,7 @@ class EventHandler:
         self._waiting_values: tuple[list[int], Callable[[int], None]] | None = None
         """Instances with values that the user has set, until they are in Event Mode; and what sets them."""
         self.observer = Observer(loop)
-        self._ticks = Ticks(loop.plan, loop.executor.store, loop.state)
+        self._ticks = ClockTicks(loop.plan, loop.executor.store, loop.state)
         self._told_by_fmus = frozenset(
             k
             for k, trigger in enumerate(loop.plan.triggers)
@@ -543,7 +543,7 @@ class EventHandler:
         rows, now = self._executor.rows, self._state.time.seconds
         first = max(rows.count - FEW, 0)
         first += int(np.searchsorted(rows.times[first : rows.count], now))
-        restless = {
+        changing = {
             c.name
             for c in self._plan.recorded
             if (block := rows.part(c.type, first, rows.count)[:, c.column]).size
@@ -551,8 +551,8 @@ class EventHandler:
         }
         for event in self._state.event_log.events[-FEW:]:
             if event.time == now:
-                restless |= {n for n, v in event.right.items() if event.left.get(n, v) != v}
-        return illegitimate(self._plan, instances, restless, now)
+                changing |= {n for n, v in event.right.items() if event.left.get(n, v) != v}
+        return illegitimate(self._plan, instances, changing, now)
 
     def _check_accumulation(self, name: str, time: float) -> None:
         limit = self._state.accumulating.add(name, time, self._size)

@@ -26,7 +26,7 @@ NEARLY = Fraction(1, 10**12)
 _log = logging.getLogger("fmimaster")
 
 
-class Ticks:
+class ClockTicks:
     """The time-based clocks of a run. All memory is in the calendar and in the value store."""
 
     def __init__(self, plan: Plan, store: ValueStore, state: RunState) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import inf
 
-from fmimaster.control.instant import Instant
-
-NEVER = Instant(inf, inf)
+from fmimaster.control.instant import NEVER, Instant
 
 
 @dataclass

@@ -25,7 +25,10 @@ def is_there(pid: int) -> bool:
     """Whether a process runs; one that was ended and is not reaped yet does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # before the file is opened, or before it is read
+    except (
+        FileNotFoundError,
+        ProcessLookupError,
+    ):  # before the file is opened, or before it is read
         return False
 
 

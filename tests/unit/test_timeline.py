@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fmimaster.control.instant import Instant
-from fmimaster.run.timeline import NEVER, Timeline
+from fmimaster.control.instant import NEVER, Instant
+from fmimaster.run.timeline import Timeline
 
 
 def test_points_come_in_the_order_of_time_each_once() -> None:

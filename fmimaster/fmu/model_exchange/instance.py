@@ -65,7 +65,7 @@ class ModelExchangeInstance(BinaryInstance):
         """Whether the state that was saved last was restored, if that matters to the integrator."""
         self._starts = True
         """Whether the integrator starts here, or learns that inputs may have changed."""
-        self._ready = False
+        self.is_started = False
         self._last_event, self._n_events = -inf, 0
         """Time in s of the last event inside a step, and how many events up to it made no progress."""
         super().__init__(fmu, model, name, messages, options)  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ class ModelExchangeInstance(BinaryInstance):
 
     @property
     def completes(self) -> bool:
-        """Whether the FMU is told when an integrator step is completed."""
+        """Whether ``CompletedIntegratorStep`` is called."""
         return self.model.capabilities.needs_completed_integrator_step
 
     @property
@@ -156,7 +156,7 @@ class ModelExchangeInstance(BinaryInstance):
         self._there, self._z, self._y = np.zeros(m), np.zeros(m), np.zeros(n)
         self.tolerance = tolerance or DEFAULT_TOLERANCE
         self.integration = self.integrator.start(self.equations, self.tolerance)
-        self._ready = True
+        self.is_started = True
         self.prepared()
 
     def enter_event_mode(self) -> None:
@@ -415,9 +415,9 @@ class ModelExchangeInstance(BinaryInstance):
 
     def free(self) -> None:
         """Free the integrator, saved states and the instance."""
-        if self._ready:
+        if self.is_started:
             self.integration.free()
-            self._ready = False
+            self.is_started = False
         super().free()
 
     # What differs between the versions of FMI

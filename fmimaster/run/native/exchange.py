@@ -52,9 +52,7 @@ class ExchangeEntry(FmuEntry):
         lib.fm_exchange_table(x, self.entry)
         self._lend_memory()
         self._instance.prepared = self._prepare
-        if hasattr(
-            self._instance, "integration"
-        ):  # initialized, in another structure of the system
+        if self._instance.is_started:  # in an earlier structure of the system
             self._prepare()
 
     def _lend_memory(self) -> None:
