@@ -119,6 +119,8 @@ class Indicators:
         """Numbers of the sets whose indicators are from before an event at this instant; they are ignored."""
         members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
         self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
+        self.by_themselves = frozenset(s.event for s in self.sets if not s.is_triggered)
+        """Events that FMUs let happen when they are reached from above, not whenever they are on."""
         self.look_ahead = [
             (i, slot.start)
             for i, instance in enumerate(plan.instances)

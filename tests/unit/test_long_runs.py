@@ -30,7 +30,7 @@ from fmimaster.fmu.instance import StepAnswer
 from fmimaster.results.facts import Facts, finish_facts, read_facts
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
-from fmimaster.run.event_handler import MOST_LATE
+from fmimaster.run.event_checks import MOST_LATE
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 
