@@ -11,7 +11,7 @@ import numpy as np
 
 from fmimaster.errors import FileError
 from fmimaster.fmu import library
-from fmimaster.fmu.adaptation import adaptation_instance
+from fmimaster.fmu.adaptation.make import adaptation_instance
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions

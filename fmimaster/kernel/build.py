@@ -28,6 +28,7 @@ SOURCES = (
     "integrator.c",
     "exchange.c",
     "cvode.c",
+    "adaptation.c",
     "isolated.c",
     "workers.c",
     "tuner.c",

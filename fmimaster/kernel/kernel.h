@@ -149,6 +149,7 @@ struct fm_segment {
         int *integers; /* FMI 2.0: room for size Booleans as it has them */
         fm_texts *texts;
         const fm_intervals *intervals;
+        size_t bytes; /* elements of semantic adaptation: of a value */
     };
     const char *function;
     int version; /* of FMI, if transfer is nothing but a call of the FMU's function; else 0 */
@@ -904,6 +905,40 @@ void fm_exchange_cvode(fm_exchange *x, fm_cvode *c);
 int fm_cvode_derive(double time, void *states, void *derivatives, void *data);
 int fm_cvode_linearize(double time, void *states, void *derivatives, void *matrix, void *data, void *first, void *second,
                        void *third);
+
+/* adaptation.c: an element of semantic adaptation. Its values lie in memory that it shares with its instance in Python, each in
+ * a slot; those that its kind lacks are null. */
+enum fm_element_kind {
+    FM_SAMPLE_AND_HOLD, FM_UNIT_DELAY, FM_MICROSTEP_DELAY, FM_EVENT_COUNTER, FM_LEVEL_CROSSING, FM_QUANTIZER
+};
+typedef union {
+    uint64_t bits; /* of a value of any type */
+    double number;
+    int32_t integer;
+    uint8_t flag;
+} fm_slot;
+
+/* An event where the input reaches a value: see fmimaster/system/adaptation.py. */
+typedef struct {
+    int sign;
+    fm_slot *event, *distance, *passed, *is_at;
+} fm_threshold;
+#define FM_MOST_THRESHOLDS 2
+
+typedef struct {
+    int kind;
+    size_t size, n_clocks;
+    fm_slot *values, *places; /* size of them; copies */
+    fm_slot *const *clocks;
+    fm_slot *input, *output, *sample, *clock, *tick, *count, *before;
+    fm_slot *policy, *is_started, *is_above, *farthest, *multiple;
+    int n_thresholds, execute; /* execute: value of the policy with which the element finds its events itself */
+    fm_threshold thresholds[FM_MOST_THRESHOLDS];
+    double level, step, hysteresis, near; /* near: see at_thresholds.py */
+} fm_element;
+void fm_element_table(fm_element *element, fm_instance *instance);
+int fm_element_set(const fm_segment *segment);
+int fm_element_get(const fm_segment *segment);
 
 /* isolated.c: an FMU in another process, its host. Values lie in shared memory; requests are collected, and sent together when
  * an answer is needed, which takes one message. Linux only. */

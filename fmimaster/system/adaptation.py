@@ -72,7 +72,7 @@ class Threshold(NamedTuple):
 
 
 class Adaptation(ABC):
-    """Base of the elements of semantic adaptation. An element is data; its behaviour is in ``fmu/adaptation.py``."""
+    """Base of the elements of semantic adaptation. An element is data; its behaviour is in ``fmu/adaptation/``."""
 
     @property
     def thresholds(self) -> tuple[Threshold, ...]:
@@ -159,12 +159,14 @@ class Adaptation(ABC):
     def _wrong(self, what: str) -> DescriptionError:
         return DescriptionError(f"{type(self).__name__}: {what}")
 
-    def _check_number(self, name: str, least: float, words: str, *, may_be_least: bool) -> None:
+    def _take_number(self, name: str, least: float, words: str, *, may_be_least: bool) -> None:
+        """Check a number, which becomes a float."""
         value = getattr(self, name)
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         number = float(value) if is_number else nan
         if not (isfinite(number) and (number > least or (may_be_least and number == least))):
             raise self._wrong(f"{name}={value!r}, expected {words}.")
+        object.__setattr__(self, name, number)
 
 
 def _word(value: object) -> str:
@@ -299,7 +301,7 @@ class LevelCrossing(Adaptation):
     direction: Direction = Direction.BOTH
 
     def __post_init__(self) -> None:
-        self._check_number("level", float("-inf"), "a finite number", may_be_least=False)
+        self._take_number("level", float("-inf"), "a finite number", may_be_least=False)
         if not isinstance(self.direction, Direction):
             raise self._wrong(
                 f"direction={self.direction!r}, expected Direction.RISING, Direction.FALLING or Direction.BOTH."
@@ -339,8 +341,8 @@ class Quantizer(Adaptation):
     hysteresis: float = 0.0
 
     def __post_init__(self) -> None:
-        self._check_number("step", 0.0, "a number above 0", may_be_least=False)
-        self._check_number("hysteresis", 0.0, "0 or more", may_be_least=True)
+        self._take_number("step", 0.0, "a number above 0", may_be_least=False)
+        self._take_number("hysteresis", 0.0, "0 or more", may_be_least=True)
 
     @property
     def thresholds(self) -> tuple[Threshold, ...]:

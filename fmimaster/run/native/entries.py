@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance, KernelInterface
 from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.run.native.adaptation import AdaptationEntry
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.exchange import ExchangeEntry
 from fmimaster.run.native.instances import (
@@ -54,6 +55,8 @@ def make_entry(
         return IsolatedEntry(python, instance)
     if binding.interface is KernelInterface.PYTHON:
         return python
+    if binding.interface is KernelInterface.ADAPTATION:
+        return AdaptationEntry(python, len(places))
     if binding.library not in functions:
         functions[binding.library] = _functions_of(VERSIONS[binding.interface], binding.address)
     kind = FmuEntry if binding.exchange is None else ExchangeEntry

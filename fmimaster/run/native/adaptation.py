@@ -1,0 +1,140 @@
+"""Elements of semantic adaptation as the kernel calls them: their values, lent to ``kernel/adaptation.c``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.fmu.adaptation.at_thresholds import (
+    FARTHEST,
+    IS_ABOVE,
+    IS_STARTED,
+    MULTIPLE,
+    NEAR,
+    LevelCrossingInstance,
+    QuantizerInstance,
+    is_at,
+)
+from fmimaster.fmu.adaptation.at_ticks import (
+    BEFORE,
+    EventCounterInstance,
+    MicrostepDelayInstance,
+    SampleAndHoldInstance,
+    UnitDelayInstance,
+)
+from fmimaster.fmu.adaptation.instance import AdaptationInstance
+from fmimaster.fmu.instance import Instance
+from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.plan.layout import Group, Segment
+from fmimaster.run.native.instances import READ, Entry, PythonEntry
+from fmimaster.system.adaptation import CLOCK, COUNT, INPUT, OUTPUT, POLICY, SAMPLE, TICK
+from fmimaster.system.clocks import Intervals
+from fmimaster.system.model import Variable
+
+_KINDS: Mapping[type[Instance], int] = {
+    SampleAndHoldInstance: lib.FM_SAMPLE_AND_HOLD,
+    UnitDelayInstance: lib.FM_UNIT_DELAY,
+    MicrostepDelayInstance: lib.FM_MICROSTEP_DELAY,
+    EventCounterInstance: lib.FM_EVENT_COUNTER,
+    LevelCrossingInstance: lib.FM_LEVEL_CROSSING,
+    QuantizerInstance: lib.FM_QUANTIZER,
+}
+
+_SLOTS = {
+    "input": INPUT,
+    "output": OUTPUT,
+    "sample": SAMPLE,
+    "clock": CLOCK,
+    "tick": TICK,
+    "count": COUNT,
+    "before": BEFORE,
+    "policy": POLICY.parameter,
+    "is_started": IS_STARTED,
+    "is_above": IS_ABOVE,
+    "farthest": FARTHEST,
+    "multiple": MULTIPLE,
+}
+"""Field of fm_element → name of the value."""
+
+_SETTINGS = ("level", "step", "hysteresis")
+"""Fields of fm_element that have the names of settings of elements."""
+
+
+class AdaptationEntry(Entry):
+    """An element as the kernel calls it.
+
+    Parameters
+    ----------
+    python : PythonEntry
+        Of the same instance.
+    n_places : int
+        For states that are saved.
+    """
+
+    def __init__(self, python: PythonEntry, n_places: int) -> None:
+        assert isinstance(python.instance, AdaptationInstance)
+        self._python = python
+        self.instance: AdaptationInstance[Any] = python.instance
+        values, element = self.instance.values, self.instance.element
+        # few of the places are used: memory of the others is never touched
+        places = np.zeros(n_places * len(values.memory), np.uint64)
+        self._values = ffi.from_buffer("fm_slot[]", values.memory)
+        self._kept: list[Any] = [places]
+        self._element = e = ffi.new("fm_element *")
+        e.kind, e.size = _KINDS[type(self.instance)], len(values.memory)
+        e.values, e.places = self._values, self._lent(ffi.from_buffer("fm_slot[]", places))
+        clocks = [self._slot(name) for name in self.instance.clocks]
+        e.clocks, e.n_clocks = self._lent(ffi.new("fm_slot *[]", clocks)), len(clocks)
+        for field, name in _SLOTS.items():
+            if name in values:
+                setattr(e, field, self._slot(name))
+        for setting in _SETTINGS:
+            setattr(e, setting, getattr(element, setting, 0.0))
+        e.near, e.execute, e.n_thresholds = NEAR, POLICY.execute, len(element.thresholds)
+        for record, t in zip(e.thresholds, element.thresholds, strict=False):
+            slots = (self._slot(name) for name in (t.event, t.distance, t.passed, is_at(t)))
+            record.event, record.distance, record.passed, record.is_at = slots
+            record.sign = t.sign
+        self.entry = ffi.new("fm_instance *")
+        lib.fm_element_table(e, self.entry)
+
+    def bind(
+        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
+    ) -> None:
+        """Make a call ready that reads or sets a segment."""
+        call.self, call.bytes = self._element, segment.type.dtype.itemsize
+        call.transfer = lib.fm_element_get if group in READ else lib.fm_element_set
+
+    def bind_derivative(
+        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
+    ) -> None:
+        """Make the call ready that computes a directional derivative of outputs by inputs."""
+        partials = self.instance.partials(
+            [v.value_reference for v in outputs], [v.value_reference for v in inputs]
+        )
+        call.partials = self._lent(ffi.from_buffer("double[]", np.ascontiguousarray(partials)))
+        call.derive = lib.fm_multiply_partials
+
+    def bind_intervals(
+        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
+    ) -> None:
+        """Make the call ready that asks for the intervals of clocks."""
+        self._python.bind_intervals(call, references, answers, by_fraction)
+
+    def raise_failure(self, function: str, status: int, step: float) -> None:
+        """Raise the error of a call in Python: those in C do not fail."""
+        self._python.raise_failure(function, status, step)
+
+    def messages(self) -> tuple[str, ...]:
+        """It logs nothing."""
+        return ()
+
+    def _slot(self, name: str) -> Any:
+        return self._values + self.instance.values.places[name]
+
+    def _lent(self, thing: Any) -> Any:
+        self._kept.append(thing)
+        return thing
