@@ -1,4 +1,4 @@
-"""What an activation of a periodic clock costs, beside the same run without clocks; memory at many of them."""
+"""What an activation of a periodic clock costs, beside runs without ticks; memory at many of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import resource
 import time
 from collections.abc import Callable
 
-from fmimaster import Backend, Simulation, SystemBuilder, reference_path
+from fmimaster import (
+    Backend,
+    LevelCrossing,
+    SampleAndHold,
+    Simulation,
+    SystemBuilder,
+    reference_path,
+)
 from fmimaster.control.calendar import Calendar
 
 INTERVAL = 0.1
@@ -39,6 +46,25 @@ def partitions() -> SystemBuilder:
     return builder
 
 
+def held_plant() -> SystemBuilder:
+    """A continuous plant with a sample and hold, which are connected both ways."""
+    builder = SystemBuilder("held")
+    builder.add("plant", reference_path("fmi3/Dahlquist.fmu"))
+    builder.add("hold", SampleAndHold(period=str(INTERVAL)))
+    builder.connect("plant.x", "hold.u")
+    builder.connect("hold.y", "plant.u")
+    return builder
+
+
+def watched_plant() -> SystemBuilder:
+    """A continuous plant with a level that it does not reach: steps without events."""
+    builder = SystemBuilder("watched")
+    builder.add("plant", reference_path("fmi3/Dahlquist.fmu"))
+    builder.add("level", LevelCrossing(-1.0))
+    builder.connect("plant.x", "level.u")
+    return builder
+
+
 def two_plants() -> SystemBuilder:
     """Two continuous FMUs: without clocks."""
     builder = SystemBuilder("plants")
@@ -53,6 +79,8 @@ SYSTEMS: dict[str, tuple[Callable[[], SystemBuilder], float]] = {
     "controller and plant": (controller_and_plant, INTERVAL),
     "a clock alone": (clock_alone, INTERVAL),
     "Scheduled Execution": (partitions, 1.0),
+    "SampleAndHold": (held_plant, INTERVAL),
+    "LevelCrossing": (watched_plant, INTERVAL),
     "no clocks": (two_plants, INTERVAL),
 }
 """System, and the step in s: so long is the interval of its fastest clock."""

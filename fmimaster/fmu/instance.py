@@ -101,7 +101,6 @@ class KernelInterface(Enum):
     PYTHON = "the methods of the Python object"
     FMI2 = "the functions of an FMI 2.0 library"
     FMI3 = "the functions of an FMI 3.0 library"
-    ADAPTATION = "its own functions for elements of semantic adaptation"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ WATCH = "tests/unit/test_watch_in_c.py"
 """What ends stretches of steps for event clocks."""
 OBSERVER = "tests/unit/test_observer_in_c.py"
 """The same for events that FMUs execute themselves."""
+ELEMENTS = "tests/unit/test_elements_in_c.py"
+"""Elements of semantic adaptation."""
 
 
 @pytest.fixture(scope="module")
@@ -403,6 +405,25 @@ def test_a_wrong_observer_is_noticed(
     assert "1 failed" in run.output
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("*e->before = *e->input;", ""),
+        ("has_passed(e, t) && !is_beyond(e, t) && !t->is_at->flag", "has_passed(e, t)"),
+        ("is_located ? e->multiple->number + t->sign", "!is_located ? e->multiple->number"),
+        ("i < e->n_thresholds && e->policy->integer == e->execute", "i < e->n_thresholds"),
+        ("e->is_started->flag && (is_fired || find_reached(e, found))", "is_fired"),
+    ],
+)
+def test_a_wrong_element_is_noticed(
+    right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
+) -> None:
+    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
+    run = server.run(kernel, ELEMENTS)
+    assert run.status == 1, run.output[-2000:]
+    assert "1 failed" in run.output
+
+
 def test_every_instruction_is_made_wrong_once() -> None:
     names = {operation.__name__.upper() for operation in OPERATIONS}
     assert names <= {name for wrong in WRONG.values() for name in wrong}
@@ -423,7 +444,9 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
     chosen = "not reference and not twenty and not (two_masses and (fmi2 or fmi3))"
     chosen += " and not (every_kind_of_input and (versions0 or versions1))"
     chosen += " and not large and not subnormal and not distributed"  # of numbers, a few of each kind are enough
-    run = server.run(kernel, *AGREEMENT, LOOPS, CONTROLLER, WATCH, OBSERVER, NUMBERS, "-k", chosen)
+    run = server.run(
+        kernel, *AGREEMENT, LOOPS, CONTROLLER, WATCH, OBSERVER, ELEMENTS, NUMBERS, "-k", chosen
+    )
     server.close()
     assert run.status == 0, run.output[-6000:]
     assert "passed" in run.output

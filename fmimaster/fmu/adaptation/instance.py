@@ -10,20 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.adaptation.values import Values
-from fmimaster.fmu.instance import (
-    Binding,
-    Instance,
-    KernelInterface,
-    StepAnswer,
-    Transfer,
-    UpdateAnswer,
-)
+from fmimaster.fmu.instance import Instance, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.adaptation import INPUT, TICK, Adaptation
 from fmimaster.system.model import DataType
 
 Element = TypeVar("Element", bound=Adaptation)
-
-_BINDING = Binding(KernelInterface.ADAPTATION)
 
 
 class State(NamedTuple):
@@ -82,11 +73,6 @@ class AdaptationInstance(Instance, Generic[Element]):
         event in the next iteration."""
 
     # Values
-
-    @property
-    def binding(self) -> Binding:
-        """The kernel has a twin of it."""
-        return _BINDING
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables."""

@@ -29,7 +29,7 @@ from fmimaster.fmu.adaptation.instance import AdaptationInstance
 from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.run.native.instances import READ, Entry, PythonEntry
+from fmimaster.run.native.instances import READ, Entry
 from fmimaster.system.adaptation import CLOCK, COUNT, INPUT, OUTPUT, POLICY, SAMPLE, TICK
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Variable
@@ -68,25 +68,22 @@ class AdaptationEntry(Entry):
 
     Parameters
     ----------
-    python : PythonEntry
-        Of the same instance.
+    instance : AdaptationInstance
     n_places : int
         For states that are saved.
     """
 
-    def __init__(self, python: PythonEntry, n_places: int) -> None:
-        assert isinstance(python.instance, AdaptationInstance)
-        self._python = python
-        self.instance: AdaptationInstance[Any] = python.instance
-        values, element = self.instance.values, self.instance.element
+    def __init__(self, instance: AdaptationInstance[Any], n_places: int) -> None:
+        self.instance: AdaptationInstance[Any] = instance
+        values, element = instance.values, instance.element
         # few of the places are used: memory of the others is never touched
         places = np.zeros(n_places * len(values.memory), np.uint64)
         self._values = ffi.from_buffer("fm_slot[]", values.memory)
         self._kept: list[Any] = [places]
         self._element = e = ffi.new("fm_element *")
-        e.kind, e.size = _KINDS[type(self.instance)], len(values.memory)
+        e.kind, e.size = _KINDS[type(instance)], len(values.memory)
         e.values, e.places = self._values, self._lent(ffi.from_buffer("fm_slot[]", places))
-        clocks = [self._slot(name) for name in self.instance.clocks]
+        clocks = [self._slot(name) for name in instance.clocks]
         e.clocks, e.n_clocks = self._lent(ffi.new("fm_slot *[]", clocks)), len(clocks)
         for field, name in _SLOTS.items():
             if name in values:
@@ -121,12 +118,12 @@ class AdaptationEntry(Entry):
     def bind_intervals(
         self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
     ) -> None:
-        """Make the call ready that asks for the intervals of clocks."""
-        self._python.bind_intervals(call, references, answers, by_fraction)
+        """Raise an error: its clocks have constant intervals, or none."""
+        self.instance.intervals(references, answers)
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
-        """Raise the error of a call in Python: those in C do not fail."""
-        self._python.raise_failure(function, status, step)
+        """Never called: its functions do not fail."""
+        raise AssertionError(f"{function} of the element '{self.instance.name}': status {status}")
 
     def messages(self) -> tuple[str, ...]:
         """It logs nothing."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.fmu.adaptation.instance import AdaptationInstance
 from fmimaster.fmu.instance import Instance, KernelInterface
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.run.native.adaptation import AdaptationEntry
@@ -50,13 +51,13 @@ def make_entry(
     functions
         Library → addresses of its functions; those of a new library are added.
     """
+    if isinstance(instance, AdaptationInstance):
+        return AdaptationEntry(instance, len(places))
     python, binding = PythonEntry(context, i, instance), instance.binding
     if isinstance(instance, RemoteInstance):
         return IsolatedEntry(python, instance)
     if binding.interface is KernelInterface.PYTHON:
         return python
-    if binding.interface is KernelInterface.ADAPTATION:
-        return AdaptationEntry(python, len(places))
     if binding.library not in functions:
         functions[binding.library] = _functions_of(VERSIONS[binding.interface], binding.address)
     kind = FmuEntry if binding.exchange is None else ExchangeEntry
