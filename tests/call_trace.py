@@ -56,6 +56,7 @@ _SIGNATURES: dict[str, Signature] = {
     "fmi3EnterInitializationMode": (c_bool, c_double, c_double, c_bool, c_double),
     "fmi3DoStep": (c_double, c_double, c_bool, OUT, OUT, OUT, OUT),
     "fmi3UpdateDiscreteStates": (OUT,) * 6,
+    "fmi3ActivateModelPartition": (c_uint32, c_double),
     **dict.fromkeys(("fmi2GetString", "fmi2SetString"), (REFERENCES, COUNT, TEXTS)),
     **dict.fromkeys(("fmi3GetString", "fmi3SetString"), (REFERENCES, COUNT, TEXTS, SIZE)),
     **dict.fromkeys(

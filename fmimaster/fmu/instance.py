@@ -48,6 +48,27 @@ class UpdateCallback:
     read: Callable[[Callable[[float, float, bool], float]], None]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionCallbacks:
+    """The callbacks of a Scheduled Execution FMU, if they are not in Python.
+
+    Parameters
+    ----------
+    clock_update, nothing, environment : int
+        Addresses: of the function for ``ClockUpdate``, of one for the locks of preemption, and of their environment.
+    kept : object
+        The owner of these.
+    otherwise : function
+        Takes the address of the function for ``ClockUpdate`` in partitions that are activated in Python.
+    """
+
+    clock_update: int
+    nothing: int
+    environment: int
+    kept: Any
+    otherwise: Callable[[int], None]
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceOptions:
     """Use of an instance, which must be known when it is made."""
@@ -62,6 +83,8 @@ class InstanceOptions:
     """Whether it may end a step at an event; FMI 3.0 only."""
     update_callback: UpdateCallback | None = None
     """Its callback in Intermediate Update Mode; None: a method in Python."""
+    partition_callbacks: PartitionCallbacks | None = None
+    """Its callbacks in Scheduled Execution; None: methods in Python."""
     intermediate_outputs: IntermediateOutputs | None = None
     """Outputs that are read in Intermediate Update Mode."""
     solver: Integrator | None = None
@@ -128,6 +151,8 @@ class Binding:
         The last messages that the instance has logged, oldest first.
     exchange : ModelExchangeInstance or None
         The instance, if an integrator steps it, for its memory and settings.
+    scheduled : ScheduledInstance or None
+        The instance, if its model partitions are activated in C, for its memory and clocks.
     """
 
     interface: KernelInterface
@@ -140,6 +165,7 @@ class Binding:
     intermediate: tuple[int, ...] = ()
     update_callback: UpdateCallback | None = None
     exchange: Any = None
+    scheduled: Any = None
 
 
 IN_PYTHON = Binding(KernelInterface.PYTHON)

@@ -6,15 +6,13 @@ Source: FMI 3.0.2, section 5.
 from __future__ import annotations
 
 import ctypes
-import json
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cached_property
 from math import inf
-from struct import Struct
 from typing import Any
 
+import numpy as np
 from fmpy.fmi3 import (
     fmi3ClockUpdateCallback,
     fmi3LockPreemptionCallback,
@@ -34,44 +32,10 @@ from fmimaster.fmu.instance import (
     Transfer,
     UpdateAnswer,
 )
+from fmimaster.fmu.scheduled_memory import Memory
 from fmimaster.fmu.status import SUCCESS
 from fmimaster.system.clocks import Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Causality, DataType, Model, Variable
-
-_LENGTH = Struct("<I")
-"""Length of the memory at the start of a serialized state."""
-
-
-@dataclass
-class _Memory:
-    """What the instance remembers beside its FMU; a copy of it belongs to each saved FMU state."""
-
-    now: float = 0.0
-    """Time in s."""
-    due: set[int] = field(default_factory=set)
-    """Clocks that tick now, whose partitions are not activated yet."""
-    activated: dict[int, float] = field(default_factory=dict)
-    """Clock → time in s of its last activation."""
-    n_activations: int = 0
-    active: set[int] = field(default_factory=set)
-    """Output clocks that the FMU has activated, and nobody has read yet."""
-    announced: dict[int, tuple[int, int, float]] = field(default_factory=dict)
-    """Countdown clock → counter, resolution and seconds of its interval, which nobody has read yet."""
-    is_set: bool = False
-    """Whether a variable was set after the last activation."""
-
-    def plain(self) -> list[Any]:
-        """All of it as JSON has it."""
-        activated, announced = list(self.activated.items()), list(self.announced.items())
-        sets = sorted(self.due), activated, sorted(self.active), announced
-        return [self.now, *sets, self.n_activations, self.is_set]
-
-    @classmethod
-    def of(cls, plain: list[Any]) -> _Memory:
-        """What :meth:`plain` has returned."""
-        now, due, activated, active, announced, n_activations, is_set = plain
-        times = {clock: tuple(time) for clock, time in announced}
-        return cls(now, set(due), dict(activated), n_activations, set(active), times, is_set)
 
 
 class ScheduledInstance(Fmi3Instance):
@@ -89,19 +53,20 @@ class ScheduledInstance(Fmi3Instance):
     def __init__(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
-        self._memory = _Memory()
-        self._memories: dict[int, _Memory] = {}
-        self._version = 0
-        """Changes with each activation and each restored state."""
-        self._has_fmu_states = not model.capabilities.copies_states
         clocks = [v for v in model.variables if v.clock is not None]
-        self._clocks = {v.value_reference: v for v in clocks}
-        self._output_clocks = [v.value_reference for v in clocks if v.causality is Causality.OUTPUT]
-        self._countdowns = [
-            v.value_reference
-            for v in clocks
-            if v.clock and v.clock.interval_variability is IntervalVariability.COUNTDOWN
-        ]
+        self.clocks = sorted(clocks, key=_urgency)
+        """In the order in which they are activated."""
+        self._place = {v.value_reference: k for k, v in enumerate(self.clocks)}
+        self.output_clocks = [v for v in clocks if v.causality is Causality.OUTPUT]
+        self.countdowns = [v for v in clocks if _is_countdown(v)]
+        self._countdown_references = [v.value_reference for v in self.countdowns]
+        self.memory = Memory(len(clocks), len(self.countdowns))
+        self._memories: dict[int, NDArray[Any]] = {}
+        self.version = np.zeros((), np.int64)
+        """Changes with each activation and each restored state."""
+        self.has_fmu_states = not model.capabilities.copies_states
+        self.callbacks_in_c = options.partition_callbacks
+        self._update_callback = None  # there are no intermediate updates
         super().__init__(fmu, model, name, messages, options)
         self._activate_partition = self.function(
             "ActivateModelPartition", ctypes.c_void_p, ctypes.c_uint32, ctypes.c_double
@@ -111,30 +76,44 @@ class ScheduledInstance(Fmi3Instance):
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
         fmu.must_have("fmi3InstantiateScheduledExecution")
-        self._callbacks = (
-            fmi3LogMessageCallback(
-                lambda _environment, status, category, text: messages.add(status, category, text)
-            ),
-            fmi3ClockUpdateCallback(lambda _environment: self._update_clocks()),
+        in_python = fmi3ClockUpdateCallback(lambda _environment: self._update_clocks())
+        update, lock, unlock = (
+            in_python,
             fmi3LockPreemptionCallback(_nothing),
             fmi3UnlockPreemptionCallback(_nothing),
         )
+        in_c = options.partition_callbacks
+        if in_c is not None:
+            in_c.otherwise(ctypes.cast(in_python, ctypes.c_void_p).value or 0)
+            update = fmi3ClockUpdateCallback(in_c.clock_update)
+            lock = fmi3LockPreemptionCallback(in_c.nothing)
+            unlock = fmi3UnlockPreemptionCallback(in_c.nothing)
+        log_message = fmi3LogMessageCallback(
+            lambda _environment, status, category, text: messages.add(status, category, text)
+        )
+        self._callbacks = log_message, update, lock, unlock, in_python
         fmu.component = fmu.fmi3InstantiateScheduledExecution(
             name.encode(),
             model.instantiation_token.encode(),
             fmu.resources,
             False,
             options.logging_on,
-            None,
-            *self._callbacks,
+            None if in_c is None else in_c.environment,
+            log_message,
+            update,
+            lock,
+            unlock,
         )
         if not fmu.component:
             raise ValueError("fmi3InstantiateScheduledExecution returned null")
 
     @property
     def binding(self) -> Binding:
-        """The kernel calls it in Python: activations are ordered here."""
-        return IN_PYTHON
+        """How the kernel calls it: in Python, unless the callbacks of the FMU are those of the kernel."""
+        binding = super().binding
+        if binding is IN_PYTHON or self.callbacks_in_c is None:
+            return IN_PYTHON
+        return replace(binding, scheduled=self)
 
     # Values
 
@@ -152,35 +131,43 @@ class ScheduledInstance(Fmi3Instance):
         def act() -> None:
             nonlocal version
             self._activate()
-            if self._memory.is_set and version == self._version:
+            if self.memory.is_set and version == self.version:
                 values[:] = last
                 return
             read()
             last[:] = values
-            version = self._version
+            version = int(self.version)
 
         return act
 
     def _clock_getter(self, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        places = self.places(references)
+
         def act() -> None:
             self._activate()
-            active = self._memory.active
-            values[:] = [reference in active for reference in references]
-            active.difference_update(references)
+            values[:] = self.memory.active[places]
+            self.memory.active[places] = False
 
         return act
+
+    def places(self, clocks: Sequence[int]) -> list[int]:
+        """Where these clocks stand in the memory."""
+        return [self._place[reference] for reference in clocks]
 
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that sets these variables; clocks that are active become due."""
         if kind is DataType.CLOCK:
-            return lambda: self._memory.due.update(
-                reference for reference, active in zip(references, values, strict=True) if active
-            )
+            places = self.places(references)
+
+            def tick() -> None:
+                self.memory.due[places] |= values
+
+            return tick
         write = super().setter(kind, references, values)
 
         def act() -> None:
             write()
-            self._memory.is_set = self._initialized
+            self.memory.is_set[...] = self._initialized
 
         return act
 
@@ -189,16 +176,20 @@ class ScheduledInstance(Fmi3Instance):
     def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
         """A function that asks for intervals; those that the FMU has announced in ``ClockUpdate`` are given here."""
         ask = super().intervals(clocks, answers)
+        announced = self.memory.announced
+        row_of = {reference: row for row, reference in enumerate(self._countdown_references)}
+        rows = [row_of.get(clock) for clock in clocks]
 
         def act() -> None:
             self._activate()
             ask()
-            announced = self._memory.announced
-            for k, clock in enumerate(clocks):
-                time = announced.pop(clock, None)
-                if time is not None and answers.qualifier[k] != Qualifier.CHANGED:
-                    answers.counter[k], answers.resolution[k], answers.seconds[k] = time
-                    answers.qualifier[k] = Qualifier.CHANGED
+            for k, row in enumerate(rows):
+                if row is None or announced.qualifier[row] != Qualifier.CHANGED:
+                    continue
+                if answers.qualifier[k] != Qualifier.CHANGED:
+                    for answer, told in zip(answers.arrays, announced.arrays, strict=True):
+                        answer[k] = told[row]
+                announced.qualifier[row] = Qualifier.NOT_YET_KNOWN
 
         return act
 
@@ -206,35 +197,39 @@ class ScheduledInstance(Fmi3Instance):
 
     def _activate(self) -> None:
         """``ActivateModelPartition`` for each clock that is due."""
-        due = self._memory.due
-        if not due:
-            return
-        in_order = sorted((self._clocks[reference] for reference in due), key=_urgency)
-        due.clear()
-        for clock in in_order:
-            self._activate_by(clock)
+        in_order = [place for place, is_due in enumerate(self.memory.due.tolist()) if is_due]
+        if in_order:
+            self.memory.due[:] = False
+        for place in in_order:
+            self._activate_by(place)
 
-    def _activate_by(self, clock: Variable) -> None:
-        memory, reference = self._memory, clock.value_reference
-        if memory.activated.get(reference, -inf) >= memory.now:
-            raise CallError(
-                f"The clock '{self.name}.{clock.name}' ticks a second time at t = {memory.now:.12g} s, but FMI allows one "
-                "activation of a model partition at one time (FMI 3.0, 5.2.2). Expected an interval above 0 s, or another "
-                "clock for the second tick.",
-                instance=self.name,
-                function="fmi3ActivateModelPartition",
-                status="not allowed",
-                time=memory.now,
-            )
-        memory.activated[reference] = memory.now
+    def _activate_by(self, place: int) -> None:
+        memory = self.memory
+        if memory.activated[place] >= memory.now:
+            raise self.second_tick(place)
+        memory.activated[place] = memory.now
         memory.n_activations += 1
-        memory.is_set = False
-        self._version += 1
-        status = self._activate_partition(self.component, reference, memory.now)
+        memory.is_set[...] = False
+        self.version += 1
+        reference = self.clocks[place].value_reference
+        status = self._activate_partition(self.component, reference, memory.now.item())
         if self._failure is not None:
             raise self._failure
         if status not in SUCCESS:
             self.fail("ActivateModelPartition", status)
+
+    def second_tick(self, place: int) -> CallError:
+        """The error if a clock ticks a second time at one time."""
+        now = float(self.memory.now)
+        return CallError(
+            f"The clock '{self.name}.{self.clocks[place].name}' ticks a second time at t = {now:.12g} s, but FMI allows "
+            "one activation of a model partition at one time (FMI 3.0, 5.2.2). Expected an interval above 0 s, or "
+            "another clock for the second tick.",
+            instance=self.name,
+            function="fmi3ActivateModelPartition",
+            status="not allowed",
+            time=now,
+        )
 
     def _update_clocks(self) -> None:
         """``ClockUpdate``, called by the FMU inside a partition."""
@@ -245,34 +240,30 @@ class ScheduledInstance(Fmi3Instance):
             self._failure = self._failure or error
 
     def _read_output_clocks(self) -> None:
-        if references := self._output_clocks:
+        if references := [clock.value_reference for clock in self.output_clocks]:
             n = len(references)
             values = (ctypes.c_bool * n)()
             self.call("GetClock", (ctypes.c_uint32 * n)(*references), ctypes.c_size_t(n), values)
-            self._memory.active.update(r for r, on in zip(references, values, strict=True) if on)
+            self.memory.active[self.places(references)] |= values
 
     def _read_countdowns(self) -> None:
-        if not self._countdowns:
+        if not self.countdowns:
             return
         answers, ask = self._countdown_intervals
         ask()
-        for k in (answers.qualifier == Qualifier.CHANGED).nonzero()[0].tolist():
-            time = (
-                answers.counter[k].item(),
-                answers.resolution[k].item(),
-                answers.seconds[k].item(),
-            )
-            self._memory.announced[self._countdowns[k]] = time
+        has_changed = answers.qualifier == Qualifier.CHANGED
+        for told, answer in zip(self.memory.announced.arrays, answers.arrays, strict=True):
+            told[has_changed] = answer[has_changed]
 
     @cached_property
     def _countdown_intervals(self) -> tuple[Intervals, Transfer]:
-        answers = Intervals.of(len(self._countdowns))
-        return answers, super().intervals(self._countdowns, answers)
+        answers = Intervals.of(len(self.countdowns))
+        return answers, super().intervals(self._countdown_references, answers)
 
     def update_discrete_states(self) -> UpdateAnswer:
         """Activate all partitions that are due; output clocks are active up to here."""
         self._activate()
-        self._memory.active.clear()
+        self.memory.active[:] = False
         return UpdateAnswer()
 
     # Modes and time
@@ -281,7 +272,7 @@ class ScheduledInstance(Fmi3Instance):
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
         """``EnterInitializationMode``."""
-        self._memory.now = start
+        self.memory.now[...] = start
         super().enter_initialization_mode(start, stop, tolerance)
 
     def enter_event_mode(self) -> None:
@@ -298,53 +289,57 @@ class ScheduledInstance(Fmi3Instance):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Only time advances."""
-        self._memory.now = time + size
+        self.memory.now[...] = time + size
         return None
 
     def reset(self) -> None:
         """``Reset``."""
         super().reset()
-        self._memory = _Memory()
-        self._version += 1
+        self.memory.clear()
+        self.version += 1
 
     # States
 
     def save(self, place: int) -> None:
         """``GetFMUState``, if the FMU has it."""
-        if self._has_fmu_states:
+        if self.has_fmu_states:
             super().save(place)
-        self._memories[place] = deepcopy(self._memory)
+        self._memories[place] = self.memory.values.copy()
 
     def restore(self, place: int) -> None:
         """``SetFMUState``, if the FMU has it; otherwise not behind an activation."""
         saved = self._memories[place]
-        if self._has_fmu_states:
+        if self.has_fmu_states:
             super().restore(place)
-        elif saved.n_activations != self._memory.n_activations:
-            raise CallError(
-                f"'{self.name}' cannot go back to t = {saved.now:.12g} s: a model partition was activated since then, and "
-                "the FMU cannot save its state (canGetAndSetFMUState is false). Use an algorithm that does not repeat "
-                "steps.",
-                instance=self.name,
-                function="fmi3SetFMUState",
-                status="not allowed",
-                time=self._memory.now,
-            )
-        self._memory = deepcopy(saved)
-        self._version += 1
+        elif saved["n_activations"] != self.memory.n_activations:
+            raise self.behind_activation(float(saved["now"]))
+        self._take(saved)
+
+    def _take(self, saved: NDArray[Any]) -> None:
+        self.memory.values[...] = saved
+        self.version += 1
+
+    def behind_activation(self, time: float) -> CallError:
+        """The error if a partition was activated after a time in s, and the FMU has no states."""
+        return CallError(
+            f"'{self.name}' cannot go back to t = {time:.12g} s: a model partition was activated since then, and "
+            "the FMU cannot save its state (canGetAndSetFMUState is false). Use an algorithm that does not repeat "
+            "steps.",
+            instance=self.name,
+            function="fmi3SetFMUState",
+            status="not allowed",
+            time=float(self.memory.now),
+        )
 
     def serialized(self) -> bytes:
         """The memory and the FMU state as bytes."""
-        memory = json.dumps(self._memory.plain()).encode()
-        return _LENGTH.pack(len(memory)) + memory + super().serialized()
+        return self.memory.values.tobytes() + super().serialized()
 
     def deserialize(self, state: bytes) -> None:
         """Go to a serialized state."""
-        (length,) = _LENGTH.unpack_from(state)
-        end = _LENGTH.size + length
-        super().deserialize(state[end:])
-        self._memory = _Memory.of(json.loads(state[_LENGTH.size : end]))
-        self._version += 1
+        values = self.memory.values
+        super().deserialize(state[values.nbytes :])
+        self._take(np.frombuffer(state, values.dtype, 1)[0])
 
 
 def _urgency(clock: Variable) -> tuple[float, str]:
@@ -352,6 +347,10 @@ def _urgency(clock: Variable) -> tuple[float, str]:
     assert clock.clock is not None
     priority = clock.clock.priority
     return inf if priority is None else priority, clock.name
+
+
+def _is_countdown(clock: Variable) -> bool:
+    return bool(clock.clock and clock.clock.interval_variability is IntervalVariability.COUNTDOWN)
 
 
 def _nothing() -> None:

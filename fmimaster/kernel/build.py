@@ -29,6 +29,7 @@ SOURCES = (
     "exchange.c",
     "cvode.c",
     "adaptation.c",
+    "scheduled.c",
     "isolated.c",
     "workers.c",
     "tuner.c",

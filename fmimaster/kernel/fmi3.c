@@ -37,6 +37,7 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_GET_INTERVAL_DECIMAL] = "GetIntervalDecimal", [FM_GET_INTERVAL_FRACTION] = "GetIntervalFraction",
     [FM_SET_TIME] = "SetTime", [FM_SET_CONTINUOUS_STATES] = "SetContinuousStates", [FM_GET_DERIVATIVES] = "GetContinuousStateDerivatives",
     [FM_GET_EVENT_INDICATORS] = "GetEventIndicators", [FM_COMPLETED_INTEGRATOR_STEP] = "CompletedIntegratorStep",
+    [FM_ACTIVATE_PARTITION] = "ActivateModelPartition",
 };
 
 const char *fm_fmi3_name(int function)

@@ -18,7 +18,8 @@ enum fm_status {
     FM_REFUSED = -1000003, /* Discard of a call that must not be discarded */
     FM_NO_DERIVATIVES = -1000004, FM_TOO_SHORT = -1000005, FM_STATES_DISCARDED = -1000006, FM_STUCK = -1000008, /* an integrator cannot go on */
     FM_BEHIND_EVENT = -1000007, /* copied states cannot undo an event */
-    FM_NOT_VALID = -1000009     /* the call succeeded, but its answer is not valid */
+    FM_NOT_VALID = -1000009,    /* the call succeeded, but its answer is not valid */
+    FM_SECOND_TICK = -1000010   /* a model partition would be activated twice at one time */
 };
 
 /* Types of variables: FM_ and the name in fmimaster.system.model.DataType. */
@@ -734,6 +735,7 @@ enum fm_function {
     FM_GET_BOOLEAN_STATUS, FM_GET_CLOCK, FM_SET_CLOCK, FM_ENTER_EVENT, FM_ENTER_STEP, FM_UPDATE_DISCRETE_STATES,
     FM_GET_DIRECTIONAL_DERIVATIVE, FM_GET_INTERVAL_DECIMAL, FM_GET_INTERVAL_FRACTION,
     FM_SET_TIME, FM_SET_CONTINUOUS_STATES, FM_GET_DERIVATIVES, FM_GET_EVENT_INDICATORS, FM_COMPLETED_INTEGRATOR_STEP,
+    FM_ACTIVATE_PARTITION,
     FM_FUNCTIONS
 };
 
@@ -939,6 +941,68 @@ typedef struct {
 void fm_element_table(fm_element *element, fm_instance *instance);
 int fm_element_set(const fm_segment *segment);
 int fm_element_get(const fm_segment *segment);
+
+/* scheduled.c: an FMU whose model partitions are activated by its clocks. Its memory is one record, as in
+ * fmimaster/fmu/scheduled_memory.py; clocks stand in the order in which they are activated. */
+typedef struct {
+    double *now;
+    int64_t *n_activations;
+    double *activated;      /* per clock: time of its last activation */
+    fm_intervals announced; /* of the countdown clocks */
+    uint8_t *is_set;        /* whether a variable was set after the last activation */
+    uint8_t *due, *active;  /* per clock */
+} fm_schedule;
+
+/* Countdown clocks whose intervals are read in one call in ClockUpdate. */
+typedef struct {
+    fm_segment segment;
+    fm_intervals answer;
+    const size_t *places; /* among the countdown clocks */
+} fm_countdowns;
+
+typedef struct {
+    fm_fmu *fmu;
+    const fm_instance *python; /* the same instance, for modes up to the end of its initialization */
+    fm_schedule memory;
+    char *values, *places;     /* the record of the memory, and copies of it */
+    size_t size, counter;      /* of the record in bytes; where its n_activations stand */
+    int64_t *version;          /* changes with each activation and each restored state */
+    size_t n_clocks;
+    const uint32_t *clocks;    /* value references */
+    fm_segment output_clocks;  /* what is read in ClockUpdate: these */
+    const size_t *output_places;
+    int n_countdowns;
+    const fm_countdowns *countdowns;
+    int has_fmu_states;
+    int is_activating; /* whether a partition is activated in C */
+    int has_failed;    /* whether a call in ClockUpdate has failed */
+    void (*fail)(void *self, int status); /* called at once */
+    void *self;
+    void (*in_python)(void *environment); /* ClockUpdate of partitions that are activated in Python */
+    size_t second; /* the clock that ticked a second time */
+    double wanted; /* time of the copy that could not be restored */
+    const char *function; /* the last one that has failed */
+} fm_scheduled;
+
+/* One FMI call of such an instance: what self of a segment points to. */
+typedef struct {
+    fm_scheduled *scheduled;
+    fm_segment call;      /* of the FMU; of clocks there is none */
+    const size_t *places; /* of clocks in the memory; of intervals among the countdown clocks, n_clocks for none */
+    char *last;           /* values as they were read last, and the version then */
+    size_t bytes;
+    int64_t version;
+} fm_scheduled_call;
+int fm_scheduled_get(const fm_segment *segment);
+int fm_scheduled_set(const fm_segment *segment);
+int fm_scheduled_get_clocks(const fm_segment *segment);
+int fm_scheduled_set_clocks(const fm_segment *segment);
+int fm_scheduled_ask(const fm_segment *segment);
+void fm_scheduled_table(fm_scheduled *scheduled, fm_instance *instance);
+
+/* What the FMU calls: fmi3ClockUpdateCallback; fmi3LockPreemptionCallback and its end, since no partition is preempted. */
+void fm_clock_update(void *environment);
+void fm_nothing(void);
 
 /* isolated.c: an FMU in another process, its host. Values lie in shared memory; requests are collected, and sent together when
  * an answer is needed, which takes one message. Linux only. */

@@ -60,7 +60,7 @@ def asked_clocks(plan: Plan, i: int, *, initialized: bool) -> list[AskedClocks]:
     """
     variables = [v for s in plan.layout.segments(i, Group.INTERVALS) for v in s.variables]
     if not initialized:
-        return _asked(variables, range(len(variables)))
+        return asked_in_calls(variables, range(len(variables)))
     places = dict[IntervalVariability, list[int]]()
     for k, variable in enumerate(variables):
         assert isinstance(variable.clock, ClockAttributes)
@@ -70,10 +70,23 @@ def asked_clocks(plan: Plan, i: int, *, initialized: bool) -> list[AskedClocks]:
         for kind in (IntervalVariability.TUNABLE, IntervalVariability.COUNTDOWN)
         for k in places.get(kind, ())
     )
-    found = _asked(variables, always)
+    found = asked_in_calls(variables, always)
     for k in places.get(IntervalVariability.CHANGING, ()):
         slot = plan.layout.placed(i, variables[k].name)[1].start
-        found += _asked(variables, [k], slot)
+        found += asked_in_calls(variables, [k], slot)
+    return found
+
+
+def asked_in_calls(
+    variables: Sequence[Variable], places: Sequence[int], clock: int | None = None
+) -> list[AskedClocks]:
+    """The calls that ask for the intervals of these clocks: first those whose intervals are fractions."""
+    found = []
+    for by_fraction in (True, False):
+        chosen = tuple(k for k in places if _supports_fraction(variables[k]) is by_fraction)
+        if chosen:
+            references = tuple(variables[k].value_reference for k in chosen)
+            found.append(AskedClocks(references, chosen, by_fraction, clock))
     return found
 
 
@@ -107,19 +120,6 @@ class GivenIntervals(Hook):
             shift = self._instance.shift(reference)
             store.shifts[self._index][:, k] = shift.numerator, shift.denominator
         return False
-
-
-def _asked(
-    variables: Sequence[Variable], places: Sequence[int], clock: int | None = None
-) -> list[AskedClocks]:
-    """First those whose intervals are fractions."""
-    found = []
-    for by_fraction in (True, False):
-        chosen = tuple(k for k in places if _supports_fraction(variables[k]) is by_fraction)
-        if chosen:
-            references = tuple(variables[k].value_reference for k in chosen)
-            found.append(AskedClocks(references, chosen, by_fraction, clock))
-    return found
 
 
 def _supports_fraction(variable: Variable) -> bool:

@@ -52,6 +52,7 @@ from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.settings import Settings
 from fmimaster.structures import Structures
 from fmimaster.system.exact import exact
+from fmimaster.system.model import Interface
 
 log = logging.getLogger("fmimaster")
 
@@ -205,6 +206,9 @@ class Session:
                 early_return=planned.event_mode and planned.may_return_early,
                 update_callback=executor.update_callback()
                 if (follows or i in self._intermediate) and not noted
+                else None,
+                partition_callbacks=executor.partition_callbacks()
+                if planned.model.interface is Interface.SCHEDULED_EXECUTION
                 else None,
                 intermediate_outputs=self._intermediate.get(i),
                 solver=solver,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command_line import changed
 
 from fmimaster import reference_path
+from fmimaster.errors import CallError
 from fmimaster.fmu.faults.restarted import RestartedInstance
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, InstanceOptions
@@ -145,3 +148,38 @@ def test_a_lost_process_is_started_again_with_its_activations(file: FmuFile) -> 
         assert restarted.warnings == ()
     finally:
         restarted.free()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+def test_an_activation_in_c_cannot_be_undone_without_fmu_states(tmp_path: Path) -> None:
+    path = changed(
+        reference_path("fmi3/Partitions.fmu"),
+        tmp_path / "a.fmu",
+        description=lambda text: text.replace("canGetAndSetFMUState", "other").replace(
+            "canSerializeFMUState", "another"
+        ),
+    )
+    without = FmuFile(Source(path))
+    found = []
+
+    def go_back(instance: Instance) -> None:
+        instance.restore(0)
+        instance.update_discrete_states()  # requests without an answer are sent with the next one
+
+    for instance in (without.instantiate("se", InstanceOptions()), isolated(without)):
+        fast = next(v for v in instance.model.variables if v.name == "fast")
+        tick = instance.setter(DataType.CLOCK, [fast.value_reference], np.ones(1, np.bool_))
+        instance.enter_initialization_mode(START, None, None)
+        instance.enter_event_mode()
+        instance.save(0)
+        tick()
+        instance.update_discrete_states()
+        with pytest.raises(CallError) as error:
+            go_back(instance)
+        found.append((str(error.value), error.value.function, error.value.status))
+        instance.free()
+    without.close()
+    assert found[1] == found[0]
+    assert found[0][0].startswith(
+        "'se' cannot go back to t = 0.5 s: a model partition was activated"
+    )

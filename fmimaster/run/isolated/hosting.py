@@ -116,7 +116,7 @@ class HostedInstance(RemoteInstance):
             planned,
             inputs,
             file.folder,
-            replace(options, update_callback=None, call_log=None),
+            replace(options, update_callback=None, partition_callbacks=None, call_log=None),
             options.call_log is not None,
             log.getEffectiveLevel(),
             n_places,

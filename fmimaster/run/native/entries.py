@@ -22,6 +22,7 @@ from fmimaster.run.native.instances import (
     Version,
 )
 from fmimaster.run.native.isolated import IsolatedEntry, RemoteInstance
+from fmimaster.run.native.scheduled import ScheduledEntry
 
 
 def make_entries(context: Context, instances: Sequence[Instance], n_places: int) -> list[Entry]:
@@ -60,7 +61,11 @@ def make_entry(
         return python
     if binding.library not in functions:
         functions[binding.library] = _functions_of(VERSIONS[binding.interface], binding.address)
-    kind = FmuEntry if binding.exchange is None else ExchangeEntry
+    kind = FmuEntry
+    if binding.exchange is not None:
+        kind = ExchangeEntry
+    elif binding.scheduled is not None:
+        kind = ScheduledEntry
     return kind(python, binding, places, functions[binding.library])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.control.step_rule import RuleTwin
-from fmimaster.fmu.instance import Instance, UpdateCallback
+from fmimaster.fmu.instance import Instance, PartitionCallbacks, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
@@ -26,6 +26,7 @@ from fmimaster.run.native.hooks import lend_data, lend_watches
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.native.rows import KernelRows
+from fmimaster.run.native.scheduled import make_partition_callbacks
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 
@@ -94,6 +95,11 @@ class NativeExecutor:
     def update_callback() -> UpdateCallback:
         """What an instance calls in Intermediate Update Mode; a new one for each."""
         return make_update_callback()
+
+    @staticmethod
+    def partition_callbacks() -> PartitionCallbacks:
+        """What an instance calls in Scheduled Execution; new ones for each."""
+        return make_partition_callbacks()
 
     @property
     def seconds(self) -> list[float]:

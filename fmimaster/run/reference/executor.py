@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.control.step_rule import RuleTwin
-from fmimaster.fmu.instance import Instance, UpdateCallback
+from fmimaster.fmu.instance import Instance, PartitionCallbacks, UpdateCallback
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions import (
@@ -135,6 +135,11 @@ class ReferenceExecutor:
     @staticmethod
     def update_callback() -> UpdateCallback | None:
         """None: intermediate updates are done in Python."""
+        return None
+
+    @staticmethod
+    def partition_callbacks() -> PartitionCallbacks | None:
+        """None: ``ClockUpdate`` is done in Python."""
         return None
 
     @property
