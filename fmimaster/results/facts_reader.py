@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from io import BytesIO, TextIOWrapper
+from itertools import chain
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from fmimaster.causes import Activations, Cause, Event, Kind, Steps
+from fmimaster.step_series import LARGEST, RepeatedSteps, StepSeries
 
 FORMAT = "fmimaster results 1"
 """The format that is written and read."""
@@ -51,7 +53,7 @@ def events_in(document: Document) -> Iterator[Event]:
 
 def steps_in(document: Document) -> Iterator[Steps]:
     """The steps in a document; raises as :func:`events_in`."""
-    return map(_steps, _entries(document, "steps", STEPS))
+    return chain.from_iterable(map(_steps, _entries(document, "steps", STEPS)))
 
 
 def activations_in(document: Document) -> Iterator[Activations]:
@@ -124,11 +126,33 @@ def _event(read: Any) -> Event:
     )
 
 
-def _steps(read: Any) -> Steps:
+def _steps(read: Any) -> Iterable[Steps]:
+    """An entry, or many that repeat."""
     s = _object(read)
-    return Steps(
-        _time(s["begin"]), _time(s["end"]), _cause(s["cause"]), _whole(s["count"], least=1)
+    if "repeated" in s:
+        return StepSeries([_repeated(s)])
+    begin, end = _time(s["begin"]), _time(s["end"])
+    return (Steps(begin, end, _cause(s["cause"]), _whole(s["count"], least=1)),)
+
+
+def _repeated(s: Mapping[str, Any]) -> RepeatedSteps:
+    entries, period, resolution = (
+        _whole(s[name], least=1) for name in ("entries", "period", "resolution")
     )
+    pattern = [_object(one) for one in _list(s["repeated"])]
+    found = RepeatedSteps(
+        _time(s["begin"]),
+        entries,
+        period,
+        resolution,
+        tuple(_whole(one["tick"], least=1 - LARGEST) for one in pattern),
+        tuple(_time(one["share"]) for one in pattern),
+        tuple(_cause(one["cause"]) for one in pattern),
+        tuple(_whole(one["count"], least=1) for one in pattern),
+    )
+    if not pattern or entries > found.most or found.end != _time(s["end"]):
+        _fail("entries that repeat until their end", s)
+    return found
 
 
 def _activations(read: Any) -> Activations:

@@ -27,6 +27,7 @@ from fmimaster.results.facts_reader import (
     STEPS,
     UNITS,
 )
+from fmimaster.step_series import RepeatedSteps, StepSeries
 from fmimaster.visible import visible_json
 
 _ANY_FORMAT = "fmimaster results "
@@ -73,10 +74,12 @@ class FactsWriter:
         """Append entries to both lists."""
         try:
             file, beside = self._opened()
+            folded = steps.folded() if isinstance(steps, StepSeries) else steps
+            of_steps = [line(step_facts(s)) for s in folded]
             _append(file, self._events_taken, [line(event_facts(e)) for e in events])
-            _append(beside, self._steps_taken, [line(step_facts(s)) for s in steps])
+            _append(beside, self._steps_taken, of_steps)
             self._events_taken += len(events)
-            self._steps_taken += len(steps)
+            self._steps_taken += len(of_steps)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -240,8 +243,22 @@ def event_facts(e: Event) -> dict[str, Any]:
     }
 
 
-def step_facts(s: Steps) -> dict[str, Any]:
-    """Steps as plain data, likewise."""
+def step_facts(s: Steps | RepeatedSteps) -> dict[str, Any]:
+    """Steps as plain data, likewise; entries that repeat as those of one repetition."""
+    if isinstance(s, RepeatedSteps):
+        return {
+            "begin": s.begin,
+            "end": s.end,
+            "entries": s.entries,
+            "period": s.period,
+            "resolution": s.resolution,
+            "repeated": [
+                {"tick": tick, "share": share, "count": count, "cause": _cause(cause)}
+                for tick, share, count, cause in zip(
+                    s.ticks, s.shares, s.counts, s.causes, strict=True
+                )
+            ],
+        }
     return {
         "begin": s.begin,
         "end": s.end,

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmimaster.causes import Activations, Event, Steps
 from fmimaster.errors import ColumnError, OptionError, did_you_mean, listed
 from fmimaster.results.statistics import NO_RUN, Statistics
+from fmimaster.step_series import StepSeries
 
 Self = TypeVar("Self", bound="Table")
 
@@ -49,7 +50,8 @@ class Table(Mapping[str, NDArray[Any]]):
         Origin of the table, as JSON values; for a run see :func:`fmimaster.provenance.run_metadata`.
     events, steps, activations
         Events between the rows, the cause of the end of each step, and the activations of time-based clocks; see
-        :mod:`fmimaster.causes`.
+        :mod:`fmimaster.causes`. Steps of a long run that repeat, as with periodic clocks, are not kept one by one: they
+        are made when they are read.
     intermediate : name of a component → Table
         Outputs inside of the steps of a component, at times of its own, if the run has recorded them.
     """
@@ -61,7 +63,7 @@ class Table(Mapping[str, NDArray[Any]]):
     statistics: Statistics
     metadata: Mapping[str, Any]
     events: tuple[Event, ...]
-    steps: tuple[Steps, ...]
+    steps: Sequence[Steps]
     activations: tuple[Activations, ...]
     intermediate: Mapping[str, Table]
 
@@ -96,7 +98,7 @@ class Table(Mapping[str, NDArray[Any]]):
         assign("statistics", statistics)
         assign("metadata", MappingProxyType(dict(metadata)))
         assign("events", tuple(events))
-        assign("steps", tuple(steps))
+        assign("steps", steps if isinstance(steps, StepSeries) else tuple(steps))
         assign("activations", tuple(activations))
         assign("intermediate", MappingProxyType(dict(intermediate)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -14,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.causes import GRID, Cause, Event, Steps
-from fmimaster.garbage import left_for_later
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
 from fmimaster.program.store import ValueStore
+from fmimaster.step_series import StepColumns
 from fmimaster.system.model import DataType
 
 _log = logging.getLogger("fmimaster")
@@ -63,63 +62,10 @@ class Stretch:
 
 
 @dataclass
-class Entries:
-    """Entries of a step log, as columns: objects of their own would be looked through by the collector of garbage again and
-    again, in half of the time of a run in which no two steps are alike.
-
-    The arguments of :class:`Steps`, each in the order of the entries.
-    """
-
-    begins: array[float] = field(default_factory=lambda: array("d"))
-    ends: array[float] = field(default_factory=lambda: array("d"))
-    causes: list[Cause] = field(default_factory=list)
-    counts: array[int] = field(default_factory=lambda: array("q"))
-    """The last column that is filled: another thread may read as many entries as it has."""
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def append(self, begin: float, end: float, cause: Cause, count: int) -> None:
-        """One more."""
-        self.begins.append(begin)
-        self.ends.append(end)
-        self.causes.append(cause)
-        self.counts.append(count)
-
-    def extend(
-        self,
-        begins: NDArray[np.float64],
-        ends: NDArray[np.float64],
-        causes: Sequence[Cause],
-        counts: NDArray[np.int64],
-    ) -> None:
-        """Some more, by columns."""
-        self.begins.frombytes(begins.tobytes())
-        self.ends.frombytes(ends.tobytes())
-        self.causes.extend(causes)
-        self.counts.frombytes(counts.tobytes())
-
-    def first(self, n: int) -> list[Steps]:
-        """The first ones, as objects."""
-        columns = self.begins[:n], self.ends[:n], self.causes[:n], self.counts[:n]
-        with left_for_later():
-            return list(map(Steps, *columns))
-
-    def copy(self) -> Entries:
-        """Others that are as these are now."""
-        n = len(self)
-        return Entries(self.begins[:n], self.ends[:n], self.causes[:n], self.counts[:n])
-
-    def remove(self, n: int) -> None:
-        """Without the first ones."""
-        del self.begins[:n], self.ends[:n], self.causes[:n], self.counts[:n]
-
-
-@dataclass
 class StepLog:
     """Each step with its cause; steps that follow each other, of the same cause and size, are one entry."""
 
-    ended: Entries = field(default_factory=Entries)
+    ended: StepColumns = field(default_factory=StepColumns)
     """Entries that were not passed on, without the last one."""
     begin: float = 0.0
     end: float = 0.0
@@ -139,7 +85,7 @@ class StepLog:
         if not self.count:
             return ()
         last = Steps(self.begin, self.end, self.cause, self.count)
-        return (*self.ended.first(len(self.ended)), last)
+        return (*self.ended.part(0).objects(), last)
 
     def add(self, begin: float, end: float, cause: Cause, count: int = 1) -> None:
         """Take up steps of one size."""
@@ -209,7 +155,7 @@ class StepLog:
 
     def copy(self) -> StepLog:
         """Another one that is as this one is now."""
-        return replace(self, ended=self.ended.copy())
+        return replace(self, ended=self.ended.part(0))
 
 
 def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class Checkpoints:
             self._events_noted += len(new)
         first = self._steps_noted - steps.handed_on
         if len(steps.ended) > first:
-            self._append(Record.STEPS, steps_as_bytes(steps.ended, first))
+            self._append(Record.STEPS, steps_as_bytes(steps.ended.part(first)))
             self._steps_noted = steps.handed_on + len(steps.ended)
 
     def _note_calls(self) -> None:

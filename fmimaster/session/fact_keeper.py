@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fmimaster.causes import Event, Steps
+from fmimaster.repeated_steps import with_more
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.row_writer import RowWriter
+from fmimaster.run.goal import REFRESH
 from fmimaster.run.state import RunState
+from fmimaster.step_series import Part, RepeatedSteps, StepColumns, StepSeries
 
 MOST_EVENTS, MOST_STEPS = 1000, 10_000
-"""Most events, and entries of steps, that stay in memory if there is a file for them: a few MB."""
+"""Most events, and entries of steps, that stay in the state of the run: a few MB."""
 
 
 class FactKeeper:
-    """Passes events and steps on, except the last ones.
+    """Passes events and steps on, except the last ones; before that, it folds steps that repeat.
 
     Parameters
     ----------
     writer : FactsWriter or None
-        Without it, all stay in memory.
+        Without it, all stay in memory, steps that repeat as a few numbers.
     table : RowWriter or None
         Writer of the table that they belong to: once it replaces an older table, the older facts are removed.
     """
@@ -33,6 +36,8 @@ class FactKeeper:
         self._lock = threading.Lock()
         self._is_closed = False
         self._table = table
+        self._parts: tuple[Part, ...] = ()
+        """Entries of steps behind those that were written, and before those in the state."""
         self.before_removal: Callable[[], None] = lambda: None
         """Called before entries are removed from the state of the run."""
 
@@ -51,19 +56,31 @@ class FactKeeper:
             with self._lock:
                 if not self._is_closed:
                     writer.remove_older()
-        if writer is None or (len(events) <= 2 * MOST_EVENTS and len(steps) <= 2 * MOST_STEPS):
+        most_events = len(events) if writer is None else 2 * MOST_EVENTS
+        if len(events) <= most_events and len(steps) <= 2 * MOST_STEPS:
             return
         with self._lock:
             if self._is_closed:
                 return
-            old_events = events[: max(len(events) - MOST_EVENTS, 0)]
             n = max(len(steps) - MOST_STEPS, 0)
             self.before_removal()
-            writer.take(old_events, steps.first(n))
+            self._parts = with_more(self._parts, steps.part(0, n), REFRESH)
+            if writer is not None:
+                self._write(writer)
             steps.remove(n)
             self._state.step_log.handed_on += n
-            del events[: len(old_events)]
-            self._state.event_log.handed_on += len(old_events)
+
+    def _write(self, writer: FactsWriter) -> None:
+        """Write surplus events, and all entries of steps but those that may repeat further."""
+        events = self._state.event_log.events
+        old_events = events[: max(len(events) - MOST_EVENTS, 0)]
+        n = len(self._parts)
+        if n and isinstance(self._parts[-1], RepeatedSteps):
+            n -= 1
+        writer.take(old_events, StepSeries(self._parts[:n]))
+        self._parts = self._parts[n:]
+        del events[: len(old_events)]
+        self._state.event_log.handed_on += len(old_events)
 
     def close(self, patience: float) -> None:
         """Pass no more on, instead of a thread that does not return; within this wall time in s."""
@@ -77,7 +94,13 @@ class FactKeeper:
         last = 0 if self._writer is None else -MOST_EVENTS
         return tuple(self._state.event_log.events[last:])
 
-    def steps(self, reached: float) -> tuple[Steps, ...]:
+    def steps(self, reached: float) -> Sequence[Steps]:
         """The steps so far, in the same way; the executor works on an interval with this start in s."""
-        last = 0 if self._writer is None else -MOST_STEPS
-        return self._state.entries(reached)[last:]
+        if self._writer is None:
+            return self.new_steps(reached)
+        return self._state.entries(reached)[-MOST_STEPS:]
+
+    def new_steps(self, reached: float) -> Sequence[Steps]:
+        """The steps that were not written during the run, likewise."""
+        parts, entries = self._parts, self._state.entries(reached)
+        return StepSeries(with_more(parts, StepColumns.of(entries), REFRESH)) if parts else entries

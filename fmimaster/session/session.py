@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
@@ -479,9 +479,10 @@ class Session:
         return warnings_of_run(self.prepared, self.state, self.instances, growth)
 
     @property
-    def new_facts(self) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:
+    def new_facts(self) -> tuple[Sequence[Event], Sequence[Steps]]:
         """Events and steps that were not written during the run."""
-        return tuple(self.state.event_log.events), self.state.entries(self.executor.reached)
+        new_steps = self.facts.new_steps(self.executor.reached)
+        return tuple(self.state.event_log.events), new_steps
 
 
 def timeline_of(prepared: Prepared) -> Timeline:

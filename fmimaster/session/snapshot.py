@@ -21,12 +21,12 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.programs import Programs
 from fmimaster.results.kept_rows import Block
 from fmimaster.run.executor import Executor
-from fmimaster.run.log import Entries
 from fmimaster.run.rows import RowBlock
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import Stepper
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper
+from fmimaster.step_series import StepColumns
 from fmimaster.system.model import DataType
 
 _NOT_SAVED = frozenset({"timeline", "stretch", "asked", "pauses", "step_log", "event_log"})
@@ -135,17 +135,17 @@ def events_of(content: bytes) -> list[Event]:
     return Decoder(parts).value(text.decode())  # type: ignore[no-any-return]
 
 
-def steps_as_bytes(entries: Entries, first: int) -> bytes:
-    """Entries of a step log from one on as the content of a record."""
-    causes = list(dict.fromkeys(entries.causes[first:]))
+def steps_as_bytes(entries: StepColumns) -> bytes:
+    """Entries of a step log as the content of a record."""
+    causes = list(dict.fromkeys(entries.causes))
     numbers = {cause: k for k, cause in enumerate(causes)}
-    chosen = np.array([numbers[cause] for cause in entries.causes[first:]], np.int64)
-    columns = entries.begins[first:], entries.ends[first:], entries.counts[first:]
+    chosen = np.array([numbers[cause] for cause in entries.causes], np.int64)
+    columns = entries.begins, entries.ends, entries.counts
     text = Encoder().text(causes)
     return joined([text.encode(), chosen.tobytes(), *(column.tobytes() for column in columns)])
 
 
-def add_steps(entries: Entries, content: bytes) -> None:
+def add_steps(entries: StepColumns, content: bytes) -> None:
     """Add the entries of :func:`steps_as_bytes`."""
     text, chosen, begins, ends, counts = separated(content)
     causes = Decoder([]).value(text.decode())

@@ -1,0 +1,167 @@
+"""Steps of long runs with periodic clocks: those that repeat are a few numbers, and are read as if each was kept."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from fmimaster import Backend, Simulation, SystemBuilder, reference_path, resume, simulate
+from fmimaster.causes import GRID, Cause, Kind, Steps
+from fmimaster.cli import main
+from fmimaster.errors import FileError
+from fmimaster.repeated_steps import with_more
+from fmimaster.results.facts import read_facts
+from fmimaster.results.facts_writer import line, step_facts
+from fmimaster.results.results import Results
+from fmimaster.run.goal import REFRESH
+from fmimaster.step_series import Part, RepeatedSteps, StepColumns, StepSeries
+from fmimaster.system.description import SystemDescription
+
+TICK, OUTDATED = Cause(Kind.CLOCK, ("c.tick",)), Cause(Kind.OUTDATED_OUTPUTS, ("plant",))
+FEW = 200
+"""Entries of steps that stay in the state of a run in these tests."""
+
+
+def controllers(step_size: float = 0.1, *resolutions: int) -> SystemDescription:
+    """A plant with sampled controllers, each with its ticks per second."""
+    builder = SystemBuilder("controlled")
+    builder.add("plant", reference_path("fmi3/Dahlquist.fmu"))
+    for k, resolution in enumerate(resolutions or (10,)):
+        settings = {"gain": -0.5, "interval.resolution": resolution}
+        builder.add(f"c{k}", reference_path("fmi3/Sampler.fmu"), settings)
+        builder.connect("plant.x", f"c{k}.u")
+    builder.connect("c0.held", "plant.u")
+    return builder.build(start_time=0, stop_time=100, step_size=step_size)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little stays in the state of a run."""
+    monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_STEPS", FEW)
+
+
+def kept(steps: Sequence[Steps]) -> int:
+    """How many entries are kept one by one."""
+    assert isinstance(steps, StepSeries)
+    return sum(len(part) for part in steps.parts if isinstance(part, StepColumns))
+
+
+@pytest.mark.parametrize("backend", [Backend.NATIVE, Backend.REFERENCE])
+@pytest.mark.parametrize("system", [controllers(0.1), controllers(0.25), controllers(0.1, 10, 4)])
+def test_steps_of_periodic_clocks_are_not_kept_one_by_one(
+    system: SystemDescription,
+    backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    every = simulate(system, backend=backend).steps
+    assert isinstance(every, tuple)
+    assert len(every) >= 2000
+    monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_STEPS", FEW)
+    stream = io.StringIO()
+    simulation = Simulation(system, backend=backend)
+    for found in (simulation.run(), simulation.run(output_file=stream)):
+        assert found.steps == every
+        assert (found.steps[7], found.steps[-1]) == (every[7], every[-1])
+        assert found.steps[1990:-7] == every[1990:-7]
+        assert kept(found.steps) < 10
+    table = tmp_path / "run.csv"
+    assert simulation.run(output_file=table).steps == every[-FEW:]
+    assert read_facts(table)[1] == every
+    assert len((tmp_path / "run.csv.json").read_text().splitlines()) < 30
+
+
+@pytest.mark.usefixtures("few")
+def test_the_page_has_each_of_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pages = []
+    for name, most in (("one.csv", FEW), ("other.csv", 10_000)):
+        monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_STEPS", most)
+        Simulation(controllers()).run(output_file=tmp_path / name)
+        assert main(["steps", str(tmp_path / name)]) == 0
+        pages.append(capsys.readouterr().out)
+    assert pages[0] == pages[1]
+    assert pages[0].count("outputs of plant after an event") == 1001
+
+
+@pytest.mark.usefixtures("few")
+def test_a_run_that_was_stopped_and_resumed_has_the_same_steps(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "run.checkpoint"
+    whole = simulate(controllers())
+    Simulation(controllers(), checkpoint=checkpoint).run(lambda p: p.steps < 1100)
+    resumed = resume(checkpoint)
+    assert resumed.steps == whole.steps
+    assert kept(resumed.steps) < 10
+
+
+def entries(ends: Iterable[float], causes: Iterable[Cause]) -> list[Steps]:
+    """Entries of one step each, from 0 on."""
+    found, begin = [], 0.0
+    for end, cause in zip(ends, causes, strict=True):
+        found.append(Steps(begin, end, cause))
+        begin = end
+    return found
+
+
+def irregular(choose: random.Random) -> list[Steps]:
+    """Entries of a clock, of which some are unlike all others, or at other times."""
+    ends, causes = list[float](), list[Cause]()
+    begin = 0.0
+    for k in range(1, 400):
+        end = k / 7 if k < 200 else k / 7 + 0.05
+        if k % 3 == 0:
+            ends.append(begin + REFRESH * (end - begin))
+            causes.append(OUTDATED)
+        ends.append(end)
+        causes.append(GRID if choose.random() < 0.005 else TICK)
+        begin = end
+    return entries(ends, causes)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_entry_is_lost_where_a_pattern_begins_and_ends(seed: int) -> None:
+    choose = random.Random(seed)
+    every = irregular(choose)
+    parts: tuple[Part, ...] = ()
+    done = 0
+    while done < len(every):
+        n = choose.randrange(1, 120)
+        parts = with_more(parts, StepColumns.of(every[done : done + n]), REFRESH)
+        done += n
+    assert tuple(StepSeries(parts)) == tuple(every)
+    assert any(isinstance(part, RepeatedSteps) for part in parts)
+
+
+def test_times_of_which_each_differs_are_kept_one_by_one() -> None:
+    columns = StepColumns.of(entries([k**1.5 for k in range(1, 100)], [TICK] * 99))
+    assert with_more((), columns, REFRESH) == (columns,)
+
+
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [
+        ('"entries": 30', '"entries": 31'),
+        ('"entries": 30', '"entries": 9223372036854775807'),
+        ('"period": 1', '"period": 0'),
+        ('"resolution": 10', '"resolution": "10"'),
+        ('"share": 0.0', '"share": null'),
+        ('"repeated": [', '"repeated": [], "more": ['),
+    ],
+)
+def test_a_damaged_pattern_is_refused(now: str, then: str, tmp_path: Path) -> None:
+    repeated = RepeatedSteps(0.0, 30, 1, 10, (1,), (0.0,), (TICK,), (1,))
+    results = Results(time=[0.0], columns={"x": [0.0]}, steps=StepSeries([repeated]))
+    results.write(tmp_path / "run.csv")
+    assert read_facts(tmp_path / "run.csv")[1] == tuple(StepSeries([repeated]))
+    document = tmp_path / "run.csv.json"
+    whole = document.read_text()
+    assert line(step_facts(repeated)) in whole
+    assert now in whole
+    document.write_text(whole.replace(now, then))
+    with pytest.raises(FileError, match=r"does not hold the events and steps of a run \(expected "):
+        read_facts(tmp_path / "run.csv")
