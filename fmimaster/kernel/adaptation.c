@@ -87,7 +87,9 @@ static void cross(fm_element *e, const fm_threshold *t, int is_located)
         e->is_above->flag = t->sign > 0;
         e->count->integer++;
     } else {
-        set_multiple(e, is_located ? e->multiple->number + t->sign : nearest(e));
+        double following = e->multiple->number + t->sign;
+        int is_farther = (nearest(e) - following) * t->sign > 0;
+        set_multiple(e, is_located && !is_farther ? following : nearest(e));
     }
 }
 

@@ -261,6 +261,17 @@ def test_sd8_a_sampler_at_the_jump(backend: Backend, delays: int, sampled: float
     assert present(r, "sampler.sample") == [(0.0, 0.0), (1.0, sampled)]
 
 
+@pytest.mark.parametrize("clock", [None, Predictive()], ids=["found by itself", "located"])
+def test_a_quantizer_follows_a_jump_over_several_steps(
+    backend: Backend, clock: Predictive | None
+) -> None:
+    system = source(1, values=7)
+    system.add("steps", Quantizer(0.5))
+    system.connect("source.held", "steps.u")
+    r = simulate(system, stop_time=2, step_size=0.5, event_clock=clock, backend=backend)
+    assert changes(r, "steps.y") == [(1.0, 7.0)]
+
+
 def test_a_sampler_reads_the_left_limit_of_a_signal_that_jumps_at_its_tick(
     backend: Backend,
 ) -> None:

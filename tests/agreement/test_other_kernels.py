@@ -410,7 +410,7 @@ def test_a_wrong_observer_is_noticed(
     [
         ("*e->before = *e->input;", ""),
         ("has_passed(e, t) && !is_beyond(e, t) && !t->is_at->flag", "has_passed(e, t)"),
-        ("is_located ? e->multiple->number + t->sign", "!is_located ? e->multiple->number"),
+        ("(nearest(e) - following) * t->sign > 0", "(nearest(e) - following) * t->sign < 0"),
         ("i < e->n_thresholds && e->policy->integer == e->execute", "i < e->n_thresholds"),
         ("e->is_started->flag && (is_fired || find_reached(e, found))", "is_fired"),
     ],

@@ -210,7 +210,7 @@ class QuantizerInstance(ThresholdInstance[Quantizer]):
         self.values[OUTPUT] = multiple * self.element.step
 
     def _cross(self, threshold: Threshold, is_located: bool) -> None:
-        if is_located:
-            self._set(self.values[MULTIPLE] + threshold.sign)
-        else:
-            self._set(self._nearest())
+        nearest, following = self._nearest(), self.values[MULTIPLE] + threshold.sign
+        # an input at the threshold may be before it by rounding; one that jumps passes several at once
+        is_farther = (nearest - following) * threshold.sign > 0
+        self._set(following if is_located and not is_farther else nearest)
