@@ -159,6 +159,8 @@ def prepare(
         note = structure_note(description)
         description = structure_at(description, exact(next(t for t in start if t is not None)))
         description = replace(description, notes=(*description.notes, note))
+    if is_one_of_several and settings.event_mode is None:
+        settings = replace(settings, event_mode=True)  # a change of connections is an event
     components = dict(description.components())
     models = {name: loader.model(component) for name, component in components.items()}
     cards = use_cards(settings.cards, components, models)
@@ -287,7 +289,7 @@ def _planned(
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
         loops=settings.loops_used,
         steady=settings.steady_states,
-        outputs_must_fit=not is_one_of_several,
+        is_one_of_several=is_one_of_several,
     )
     refuse_plan(plan, rule, clock)
     if rates is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.changed_structure import ChangePrograms
 from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
@@ -129,6 +130,9 @@ def assemble(
         n_buffers=p.n_buffers,
         history=history,
         hooks=p.hooks,
+        change=ChangePrograms(
+            plan, history, p.hooks, p.derivatives, settling, p.measures, p.corrected
+        ),
         between=len(p.between),
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fmimaster.algorithms.settling import Settling
@@ -55,43 +55,6 @@ class Events:
             check(program, self.plan, begin=ready, end=ready, history=bool(self.history))
             self._known[key] = program
         return self._known[key]
-
-    def joined(self, instances: tuple[int, ...]) -> Program:
-        """The program by which instances join a running system; see
-        :class:`fmimaster.program.programs.EventPrograms`."""
-        p = Emitter(self.plan, self.history, hooks=self.hooks, derivatives=self.derivatives)
-        emit_joined(self.plan, p, instances, self.settling)
-        program = p.program("join")
-        begin = dict.fromkeys(instances, State.INSTANTIATED)
-        check(
-            program,
-            self.plan,
-            begin=State.STEP_MODE,
-            end=State.STEP_MODE,
-            history=bool(self.history),
-            others=begin,
-        )
-        return program
-
-
-def emit_joined(plan: Plan, p: Emitter, instances: Collection[int], settling: Settling) -> None:
-    """Write the initialization of some instances, with inputs from all others, which are in Step Mode."""
-    for i in range(len(plan.instances)):
-        if i not in instances:
-            p.get(i)
-    emit_start_values(plan, p, instances)
-    with p.at_an_event():
-        settling.at_an_event(plan, p, instances, Group.SOURCES)
-    modes = [i for i in instances if plan.instances[i].event_mode]
-    for i in instances:
-        p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
-    if modes:
-        emit_updates(plan, p, modes, rows=False, settling=settling)
-        for i in modes:
-            p.mode(i, State.STEP_MODE)
-    for i in instances:
-        p.get(i)
-    p.remember()
 
 
 def emit_start_values(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:

@@ -110,6 +110,17 @@ class Settling:
         for visit in visits_among(plan, instances):
             self._visit(visit, plan, p, group)
 
+    def at_a_change(
+        self, plan: Plan, p: Emitter, instances: Collection[int], corrected: Collection[int]
+    ) -> None:
+        """Write the exchange of instances in Initialization Mode or Event Mode, in the order of dataflow with others in
+        Step Mode, of which outputs are corrected and which are in no loop."""
+        for visit in visits_among(plan, {*instances, *corrected}):
+            if visit.instances[0] in corrected:
+                p.correct(visit.instances)
+            else:
+                self._visit(visit, plan, p, Group.SOURCES)
+
     def clocked_values(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
         """Write how clocks and clocked values go from instance to instance at an event, in the order of dataflow.
 

@@ -52,11 +52,23 @@ class Correction:
 
 
 def find_corrections(
-    models: Sequence[Model], links: Sequence[Link], events: Sequence[Event], layout: Layout
+    models: Sequence[Model],
+    links: Sequence[Link],
+    events: Sequence[Event],
+    layout: Layout,
+    further: Sequence[Collection[str]] = (),
 ) -> dict[int, Correction]:
-    """Instance → its correction; instances without such outputs are missing."""
+    """Instance → its correction; instances without such outputs are missing.
+
+    Parameters
+    ----------
+    further
+        Per instance, names of outputs that are corrected besides those that feed others or indicate events.
+    """
     found = {}
     read = _read(models, links, events)
+    for names, also in zip(read, further, strict=False):
+        names |= {*also}
     for i, model in enumerate(models):
         segments = layout.segments(i, Group.CONTINUOUS)
         inputs = segments[0].variables if segments else ()

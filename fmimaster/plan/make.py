@@ -86,7 +86,7 @@ def make_plan(
     tolerance: Tolerance | None = None,
     loops: Loops = Loops.REAL,
     steady: Sequence[str] = (),
-    outputs_must_fit: bool = True,
+    is_one_of_several: bool = False,
 ) -> Plan:
     """Derive the plan of a system: a pure function.
 
@@ -108,8 +108,9 @@ def make_plan(
         Which algebraic loops are solved in Step Mode.
     steady
         Names of states whose start values are unknown, and whose derivatives are 0 at the start.
-    outputs_must_fit : bool
-        Whether each glob must fit a variable; not in one of several structures of a system.
+    is_one_of_several : bool
+        Whether it is one of several structures of a system: globs may fit nothing, and recorded outputs can be corrected
+        too, so that they show a change.
 
     Raises
     ------
@@ -125,7 +126,7 @@ def make_plan(
         bare_names,
         signals,
         system.root_connectors,
-        must_fit=outputs_must_fit,
+        must_fit=not is_one_of_several,
     )
     use = use or EventUse()
     refreshed = [use.refreshes and _can_be_refreshed(c.model) for c in system.components]
@@ -200,7 +201,9 @@ def make_plan(
         triggers=place_triggers(triggers, layout),
         steady=steady_ones,
         power_bonds=place_bonds(system.power_bonds, models, layout),
-        corrections=find_corrections(models, system.links, events, layout),
+        corrections=find_corrections(
+            models, system.links, events, layout, read if is_one_of_several else ()
+        ),
         step_groups=in_order_of_sweeps(
             step_groups(models, in_steps, loops),
             [v.loop for v in step_visits if v.loop is not None],

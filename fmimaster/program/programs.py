@@ -35,8 +35,34 @@ class EventPrograms(Protocol):
         """
         ...
 
-    def joined(self, instances: tuple[int, ...]) -> Program:
-        """The program that initializes instances while all others are in Step Mode, and reads the outputs of all."""
+
+@dataclass(frozen=True, slots=True)
+class ChangedStructure:
+    """The programs of a change of the structure of a system, and the instances that it affects besides new ones."""
+
+    before: Program
+    """Up to where values of the user may be set."""
+    after: Program
+    """The rest: new instances are initialized, the others get their inputs, and rows are recorded."""
+    modes: tuple[int, ...]
+    """Instances in Event Mode."""
+    corrected: tuple[int, ...]
+    """Instances whose outputs are corrected for their new inputs."""
+    late: tuple[int, ...]
+    """Instances whose outputs show their new inputs after the next step."""
+
+
+class ChangePrograms(Protocol):
+    """Finds the programs of a change of the structure."""
+
+    def __call__(self, new: frozenset[int], changed: frozenset[int]) -> ChangedStructure:
+        """The programs of a change.
+
+        Parameters
+        ----------
+        new, changed
+            Instances that join, and others with inputs from other sources than before.
+        """
         ...
 
 
@@ -103,6 +129,8 @@ class Programs:
     history: int
     hooks: Sequence[Hook]
     """The hooks called by CALL, by number."""
+    change: ChangePrograms
+    """The programs of changes of the structure; the plan is that of the new one."""
     between: int = 0
     """Number of points inside each step that are also in the history."""
     polynomial_inputs: frozenset[int] = frozenset()

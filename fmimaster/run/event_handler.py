@@ -29,6 +29,9 @@ from fmimaster.system.model import Scope
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))
 
+CHANGE_OF_STRUCTURE = "change of the structure"
+"""Name of the event in the results."""
+
 
 def begins_anew_at_jumps(programs: Programs, rule: StepRule[Any]) -> bool:
     """Whether extrapolation or step-size control must restart where an input jumps."""
@@ -137,16 +140,20 @@ class EventHandler:
         return observed or happened, ends
 
     def rejoin(
-        self, new: frozenset[int], changed: frozenset[int], set_values: Callable[[int], None]
+        self,
+        names: tuple[str, ...],
+        new: frozenset[int],
+        changed: frozenset[int],
+        set_values: Callable[[int], None],
     ) -> bool:
-        """Begin with another structure of the system during the run.
+        """Go over to another structure of the system, and record its first rows.
 
         Parameters
         ----------
-        new
-            Instances that have just been initialized.
-        changed
-            Others with inputs that have another source than before: an event for those with Event Mode.
+        names
+            Components that the change concerns.
+        new, changed
+            Instances that join, and others with inputs that have another source than before.
         set_values
             Sets inputs of such an instance that have lost their source.
 
@@ -154,28 +161,35 @@ class EventHandler:
         -------
         Whether an FMU ends the run.
         """
-        self._changes.note()
-        self._find_next_event()
+        s, executor, now = self._state, self._executor, self._state.time.seconds
+        change = self._programs.change(new, changed)
+        planned = self._plan_of.of_change(change, new, changed)
+        left = self._recorded({*names}.difference(self._names[i] for i in new))
+        executor.run(change.before, now, now)
+        for i in sorted(changed):
+            set_values(i)
+        executor.next_events[list(change.modes)] = inf
+        answer = executor.run(change.after, now, now)
+        if answer.stopped is not None:
+            raise self._checks.illegitimate(planned.instances)
+        s.index += executor.rows.count
         self._ticks.begin(new)
-        ends = bool(changed) and self.give(changed, set_values, Kind.STRUCTURE)
+        self._note_outcome(planned, NONE)
+        right, cause = self._recorded(names), Cause(Kind.STRUCTURE)
+        event = Event(now, s.index, CHANGE_OF_STRUCTURE, len(names) > 1, names, cause, left, right)
+        s.event_log.events.append(event)
+        ends = answer.terminate
         if not ends and (ticks := self._ticks.due()):
             _, ends = self._let_happen({}, {}, ticks, is_early=False)
         return ends
 
-    def give(
-        self,
-        instances: frozenset[int],
-        set_values: Callable[[int], None],
-        kind: Kind = Kind.CHANGED_INPUT,
-    ) -> bool:
+    def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
         """Set values of the user in instances: an event for those with Event Mode (FMI 3.0, 4.1.1).
 
         Parameters
         ----------
         set_values
             Sets the values of an instance, by its number.
-        kind
-            Why it is an event.
 
         Returns
         -------
@@ -188,7 +202,7 @@ class EventHandler:
             self._begin_anew()
         if not modes:
             return False
-        causes = {i: Cause(kind, (self._names[i],)) for i in modes}
+        causes = {i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in modes}
         self._waiting_values = modes, set_values
         _, ends = self._let_happen(causes, {}, NONE, is_early=False)
         return ends

@@ -9,6 +9,7 @@ from itertools import takewhile
 from fmimaster.control.indicators import NONE
 from fmimaster.plan.events import concerned
 from fmimaster.program.instructions import Mode, Program
+from fmimaster.program.programs import ChangedStructure
 from fmimaster.run.loop import Loop
 from fmimaster.run.outdated import outdated_instances, unseen_sets
 
@@ -79,6 +80,25 @@ class PlannedEvents:
                 self._known.clear()
             self._known[key] = self._planned(requests, fired, ticks, is_early)
         return self._known[key]
+
+    def of_change(
+        self, change: ChangedStructure, new: frozenset[int], changed: frozenset[int]
+    ) -> PlannedEvent:
+        """A change of the structure, of which the programs are given; see
+        :class:`fmimaster.program.programs.ChangePrograms`."""
+        plan = self._plan
+        shown = new.union(change.modes, change.corrected)
+        late = {
+            i for i in changed.intersection(change.late) if plan.instances[i].model.direct_inputs
+        }
+        outdated = outdated_instances(plan, shown, shown, ()).difference(new, change.corrected)
+        return PlannedEvent(
+            tuple(sorted(new.union(change.modes))),
+            change.after,
+            NONE,
+            outdated | late,
+            *unseen_sets(plan, self._sets, shown, shown, ()),
+        )
 
     def _planned(
         self,

@@ -9,23 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.causes import Cause, Event, Kind
 from fmimaster.control.instant import Instant
-from fmimaster.errors import FmimasterError, SimulationError
+from fmimaster.errors import ConvergenceError, FmimasterError, SimulationError
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.preparation import Prepared
-from fmimaster.program.instructions import Program, Sample
+from fmimaster.program.store import ValueStore
 from fmimaster.session.session import Session, timeline_of
 from fmimaster.structures import Structures
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.values import parse_value
 
 log = logging.getLogger("fmimaster")
-
-CHANGE = "change of the structure"
-"""Name of the event in the results."""
-
-_ROW = Program("row", (Sample(),))
 
 
 class StructureChanges:
@@ -42,6 +37,8 @@ class StructureChanges:
         self._session = session
         self._structures = structures
         self._happened: frozenset[str] = frozenset()
+        self._has_changed = False
+        """Whether the structure has ever changed."""
 
     def steps(self, until: Instant) -> Iterator[None]:
         """Step until the stop time; yields as :meth:`Stepper.advance` does."""
@@ -50,7 +47,7 @@ class StructureChanges:
             goal = min(self._next_change(), until)
             session.state.pauses = goal.seconds < session.stop.seconds
             seen = session.state.event_log.count
-            for _ in session.stepper.advance(goal):
+            for _ in self._advance(goal):
                 yield
                 new = self._new_events(seen)
                 seen = session.state.event_log.count
@@ -64,6 +61,17 @@ class StructureChanges:
             self._change()
             until = session.prepared.schedule.instant(session.prepared.schedule.stop)
             yield
+
+    def _advance(self, goal: Instant) -> Iterator[None]:
+        """Step until an instant; an algebraic loop that the first step after a change cannot solve is an error of the
+        change."""
+        begin = self._session.state.time
+        try:
+            yield from self._session.stepper.advance(goal)
+        except ConvergenceError as error:
+            if self._has_changed and self._session.state.time == begin:
+                raise self._unsolved(error) from error
+            raise
 
     def _tell_of_missing_events(self) -> None:
         for name in sorted(self._structures.events - self._happened):
@@ -98,6 +106,7 @@ class StructureChanges:
             ) from error
         if after is before:
             return
+        self._has_changed = True
         old = {i.name: k for k, i in enumerate(before.plan.instances)}
         new = {i.name: k for k, i in enumerate(after.plan.instances)}
         _refuse_other_uses(before, after, float(time))
@@ -105,7 +114,9 @@ class StructureChanges:
             session.instances[old[name]].terminate()
         registers, calendar = session.executor.registers, _by_name(state.calendar.next, before.plan)
         periods = _by_name(state.calendar.periods, before.plan)
+        store = session.executor.store
         session.take_structure(after, old.keys() & new.keys())
+        _carry_over(before.plan, store, after.plan, session.executor.store)
         base = after.schedule.base
         factor = Fraction(base.resolution, before.schedule.base.resolution)
         self._renew_state(after, factor)
@@ -137,27 +148,28 @@ class StructureChanges:
         state.unseen = frozenset()
 
     def _begin(self, before: Plan, new: frozenset[int], gone: list[str]) -> None:
-        """Initialize new instances, let the others see the change, and record the row after it."""
-        session, state = self._session, self._session.state
-        plan, executor, now = session.plan, session.executor, session.state.time.seconds
-        join = session.programs.event.joined(tuple(sorted(new)))
-        outcome = executor.run(join, now, now)
-        if outcome.stopped is not None:
-            raise SimulationError(
-                f"The structure of the system changes at t = {now:.12g} s, and the new components cannot be initialized: "
-                "their values do not converge. Look for an algebraic loop without a solution."
-            )
+        """Initialize new instances, let the others see the change, and record the rows after it."""
+        session, plan = self._session, self._session.plan
         changed = _changed_inputs(before, plan)
-        names = tuple(sorted({*gone, *(plan.instances[i].name for i in {*new, *changed})}))
-        event = Event(now, state.index + 1, CHANGE, len(names) > 1, names, Cause(Kind.STRUCTURE))
-        state.event_log.events.append(event)
         lost = {i: _unconnected(plan, i, inputs) for i, inputs in changed.items()}
-        session.stepper.has_ended = session.stepper.events.rejoin(
-            new, frozenset(changed) - new, lambda i: self._give(i, lost.get(i, []))
+        names = sorted({*gone, *(plan.instances[i].name for i in {*new, *changed})})
+        try:
+            session.stepper.has_ended = session.stepper.events.rejoin(
+                tuple(names),
+                new,
+                frozenset(changed) - new,
+                lambda i: self._give(i, lost.get(i, [])),
+            )
+        except ConvergenceError as error:
+            raise self._unsolved(error) from error
+
+    def _unsolved(self, error: ConvergenceError) -> SimulationError:
+        time = self._session.state.time.seconds
+        return SimulationError(
+            f"The structure of the system changes at t = {time:.12g} s, and the values of the new one cannot be computed: "
+            f"{error}",
+            time=time,
         )
-        if not executor.rows.count:
-            executor.run(_ROW, now, now)
-            state.index += 1
 
     def _give(self, i: int, variables: list[Variable]) -> None:
         """Set inputs that have lost their connection to their start values."""
@@ -165,6 +177,33 @@ class StructureChanges:
         for variable in variables:
             values = _start(planned, variable)
             instance.setter(variable.type, (variable.value_reference,), values)()
+            place = self._session.plan.layout.slots.get((i, Group.OUTPUTS, variable.name))
+            if place is not None:  # recorded: FMI forbids to read it now in Step Mode
+                self._session.executor.store.values[place[0]][place[1]] = values
+
+
+def _carry_over(before: Plan, old: ValueStore, after: Plan, new: ValueStore) -> None:
+    """What instances have as inputs and outputs goes from one value store to another."""
+    numbers = {planned.name: i for i, planned in enumerate(before.instances)}
+    for i, planned in enumerate(after.instances):
+        j = numbers.get(planned.name)
+        if j is None:
+            continue
+        _hold_inputs(before, old, j)
+        for group in (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE):
+            for name in (v.name for s in after.layout.segments(i, group) for v in s.variables):
+                if (place := before.layout.slots.get((j, group, name))) is not None:
+                    kind, slot = after.layout.slots[i, group, name]
+                    new.values[kind][slot] = old.values[kind][place[1]]
+
+
+def _hold_inputs(plan: Plan, store: ValueStore, i: int) -> None:
+    """Continuous inputs that follow polynomials ← their present values."""
+    if store.courses.degree[i] >= 0:
+        (segment,) = plan.layout.segments(i, Group.CONTINUOUS)
+        highest = plan.instances[i].highest_order
+        values = store.courses.value(i, store.interval[1], highest)
+        store.values[segment.type][segment.start : segment.stop] = values
 
 
 def _clocks(plan: Plan) -> dict[tuple[str, str], int]:
@@ -187,7 +226,7 @@ def _refuse_other_uses(before: Prepared, after: Prepared, time: float) -> None:
             raise SimulationError(
                 f"The structure of the system changes at t = {time:.12g} s: '{planned.name}' would use "
                 "its Event Mode or early return from then on, or no longer, which must be decided when it is instantiated. "
-                "Set event_mode (--event-mode) to use it all the time."
+                "Leave event_mode (--event-mode) out, or set it, to use Event Mode all the time."
             )
 
 

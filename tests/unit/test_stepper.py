@@ -45,6 +45,7 @@ PROGRAMS = Programs(
     n_buffers=0,
     history=0,
     hooks=(),
+    change=NO_EVENTS,
 )
 
 
