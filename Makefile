@@ -10,8 +10,9 @@ KERNEL := $(wildcard fmimaster/kernel/*.h fmimaster/kernel/build.py) $(filter-ou
 demo: .venv/reference-fmus
 	.venv/bin/fmimaster demo two-mass --output-directory demo-output
 
+# The tests start hundreds of Pythons: without files of compiled modules, each would compile all it imports.
 test: .venv/reference-fmus .venv/with-test
-	.venv/bin/python -m pytest -n auto --dist worksteal
+	PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n auto --dist worksteal
 
 check: .venv/reference-fmus .venv/with-dev
 	PATH="$(CURDIR)/.venv/bin:$$PATH" tools/check

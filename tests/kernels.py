@@ -23,7 +23,7 @@ FOLDER = PACKAGE / "kernel"
 TESTS = Path(__file__).parent
 
 SERVER = """
-import importlib.util, json, os, sys, traceback
+import gc, importlib.util, json, os, sys, traceback
 import fmimaster.api, hypothesis, pytest
 
 BROKEN = 70  # no status of pytest
@@ -38,6 +38,7 @@ def tests_on(kernel, arguments, output):
     specification.loader.exec_module(module)
     return pytest.main(arguments)
 
+gc.freeze()  # what is imported stays; each child would search it for garbage
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
@@ -70,6 +71,7 @@ class TestServer:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         inherited = {k: v for k, v in os.environ.items() if k != "PYTEST_ADDOPTS"}
         inherited |= {"PYTHONPATH": str(PACKAGE.parent), "OPENBLAS_NUM_THREADS": "1"}
+        inherited |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", SERVER],
             cwd=TESTS.parent,
@@ -84,8 +86,8 @@ class TestServer:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         output = kernel.with_name("output")
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is imported
+        # that a test fails is enough: the difference of two long runs takes longer to explain than to find
+        options = ["-q", "-x", "-p", "no:cacheprovider", "--assert=plain"]
         request = {
             "kernel": str(kernel),
             "arguments": [*options, *arguments],
