@@ -33,6 +33,7 @@ from fmimaster.system.ssp_constraints import read_constraints
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.ssp_events import read_shared_events
 from fmimaster.system.ssp_experiment import read_experiment
+from fmimaster.system.ssp_lifetimes import with_lifetimes
 from fmimaster.system.ssp_parameters import read_parameters
 from fmimaster.system.ssp_power_bonds import read_power_bonds
 from fmimaster.system.ssp_sequence import read_sequence
@@ -196,7 +197,7 @@ def _system(element: Element, document: Document) -> System:
     components = [_component(e, document) for e in inside if local_name(e) == "Component"]
     components += (*constraints, *adapting)
     clocks = read_clocks(element, [c.name for c in components], inner, document)
-    return System(
+    described = System(
         name=text_of(element, "name"),
         components=clocks.with_priorities(components),
         systems=tuple(_system(e, document) for e in inside if local_name(e) == "System"),
@@ -206,6 +207,7 @@ def _system(element: Element, document: Document) -> System:
         shared_events=read_shared_events(element, document),
         power_bonds=read_power_bonds(element, document),
     )
+    return with_lifetimes(described, element, document)
 
 
 def _component(element: Element, document: Document) -> Component:
