@@ -75,7 +75,7 @@ class SurvivingInstance(Instance):
     ) -> Callable[..., None]:
         """A function of the instance, as it is after a replacement too."""
         k = len(self._transfers)
-        self._transfers.append(make())
+        self._transfers.append(self._attempt(make, lambda: otherwise))
 
         def act(*arguments: Any) -> None:
             self._attempt(lambda: self._transfers[k](*arguments), otherwise)
@@ -85,18 +85,22 @@ class SurvivingInstance(Instance):
     # Values
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A getter; while the instance is dropped, it gives the last values that were read."""
-        last = values.copy()
+        """A getter; while the instance is dropped, the values stay as they are, and no clock ticks."""
 
         def read(get: Transfer) -> Transfer:
             def act() -> None:
-                get()
-                last[:] = values
+                last = values.copy()
+                try:
+                    get()
+                except FmuLostError:
+                    values[:] = last  # some may have been read
+                    raise
 
             return act
 
         def hold() -> None:
-            values[:] = 0 if kind is DataType.CLOCK else last  # no clock ticks
+            if kind is DataType.CLOCK:
+                values[:] = False
             self.mark_dropped()
 
         return self._bound(lambda: read(self._instance.getter(kind, references, values)), hold)

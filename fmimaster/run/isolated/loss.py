@@ -17,12 +17,17 @@ LOADING_TIMEOUT = 30.0
 
 
 _CALLS = {
+    lib.FM_REQUEST_SET: "setting variables",
+    lib.FM_REQUEST_GET: "reading variables",
+    lib.FM_REQUEST_POLYNOMIALS: "setting inputs as polynomials",
+    lib.FM_REQUEST_ENTER: "a change of its mode",
+    lib.FM_REQUEST_UPDATE: "UpdateDiscreteStates",
     lib.FM_REQUEST_DERIVE: "GetDirectionalDerivative",
     lib.FM_REQUEST_STEP: "DoStep",
     lib.FM_REQUEST_SAVE: "GetFMUState",
     lib.FM_REQUEST_RESTORE: "SetFMUState",
 }
-"""Request → function, for hosts that call in Python."""
+"""Request → function, or what the host does, for hosts that call in Python."""
 
 
 _TALKS = {
@@ -66,10 +71,11 @@ class PresentCall(NamedTuple):
         request = self._request
         if request is None:
             name = _TALKS.get(self.talk, self.talk)
-            return prefix + name if name[0].isupper() else name
-        if request.what == lib.FM_REQUEST_STEP:
-            return f"{prefix}DoStep"
-        return prefix + (self.names.get(self.message.function) or _CALLS.get(request.what, ""))
+        elif request.what == lib.FM_REQUEST_STEP:
+            name = "DoStep"
+        else:
+            name = self.names.get(self.message.function) or _CALLS[request.what]
+        return prefix + name if name[0].isupper() else name
 
     @property
     def where(self) -> str:
