@@ -70,4 +70,9 @@ def test_the_command_line_runs_such_a_system(
     given = ["--start-value", "a.c0=3", "--start-value", "b.c0=4", "--output-variable", "c.y"]
     times = ["--stop-time", "2", "--step-size", "1", "--output-file", "-"]
     rows = command(capfd, "simulate", tmp_path / "s.ssd", *given, *times).out.split()
-    assert [line for line in rows if line[0].isdigit()] == ["0,3", "1,3", "1,4", "2,4"]
+    assert [line for line in rows if line[0].isdigit()] == [
+        "0.0,3.0",
+        "1.0,3.0",
+        "1.0,4.0",
+        "2.0,4.0",
+    ]
