@@ -131,7 +131,14 @@ def assemble(
         history=history,
         hooks=p.hooks,
         change=ChangePrograms(
-            plan, history, p.hooks, p.derivatives, settling, p.measures, p.corrected
+            plan,
+            history,
+            p.hooks,
+            p.derivatives,
+            settings[0],
+            settling,
+            p.measures,
+            p.corrected,
         ),
         between=len(p.between),
         polynomial_inputs=frozenset(p.polynomial_inputs),

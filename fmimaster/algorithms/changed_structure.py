@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from fmimaster.algorithms.differences import emit_differences
-from fmimaster.algorithms.event_update import emit_start_values, emit_updates
+from fmimaster.algorithms.event_update import emit_updates
+from fmimaster.algorithms.fmu_settings import FmuSettings
 from fmimaster.algorithms.settling import Settling
+from fmimaster.algorithms.start_values import emit_clock_intervals, emit_start_values
 from fmimaster.plan.corrections import Means
 from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group
@@ -29,6 +31,8 @@ class ChangePrograms:
     history: int
     hooks: Hooks
     derivatives: Mapping[int, int]
+    settings: FmuSettings
+    """Of instances that join."""
     settling: Settling
     measures: Sequence[Hook]
     corrected: set[int]
@@ -47,7 +51,7 @@ class ChangePrograms:
         who = _affected(self.plan, new, changed)
         _emit_left_limits(self.plan, p, who)
         left = p.program("before the change")
-        _emit_right_limits(self.plan, p, who, self.settling)
+        _emit_right_limits(self.plan, p, who, self.settings, self.settling)
         right = p.program("change")
         check(
             Program("change", left.instructions + right.instructions),
@@ -111,13 +115,16 @@ def _emit_left_limits(plan: Plan, p: Emitter, who: _Affected) -> None:
         p.mode(i, State.EVENT_MODE)
 
 
-def _emit_right_limits(plan: Plan, p: Emitter, who: _Affected, settling: Settling) -> None:
+def _emit_right_limits(
+    plan: Plan, p: Emitter, who: _Affected, settings: FmuSettings, settling: Settling
+) -> None:
     """Write how instances join and the others get their inputs, in the order of dataflow; then rows."""
-    emit_start_values(plan, p, who.new)
+    emit_start_values(plan, p, who.new, settings)
     with p.at_an_event():
         settling.at_a_change(plan, p, {*who.new, *who.modes}, who.corrected)
         emit_differences(plan, p, who.new)
     joined = [i for i in who.new if plan.instances[i].event_mode]
+    emit_clock_intervals(p, joined)
     for i in who.new:
         p.mode(i, State.EVENT_MODE if i in joined else State.STEP_MODE)
         p.get(i)

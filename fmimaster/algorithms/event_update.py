@@ -57,21 +57,6 @@ class Events:
         return self._known[key]
 
 
-def emit_start_values(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
-    """Write start values before Initialization Mode, and those inside it, up to the intervals of clocks."""
-    for i in instances:
-        if plan.layout.segments(i, Group.STRUCTURAL):
-            p.mode(i, State.CONFIGURATION_MODE)
-            p.set(i, Group.STRUCTURAL)
-            p.mode(i, State.INSTANTIATED)
-        p.set(i, Group.START)
-        p.mode(i, State.INITIALIZATION_MODE)
-        p.set(i, Group.INITIAL)
-        if plan.instances[i].event_mode:
-            p.set_intervals(i)
-            p.get_intervals(i)
-
-
 def emit_event(
     plan: Plan,
     p: Emitter,

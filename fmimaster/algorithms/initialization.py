@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from fmimaster.algorithms.differences import emit_differences
 from fmimaster.algorithms.event_update import emit_updates
-from fmimaster.algorithms.fmu_settings import FmuSettings, can_be_set_in_initialization_mode
+from fmimaster.algorithms.fmu_settings import FmuSettings
 from fmimaster.algorithms.settling import Settling
-from fmimaster.plan.layout import Group
+from fmimaster.algorithms.start_values import emit_clock_intervals, emit_start_values
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.system.states import State
@@ -16,14 +16,11 @@ from fmimaster.system.states import State
 
 @dataclass(frozen=True, slots=True)
 class Initialization:
-    """Start values, Initialization Mode, a complete exchange along the dependencies, the first row.
-
-    Start values are set before Initialization Mode and again inside it, because some FMUs lose the first values.
-    """
+    """Start values, Initialization Mode, a complete exchange along the dependencies, the first row."""
 
     settling: Settling = Settling()
 
-    def emit(self, plan: Plan, p: Emitter, settings: FmuSettings | None = None) -> None:
+    def emit(self, plan: Plan, p: Emitter, settings: FmuSettings) -> None:
         """Write the program from Instantiated to Step Mode.
 
         Parameters
@@ -32,30 +29,13 @@ class Initialization:
             Parameters that the run must set, besides the start values of the user.
         """
         instances = range(len(plan.instances))
-        chosen = frozenset[int]() if settings is None else settings.instances
-        if settings is not None and chosen:
-            p.call(settings)
-        for i in instances:
-            if plan.layout.segments(i, Group.STRUCTURAL):
-                p.mode(i, State.CONFIGURATION_MODE)
-                p.set(i, Group.STRUCTURAL)
-                p.mode(i, State.INSTANTIATED)
-            p.set(i, Group.START)
-            if i in chosen:
-                p.set(i, Group.SETTINGS)
-        for i in instances:
-            p.mode(i, State.INITIALIZATION_MODE)
-            p.set(i, Group.INITIAL)
-            if i in chosen and can_be_set_in_initialization_mode(plan, i):
-                p.set(i, Group.SETTINGS)
+        emit_start_values(plan, p, instances, settings)
         with p.at_an_event():
             left = self.settling.at_the_start(plan, p)
             others = [i for i in instances if i not in left]
             emit_differences(plan, p, others)
         modes = {i: None for i in instances if plan.instances[i].event_mode}
-        for i in modes:
-            p.set_intervals(i)
-            p.get_intervals(i)
+        emit_clock_intervals(p, modes)
         for i in others:
             p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
         if modes:

@@ -292,3 +292,17 @@ def test_processes_have_room_for_the_states_of_later_structures(
     ]
     for name in ("C.level", "ball.h"):
         assert found[0][name].tolist() == found[1][name].tolist()
+
+
+def test_who_joins_gets_the_parameters_that_the_event_clock_needs(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """Predictive fires the bounces of a ball, so the ball must ignore them (eventPolicy 2): also one that comes later."""
+    system = switched(tmp_path)
+    ball = reference_path("fmi3/BouncingBall.fmu")
+    system.add("ball", ball, lifetime=Lifetime(from_time=3))
+    names = ["ball.h", "ball.eventPolicy"]
+    results = run(system, backend, stop_time=4, event_clock="predictive", output_variables=names)
+    bounce = results.events[-1]
+    assert (bounce.name, bounce.right["ball.eventPolicy"]) == ("ball.bounce", 2)
+    assert bounce.time == pytest.approx(3 + 0.451523640986, abs=1e-9)
