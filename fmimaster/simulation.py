@@ -32,6 +32,7 @@ from fmimaster.session.launch import (
     refuse_one_file_for_two,
 )
 from fmimaster.settings import Settings
+from fmimaster.structures import structures_of
 
 if TYPE_CHECKING:
     from fmimaster.accuracy.pair import Pair
@@ -108,7 +109,8 @@ class Simulation(Settings):
         -------
         PlanPage
             ``print(simulation.plan())`` shows the page of ``fmimaster plan``; ``simulation.plan().facts`` has the same
-            content as plain data. Without a stop time, it is the plan of a run of 500 steps.
+            content as plain data. Without a stop time, it is the plan of a run of 500 steps. If the structure of the system
+            changes, it has the plan of each structure.
 
         Raises
         ------
@@ -126,7 +128,9 @@ class Simulation(Settings):
 
         with Loader() as loader:
             prepared = prepare(self, loader, needs_stop_time=False)
-        return PlanPage(plan_facts(self, prepared, programs=programs))
+            structures = structures_of(self, loader, prepared)
+            later = () if structures is None else [*structures.every()][1:]
+        return PlanPage(plan_facts(self, prepared, later, programs=programs))
 
     def run(
         self,

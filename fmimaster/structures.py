@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -18,6 +18,7 @@ from fmimaster.plan.recorded import Recorded
 from fmimaster.preparation import Prepared, prepare, read_description
 from fmimaster.settings import Settings
 from fmimaster.system.model import DataType
+from fmimaster.system.notes import listed
 from fmimaster.system.structure import (
     events_of_changes,
     is_dynamic,
@@ -58,7 +59,8 @@ class Structures:
         self.events = events_of_changes(self._description)
         """Names of the events at which it changes, when they occur first."""
         self._known: dict[object, Prepared] = {self._key(schedule.start, frozenset()): first}
-        self.columns, self._widths, self._flags = self._all_columns(schedule.start)
+        self._start = schedule.start
+        self.columns, self._widths, self._flags = self._all_columns()
 
     def at(self, time: Fraction, happened: frozenset[str]) -> Prepared:
         """The structure at a time in s, after these events.
@@ -75,6 +77,25 @@ class Structures:
             self._known[key] = prepare(settings, self._loader, is_one_of_several=True)
         return self._known[key]
 
+    def every(self) -> Iterator[tuple[str, Prepared | FmimasterError]]:
+        """Each structure once, the first one first: when it begins, and the structure, or why it cannot be simulated.
+
+        If more than 3 events change the structure, only those after one of them are included.
+        """
+        seen = set()
+        for time in (self._start, *self.times):
+            for happened in self._combinations():
+                key = self._key(time, happened)
+                if key in seen:
+                    continue
+                seen.add(key)
+                names = listed(f"'{event}'" for event in sorted(happened))
+                begin = f"from {float(time):.12g} s" + (f" after {names}" if happened else "")
+                try:
+                    yield begin, self.at(time, happened)
+                except FmimasterError as error:
+                    yield begin, error
+
     @property
     def n_places(self) -> int:
         """Most places for states of an FMU that one of the prepared structures needs."""
@@ -85,16 +106,11 @@ class Structures:
         return repr(system)
 
     def _all_columns(
-        self, start: Fraction
+        self,
     ) -> tuple[tuple[Recorded, ...], dict[DataType, int], dict[str, tuple[int, ...]]]:
         """The columns of all structures: with their places in a row, and the flags of those that can be absent."""
-        structures = []
-        for time in (start, *self.times):
-            for happened in self._combinations():
-                try:
-                    structures.append(self.at(time, happened).plan)
-                except FmimasterError:  # raised again when it is this structure's turn
-                    continue
+        # an error is raised again when it is this structure's turn
+        structures = [s.plan for _, s in self.every() if isinstance(s, Prepared)]
         found: dict[str, Recorded] = {}
         for plan in structures:
             for column in plan.recorded:

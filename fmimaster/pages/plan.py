@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fmimaster.errors import FmimasterError
 from fmimaster.pages import (
     bonds,
     clocks,
@@ -47,11 +48,19 @@ class PlanPage:
     __repr__ = __str__
 
 
-def plan_facts(settings: Settings, prepared: Prepared, *, programs: bool = False) -> dict[str, Any]:
+def plan_facts(
+    settings: Settings,
+    prepared: Prepared,
+    later: Iterable[tuple[str, Prepared | FmimasterError]] = (),
+    *,
+    programs: bool = False,
+) -> dict[str, Any]:
     """The plan as plain data: the keys are part of the interface, and tests/cli/test_plan.py tests them.
 
     Parameters
     ----------
+    later
+        Further structures of the system: when each begins, and the structure, or why it cannot be simulated.
     programs : bool
         Whether the instructions of the programs are included, and their line numbers in reasons.
     """
@@ -108,6 +117,12 @@ def plan_facts(settings: Settings, prepared: Prepared, *, programs: bool = False
             name: listing(p, plan, prepared.programs.hooks).splitlines()
             for name, p in (_programs(plan, prepared.programs, fires) if programs else ())
         },
+        "structures": [
+            {"begin": begin, "error": None, "plan": plan_facts(settings, found, programs=programs)}
+            if isinstance(found, Prepared)
+            else {"begin": begin, "error": str(found), "plan": None}
+            for begin, found in later
+        ],
     }
 
 
@@ -156,19 +171,36 @@ def _programs(plan: Plan, programs: Programs, fires: bool) -> Iterator[tuple[str
 
 def page(facts: dict[str, Any]) -> list[str]:
     """The lines of the page."""
+    clock = f", {facts['eventClock']}" if facts["eventClock"] else ""
+    lines = fitted(f"{facts['system']}, {facts['algorithm']}{clock}")
+    lines += section("Times", aligned(_times(facts["times"])))
+    lines += _structure(facts)
+    lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
+    lines += section("Notes", [f"  {note}" for note in facts["notes"]])
+    for name, program in facts["programs"].items():
+        title = f"Program of the {name}" if name.startswith("event ") else f"Program '{name}'"
+        lines += section(title, [f"  {line}" for line in program])
+    for structure in facts["structures"]:
+        title = f"Structure {structure['begin']}"
+        if structure["plan"] is None:
+            lines += section(title, [f"  cannot be simulated: {structure['error']}"])
+        else:
+            lines += ["", title, "=" * len(title), *_structure(structure["plan"])]
+    return lines
+
+
+def _structure(facts: dict[str, Any]) -> list[str]:
+    """The sections about one structure of the system."""
     connections = facts["connections"]
     rows = [
         (c["target"], "<-", c["source"], f"{c['late']},", f"{c['course']}:", c["why"])
         for c in connections
     ]
-    clock = f", {facts['eventClock']}" if facts["eventClock"] else ""
-    lines = fitted(f"{facts['system']}, {facts['algorithm']}{clock}")
-    lines += section("Times", aligned(_times(facts["times"])))
     made = [
         (c["name"], c["modelName"], standard_in_words(c["fmiVersion"]), *_details(c, facts))
         for c in facts["components"]
     ]
-    lines += section("Components", aligned(made))
+    lines = section("Components", aligned(made))
     lines += plan_sequence.page(facts)
     lines += plan_loops.page(facts)
     lines += plan_constraints.page(facts)
@@ -181,11 +213,6 @@ def page(facts: dict[str, Any]) -> list[str]:
     lines += bonds.bonds_page(facts["powerBonds"])
     lines += clocks.page(facts)
     lines += plan_events.page(facts)
-    lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
-    lines += section("Notes", [f"  {note}" for note in facts["notes"]])
-    for name, program in facts["programs"].items():
-        title = f"Program of the {name}" if name.startswith("event ") else f"Program '{name}'"
-        lines += section(title, [f"  {line}" for line in program])
     return lines
 
 

@@ -40,10 +40,7 @@ def structure_note(description: SystemDescription) -> str:
         (f"'{connection}'", connection.lifetime) for connection in _connections(description.system)
     ]
     named = [f"{name} {life}" for name, life in parts if life != ALWAYS]
-    return (
-        f"the structure of the system changes during the run: {listed(named)}; the plan is that of the structure at "
-        "the start"
-    )
+    return f"the structure of the system changes during the run: {listed(named)}"
 
 
 def _connections(system: System) -> Iterator[Connection]:

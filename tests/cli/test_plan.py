@@ -165,6 +165,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "warnings",
         "notes",
         "programs",
+        "structures",
     ]
     assert facts["times"] == {
         "start": 0.0,

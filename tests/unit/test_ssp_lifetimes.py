@@ -61,6 +61,19 @@ def test_annotations_with_faults(
         read(tmp_path, system(inside))
 
 
+def test_plan_shows_each_structure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """From 1 s on, b feeds c; from 2 s on, a does so too, which is an error."""
+    inside = f'<Connection {A_TO_C} fromTime="2"/>'
+    inside += '<Connection startElement="b" startConnector="y" endElement="c" endConnector="u" fromTime="1"/>'
+    (tmp_path / "s.ssd").write_text(system(inside), encoding="utf-8")
+    page = command(capfd, "plan", tmp_path / "s.ssd", "--stop-time", "3").out
+    first, second, third = page.split("Structure from ")
+    assert "c.u  <-" not in first
+    assert second.startswith("1 s\n")
+    assert "c.u  <-  b.y" in second
+    assert third.startswith("2 s\n  cannot be simulated: ")
+
+
 def test_the_command_line_runs_such_a_system(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
