@@ -30,6 +30,11 @@ void model_outputs(Variables *v)
     v->crossing_dz_1 = v->q ? -v->dx : v->dx;
 }
 
+static bool has_reached(const Variables *v, double x)
+{
+    return v->q ? x >= v->upper : x <= v->lower;
+}
+
 /* From v->x until it crosses upper or lower. */
 static double crossing_time(const Variables *v)
 {
@@ -42,12 +47,14 @@ fm_Status model_step(fm_Instance *self, Variables *v, double *h)
     fm_EventMemory *event = &v->memory.event[EVENT_crossing];
     double end = target(v) + (v->x - target(v)) * exp(-v->alpha * *h);
     double until = indicator(v) > 0.0 ? crossing_time(v) : INFINITY;
-    event->located = until <= *h;
+    bool stops = fm_stopping(self) == FM_BY_RETURN;
+    /* Rounding must not put the crossing behind a step that ends at it: the next step begins with z[1] = 0. */
+    event->located = until <= *h + (stops ? AT_THE_END : 0.0) || (isfinite(until) && has_reached(v, end));
     if (event->located) {
         fm_count(&v->crossing_out);
         fm_report(self, FM_OK, "Event 'crossing' at t = %.15g s.", v->time + until);
     }
-    if (event->located && fm_stopping(self) == FM_BY_RETURN) {
+    if (event->located && stops) {
         if (*h - until > AT_THE_END) *h = until;
         /* Rounding must not put the room before the limit: a controller that compares would not switch. */
         end = v->q ? fmax(v->upper, v->x) : fmin(v->lower, v->x);

@@ -68,11 +68,13 @@ def test_4_the_exact_switches_are_those_of_the_formula() -> None:
     assert exact_switches() == pytest.approx(times, abs=1e-12)
 
 
+@pytest.mark.parametrize("event_clock", [None, Predictive()], ids=["requested", "predicted"])
 @pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
 def test_4_thermostat_with_event_mode_switches_exactly(
-    algorithm: Algorithm, backend: Backend
+    algorithm: Algorithm, event_clock: EventClock | None, backend: Backend
 ) -> None:
-    r = thermostat("fmi3", algorithm=algorithm, backend=backend)
+    """A predicted step ends at its event, or short of it by rounding: the room announces it then too."""
+    r = thermostat("fmi3", algorithm=algorithm, event_clock=event_clock, backend=backend)
     switches = jump_times(r, "controller.q")
     assert len(switches) == 40
     assert switches == pytest.approx(exact_switches(), abs=1e-6)
