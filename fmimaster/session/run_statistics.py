@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from fmimaster.fmu.instance import Instance
 from fmimaster.preparation import Prepared
 from fmimaster.results.growth import Growth
-from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Statistics
+from fmimaster.results.statistics import Statistics
 from fmimaster.run.executor import Executor
 from fmimaster.run.state import RunState
 from fmimaster.session.bond_statistics import bond_statistics
+from fmimaster.session.earlier_structures import EarlierStructures, statistics_of
 from fmimaster.session.methods import fall_backs, methods
 from fmimaster.session.row_keeper import RowKeeper
 from fmimaster.settings import Settings
@@ -23,6 +25,7 @@ def run_statistics(
     instances: Sequence[Instance],
     executor: Executor,
     rows: RowKeeper,
+    earlier: EarlierStructures,
     *,
     seconds: float,
     start_seconds: float,
@@ -49,14 +52,8 @@ def run_statistics(
         rejections=attempts - steps,
         seconds=seconds,
         rows=recorder.rows,
-        instances=tuple(
-            InstanceStatistics(planned.name, int(calls), seconds, int(restores), int(events))
-            for planned, seconds, calls, restores, events in zip(
-                plan.instances,
-                _seconds_of_instances(executor, left, is_parallel),
-                *executor.calls,
-                strict=True,
-            )
+        instances=earlier.instances(
+            statistics_of(prepared, executor, _seconds_of_instances(executor, left, is_parallel))
         ),
         simulated=simulated,
         start_seconds=start_seconds,
@@ -64,22 +61,31 @@ def run_statistics(
         writing_seconds=rows.writing_seconds,
         is_estimated=executor.is_estimating,
         is_parallel=is_parallel,
-        warnings=(
-            *prepared.warnings,
-            *warnings_of_run(prepared, state, instances, recorder.growth),
+        warnings=_each_once(
+            earlier.warnings,
+            prepared.warnings,
+            warnings_of_run(prepared, state, instances, recorder.growth, earlier),
         ),
-        notes=(*prepared.notes, *(text for instance in instances for text in instance.notes)),
+        notes=_each_once(
+            earlier.notes,
+            prepared.notes,
+            (text for instance in instances for text in instance.notes),
+        ),
         events=state.event_log.count,
         methods=tuple(methods(prepared, settings)),
         fall_backs=tuple(fall_backs(state)),
-        loops=_loops(prepared),
+        loops=earlier.loops(prepared),
         diverging=tuple(d.name for d in recorder.growth.diverging()),
         power_bonds=bond_statistics(plan, executor.store, float(prepared.schedule.start)),
     )
 
 
 def warnings_of_run(
-    prepared: Prepared, state: RunState, instances: Sequence[Instance], growth: Growth
+    prepared: Prepared,
+    state: RunState,
+    instances: Sequence[Instance],
+    growth: Growth,
+    earlier: EarlierStructures,
 ) -> tuple[str, ...]:
     """What a run has shown so far: reasons for a loss of accuracy of its results."""
     late = [late.text(name) for name, late in list(state.event_log.late.items())]
@@ -87,11 +93,17 @@ def warnings_of_run(
         *state.warnings,
         *late,
         *state.event_log.delays(),
+        *earlier.warnings_of_run,
         *prepared.schedule.rule.warnings(state.memory),
         *(text for hook in prepared.programs.hooks for text in hook.warnings),
         *(text for instance in instances for text in instance.warnings),
         *growth.warnings(),
     )
+
+
+def _each_once(*texts: Iterable[str]) -> tuple[str, ...]:
+    """Several structures of a system have the same texts."""
+    return tuple(dict.fromkeys(chain(*texts)))
 
 
 def _seconds_of_instances(executor: Executor, most: float, is_parallel: bool) -> list[float]:
@@ -101,14 +113,3 @@ def _seconds_of_instances(executor: Executor, most: float, is_parallel: bool) ->
         return seconds
     factor = max(most, 0.0) / sum(seconds)
     return [factor * one for one in seconds]
-
-
-def _loops(prepared: Prepared) -> tuple[LoopStatistics, ...]:
-    """Statistics of the solved loops; numbers of the same loop in different programs are added."""
-    found: dict[tuple[str, ...], LoopStatistics] = {}
-    for hook in prepared.programs.hooks:
-        if (solutions := hook.solutions) is not None and solutions.sweeps:
-            one = LoopStatistics(*solutions)
-            before = found.get(one.variables)
-            found[one.variables] = one if before is None else before + one
-    return tuple(found[variables] for variables in sorted(found))

@@ -40,6 +40,7 @@ from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
 from fmimaster.session.checkpoints import Checkpoints
+from fmimaster.session.earlier_structures import EarlierStructures
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.fmu_states import read_states, write_states
 from fmimaster.session.instances import make_instance
@@ -121,6 +122,7 @@ class Session:
         self._executor_type = executor
         self._earlier: list[Executor] = []
         """Of structures before the present one: instances have borrowed their arrays."""
+        self._earlier_structures = EarlierStructures()
         self._loader = loader
         self._structures = structures
         self.instances = instances = self._instantiated(loader, executor)
@@ -347,6 +349,7 @@ class Session:
         names
             Of the instances that exist and stay.
         """
+        self._earlier_structures.add(self.prepared, self.instances, self.executor, names)
         known = {
             planned.name: instance
             for planned, instance in zip(self.plan.instances, self.instances, strict=True)
@@ -447,6 +450,7 @@ class Session:
             self.instances,
             self.executor,
             self.rows,
+            self._earlier_structures,
             seconds=self.seconds,
             start_seconds=self._start_seconds,
             simulated=self.time - self.start.seconds,
@@ -471,12 +475,16 @@ class Session:
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Reasons for a loss of accuracy of the results so far."""
-        return (*self.prepared.accuracy_warnings, *self._warnings_of_run)
+        earlier = self._earlier_structures.accuracy_warnings
+        found = (*earlier, *self.prepared.accuracy_warnings, *self._warnings_of_run)
+        return tuple(dict.fromkeys(found))
 
     @property
     def _warnings_of_run(self) -> tuple[str, ...]:
         growth = self.rows.recorder.growth
-        return warnings_of_run(self.prepared, self.state, self.instances, growth)
+        return warnings_of_run(
+            self.prepared, self.state, self.instances, growth, self._earlier_structures
+        )
 
     @property
     def new_facts(self) -> tuple[Sequence[Event], Sequence[Steps]]:

@@ -272,6 +272,22 @@ def test_settings_that_need_one_structure_are_refused(tmp_path: Path) -> None:
         run(switched(tmp_path), Backend.FASTEST, output_variables=["D.y"])
 
 
+def test_statistics_are_those_of_all_structures(backend: Backend, tmp_path: Path) -> None:
+    """Steps end at 1 s, 2 s, ..., and shortly after the changes at 2 s and 4 s. Between these the loop of g is solved: each
+    step in two sweeps of g, the first one in three."""
+    gain = LinearSystem(a=[[0.0]], b=[[0.0]], c=[[0.0]], d=[[0.5]], f=[1.0])
+    write_fmu(tmp_path / "gain.fmu", gain, reference_path("fmi3/LinearSystem.fmu"))
+    system = SystemBuilder("numbers")
+    system.add("A", constant(tmp_path / "A.fmu", 1.0), lifetime=Lifetime(until_time=4))
+    system.add("B", constant(tmp_path / "B.fmu", 1.0))
+    system.add("g", tmp_path / "gain.fmu")
+    system.connect("g.y1", "g.u1", lifetime=Lifetime(2, 4))
+    found = run(system, backend, stop_time=6, loops="all").statistics
+    assert found.steps == 8
+    assert {i.name: i.calls for i in found.instances} == {"A": 5, "B": 8, "g": 10}
+    assert [loop.variables for loop in found.loops] == [("g.u1", "g.y1")]
+
+
 def test_a_history_of_outputs_allows_changes(backend: Backend, tmp_path: Path) -> None:
     """Predictive keeps a history. x is 5 at 5 s, then falls by 2 per s."""
     system = switched(tmp_path)
