@@ -34,7 +34,7 @@ from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals
 from fmimaster.program.fault_marks import mark_signals
-from fmimaster.program.given_inputs import extrapolation_degree
+from fmimaster.program.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import (
     refuse_plan,
@@ -45,6 +45,7 @@ from fmimaster.requirements import (
 from fmimaster.run.event_handler import begins_anew_at_jumps
 from fmimaster.run.observed import points_to_observe
 from fmimaster.settings import Settings
+from fmimaster.structure_settings import settings_of_structure
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.model import Interface
@@ -157,8 +158,10 @@ def prepare(
         is_one_of_several = True
         start = settings.start_time, description.experiment.start_time, 0
         note = structure_note(description)
+        every = [name for name, _ in description.components()]
         description = structure_at(description, exact(next(t for t in start if t is not None)))
         description = replace(description, notes=(*description.notes, note))
+        settings = settings_of_structure(settings, every, dict(description.components()))
     if is_one_of_several and settings.event_mode is None:
         settings = replace(settings, event_mode=True)  # a change of connections is an event
     components = dict(description.components())
@@ -217,8 +220,11 @@ def prepare(
         marked if settings.on_fault_used.marks else (),
         is_one_of_several,
     )
+    given = (
+        fitting_inputs(plan, settings.inputs_used) if is_one_of_several else settings.inputs_used
+    )
     rule = schedule.rule.with_inputs(
-        extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs_used)
+        extrapolation_degree(plan, settings.algorithm_used.course, given)
     )
     schedule = replace(schedule, rule=rule)
     return Prepared(
@@ -294,7 +300,10 @@ def _planned(
     refuse_plan(plan, rule, clock)
     if rates is not None:
         refuse_plan_with_rates(plan)
-    degree = extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs_used)
+    given = (
+        fitting_inputs(plan, settings.inputs_used) if is_one_of_several else settings.inputs_used
+    )
+    degree = extrapolation_degree(plan, settings.algorithm_used.course, given)
     programs = assemble(
         plan,
         algorithm,
@@ -312,7 +321,7 @@ def _planned(
             *extrapolation_measures(plan),
         ),
         comparisons=doubling_comparisons(rule, degree),
-        inputs=settings.inputs_used,
+        inputs=given,
     )
     return plan, programs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import FmimasterError, OptionError, did_you_mean
 from fmimaster.fmu.load import Loader
+from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
 from fmimaster.preparation import Prepared, prepare, read_description
+from fmimaster.program.given_inputs import fitting_inputs
 from fmimaster.settings import Settings
+from fmimaster.structure_settings import settings_of_structure
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
 from fmimaster.system.structure import (
@@ -73,7 +76,10 @@ class Structures:
         key = self._key(time, happened)
         if key not in self._known:
             description = structure_at(self._description, time, happened)
-            settings = replace(self._settings, system=description)
+            every = [name for name, _ in self._description.components()]
+            settings = settings_of_structure(
+                replace(self._settings, system=description), every, dict(description.components())
+            )
             self._known[key] = prepare(settings, self._loader, is_one_of_several=True)
         return self._known[key]
 
@@ -116,6 +122,7 @@ class Structures:
             for column in plan.recorded:
                 found.setdefault(column.name, column)
         self._check_outputs(found)
+        self._check_inputs(structures)
         always = set(found).intersection(*({c.name for c in p.recorded} for p in structures))
         widths: dict[DataType, int] = {}
 
@@ -143,6 +150,15 @@ class Structures:
                     f"Output variable '{glob}' fits no variable in any structure of the system."
                     f"{did_you_mean(glob, columns)}"
                 )
+
+    def _check_inputs(self, structures: Iterable[Plan]) -> None:
+        """Refuse a polynomial for inputs that are connected in no structure."""
+        given = self._settings.inputs_used
+        fitting = set().union(*(fitting_inputs(plan, given) for plan in structures))
+        if unused := [f"'{glob}'" for glob in given if glob not in fitting]:
+            raise OptionError(
+                f"inputs: {listed(unused)} fits no connected continuous input in any structure of the system."
+            )
 
     def _combinations(self) -> list[frozenset[str]]:
         """Sets of events that may have happened."""

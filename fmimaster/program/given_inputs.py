@@ -48,18 +48,7 @@ def given_inputs(plan: Plan, inputs: Mapping[str, Polynomial]) -> dict[tuple[int
     OptionError
         If a name or a glob fits no connected continuous input, or two globs with different polynomials fit the same one.
     """
-    connected: dict[str, tuple[int, str]] = {}
-    others: dict[str, str] = {}
-    for (i, group), routes in plan.routes.items():
-        for route in routes:
-            name = f"{plan.instances[i].name}.{route.link.input.name}"
-            if group is Group.CONTINUOUS and not route.has_discrete_source:
-                connected[name] = i, route.link.input.name
-            else:
-                source = f"{plan.instances[route.link.source].name}.{route.link.output.name}"
-                others[name] = (
-                    "it is discrete" if group is not Group.CONTINUOUS else f"'{source}' is discrete"
-                )
+    connected, others = _connected(plan)
     found: dict[str, tuple[str, Polynomial]] = {}
     for pattern, polynomial in sorted(
         inputs.items(), key=lambda pair: (pair[0] in connected, pair[0])
@@ -98,6 +87,29 @@ def extrapolation_degree(
         if group is Group.CONTINUOUS and not route.has_discrete_source
     ]
     return min(degrees, default=0)
+
+
+def fitting_inputs(plan: Plan, inputs: Mapping[str, Polynomial]) -> dict[str, Polynomial]:
+    """Those of the names and globs that fit a connected continuous input: in one of several structures of a system."""
+    connected, _ = _connected(plan)
+    return {p: kind for p, kind in inputs.items() if p in connected or _fitting(p, connected)}
+
+
+def _connected(plan: Plan) -> tuple[dict[str, tuple[int, str]], dict[str, str]]:
+    """Connected inputs that are extrapolated: full name → (instance, name); and others: full name → why they are not."""
+    connected: dict[str, tuple[int, str]] = {}
+    others: dict[str, str] = {}
+    for (i, group), routes in plan.routes.items():
+        for route in routes:
+            name = f"{plan.instances[i].name}.{route.link.input.name}"
+            if group is Group.CONTINUOUS and not route.has_discrete_source:
+                connected[name] = i, route.link.input.name
+            else:
+                source = f"{plan.instances[route.link.source].name}.{route.link.output.name}"
+                others[name] = (
+                    "it is discrete" if group is not Group.CONTINUOUS else f"'{source}' is discrete"
+                )
+    return connected, others
 
 
 def unused_inputs(

@@ -13,7 +13,7 @@ from linear_system import LinearSystem
 from linear_writer import write_fmu
 
 from fmimaster import Lifetime, Results, SystemBuilder, reference_path
-from fmimaster.errors import DescriptionError, OptionError, SimulationError
+from fmimaster.errors import DescriptionError, InputError, OptionError, SimulationError
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 
@@ -270,6 +270,32 @@ def test_settings_that_need_one_structure_are_refused(tmp_path: Path) -> None:
         Simulation(switched(tmp_path).build(), stop_time=10, step_size=1).start()
     with pytest.raises(OptionError, match="fits no variable in any structure"):
         run(switched(tmp_path), Backend.FASTEST, output_variables=["D.y"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"start_values": {"h.c1": 4}}, 40.0),
+        ({"sequence": ("h", "g", "five"), "algorithm": "gauss-seidel"}, 30.0),
+        ({"inputs": {"h.u": "linear", "g.*": "linear"}}, 30.0),
+    ],
+)
+def test_settings_may_name_what_exists_later(
+    settings: dict[str, Any], expected: float, backend: Backend
+) -> None:
+    """g = 2 five is connected from 1 s on, h = 3 g exists from 2 s on."""
+    loop_function = reference_path("fmi3/LoopFunction.fmu")
+    system = SystemBuilder("later")
+    system.add("five", loop_function, {"c0": 5, "c1": 0})
+    system.add("g", loop_function, {"c1": 2})
+    system.add("h", loop_function, {"c1": 3}, lifetime=Lifetime(2))
+    system.connect("five.y", "g.u", lifetime=Lifetime(1))
+    system.connect("g.y", "h.u")
+    results = run(system, backend, stop_time=3, output_variables=["h.y"], **settings)
+    assert float(results["h.y"][-1]) == expected
+    for name in settings.keys() & {"inputs", "start_values"}:
+        with pytest.raises(InputError, match=r"q\.u"):
+            run(system, backend, **{name: {"q.u": next(iter(settings[name].values()))}})
 
 
 def test_statistics_are_those_of_all_structures(backend: Backend, tmp_path: Path) -> None:
