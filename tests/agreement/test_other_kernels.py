@@ -309,7 +309,7 @@ def test_one_wrong_instruction_is_noticed(
         (
             "if (v->sources) k->degree[v->instance] = -1;",
             "",
-            f"{REAL_FMUS}::test_every_event_algorithm_on_the_two_masses[parallel where no event is in sight-b1-fmi2]",
+            f"{REAL_FMUS}::test_steps_in_parallel_before_the_first_event",
         ),
     ],
 )
