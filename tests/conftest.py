@@ -63,6 +63,15 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """The interpreter in Python, then the kernel, which must do all of the run."""
+    if request.param is Backend.NATIVE and native_executor() is None:
+        pytest.skip("the kernel is not built")
+    chosen: Backend = request.param
+    return chosen
+
+
 @pytest.fixture(params=[Backend.REFERENCE, Backend.FASTEST], ids=["reference", "native"])
 def each_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a test on the interpreter in Python, and again on the kernel where that can do its system."""

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from stored_tables import table
 
 from fmimaster import Results, SystemBuilder, reference_path
 from fmimaster.control.calendar import Calendar
 from fmimaster.errors import AccuracyWarning
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
-
-DATA = Path(__file__).parents[1] / "data"
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
 
 
 def two_clocks(backend: Backend, a: Fraction, b: Fraction, stop_time: Any) -> Results:
@@ -52,8 +41,7 @@ def ticks(results: Results) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_c1_a_tenth_and_a_third_to_2_s(backend: Backend) -> None:
     times, a, b = ticks(two_clocks(backend, Fraction(1, 10), Fraction(1, 3), 2))
-    with (DATA / "hybrid_clocks_rational.csv").open() as file:
-        expected = list(csv.DictReader(file))
+    expected = table("hybrid_clocks_rational.csv")
     assert times.tolist() == [float(Fraction(row["t"])) for row in expected]
     assert a.tolist() == [row["tick_a"] == "1" for row in expected]
     assert b.tolist() == [row["tick_b"] == "1" for row in expected]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import permutations
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stored_tables import table
 
 from fmimaster import FmimasterError, Results
 from fmimaster.demos import hybrid, superdense
@@ -20,22 +20,6 @@ from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
-
-DATA = Path(__file__).parents[1] / "data"
-
-
-def table(name: str) -> list[dict[str, str]]:
-    with (DATA / name).open() as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
-
 
 # Traffic light and police officer: hybrid.md 2.1, 2.2 -------------------------------------------------------------------
 

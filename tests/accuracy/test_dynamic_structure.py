@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,21 +10,12 @@ import numpy as np
 import pytest
 from linear_system import LinearSystem
 from linear_writer import write_fmu
+from stored_tables import table
 
 from fmimaster import Lifetime, Results, SystemBuilder, reference_path
 from fmimaster.errors import DescriptionError, InputError, OptionError, SimulationError
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
-
-DATA = Path(__file__).parents[1] / "data"
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
 
 
 def constant(path: Path, value: float) -> Path:
@@ -60,10 +50,9 @@ def rows_at(results: Results, time: float, name: str) -> list[float | None]:
 
 def test_the_table_of_the_spec(backend: Backend, tmp_path: Path) -> None:
     results = run(switched(tmp_path), backend)
-    with (DATA / "hybrid_dynamic_structure.csv").open() as file:
-        for row in csv.DictReader(file):
-            found = rows_at(results, float(row["t"]), "C.level")
-            assert found[int(row["n"])] == float(row["x"]), row
+    for row in table("hybrid_dynamic_structure.csv"):
+        found = rows_at(results, float(row["t"]), "C.level")
+        assert found[int(row["n"])] == float(row["x"]), row
     inflow = run(switched(tmp_path), backend, output_variables=["C.inflow"])
     assert [rows_at(inflow, t, "C.inflow") for t in (0.0, 5.0, 8.0, 10.0)] == [
         [1.0],

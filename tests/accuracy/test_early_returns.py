@@ -38,14 +38,6 @@ LAST = ("q", "r", "p")
 FIRST = ("p", "q", "r")
 
 
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
-
-
 def system(folder: Path, unable: Collection[str] = ()) -> SystemBuilder:
     """P, a room that returns early when it is warm; Q, a lag of its temperature; R, a controller with a clock."""
     builder = SystemBuilder("three")

@@ -23,7 +23,7 @@ from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_context import StepContext
 from fmimaster.demos.two_mass import Blocks, TwoMassReference, Wall
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
@@ -67,14 +67,6 @@ class Run(NamedTuple):
                 name = "collision" if upper and lower else "ceiling" if upper else "floor"
                 found.append(Jump(float(r.time[k]), name, BLOCKS.m1 * upper + BLOCKS.m2 * lower))
         return found
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
 
 
 def run(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from fractions import Fraction
 from math import exp, log
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pytest
 from public_fmus import modelica_fmu
+from stored_tables import table
 
 from fmimaster import GaussSeidel, Jacobi, Results, reference_path
 from fmimaster.algorithms import Algorithm
@@ -24,21 +23,6 @@ from fmimaster.control.ramp import Ramp
 from fmimaster.errors import SimulationError, ZenoError
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
-
-DATA = Path(__file__).parents[1] / "data"
-
-
-def table(name: str) -> list[dict[str, str]]:
-    with (DATA / name).open() as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
 
 
 def jump_times(r: Results, name: str) -> list[float]:

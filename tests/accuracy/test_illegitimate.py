@@ -9,15 +9,6 @@ import pytest
 
 from fmimaster import Backend, Results, Simulation, SystemBuilder, reference_path
 from fmimaster.errors import SimulationError
-from fmimaster.run.choice import native_executor
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
 
 
 def unit(name: str) -> str:

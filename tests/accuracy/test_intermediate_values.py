@@ -26,14 +26,6 @@ from fmimaster.run.choice import native_executor
 TANK = reference_path("fmi3/FillingTank.fmu")
 
 
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
-
-
 def run(system: Any = TANK, **settings: Any) -> Results:
     chosen = {"step_size": "0.1", "stop_time": 0.5, "record_intermediate_values": True, **settings}
     return Simulation(system, **chosen).run()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from fractions import Fraction
 from math import exp
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from stored_tables import table
 
 from fmimaster import (
     Backend,
@@ -51,8 +50,7 @@ def both(system: Any, **settings: Any) -> Results:
 def test_9_three_rates_of_fmus_meet_at_the_141_points_of_the_table(fmi: int) -> None:
     """hybrid.md 9: the points exactly, 100, 40 and 30 steps, and 11 points at which all meet."""
     results = both(ring(fmi), step_size=MultiRate(components=RATES), stop_time=1)
-    with (Path(__file__).parents[1] / "data" / "hybrid_multirate_points.csv").open() as file:
-        points = list(csv.DictReader(file))
+    points = table("hybrid_multirate_points.csv")
     assert results.time.tolist() == [float(Fraction(row["t"])) for row in points]
     assert len(results.time) == 141
     assert [i.calls for i in results.statistics.instances] == [100, 40, 30]

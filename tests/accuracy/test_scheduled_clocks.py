@@ -11,16 +11,7 @@ from command_line import reference
 from ssd_text import annotated, component, elements, read, ssd
 
 from fmimaster import Backend, ClockInterval, Results, SystemBuilder, simulate
-from fmimaster.run.choice import native_executor
 from fmimaster.system import ssp_clocks
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
 
 
 def ticks(r: Results, name: str) -> list[float]:

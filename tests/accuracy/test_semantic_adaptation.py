@@ -29,15 +29,6 @@ from fmimaster import (
     resume,
     simulate,
 )
-from fmimaster.run.choice import native_executor
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
 
 
 def changes(r: Results, name: str) -> list[tuple[Any, Any]]:

@@ -32,19 +32,11 @@ from fmimaster.plan.layout import Group, Signal
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import Backend
 from fmimaster.system.model import DataType
 
 Simulate = Callable[..., Results]
 LINE = Polynomial(2, 0, history=False)
-
-
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param is Backend.NATIVE and native_executor() is None:
-        pytest.skip("the kernel is not built")
-    chosen: Backend = request.param
-    return chosen
 
 
 # Parts of a system ----------------------------------------------------------------------------------------------------

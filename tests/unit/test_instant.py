@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stored_tables import table
 
 from fmimaster.control.instant import Instant, TimeBase, exact
 from fmimaster.errors import OptionError
-
-DATA = Path(__file__).parents[1] / "data"
 
 # decimals as users write them; times of at most some 30 years in s
 decimals = st.decimals(-(10**9), 10**9, places=6).map(Fraction)
@@ -142,9 +139,8 @@ def test_the_merged_ticks_are_those_of_the_reference_table() -> None:
 
 
 def _reference_ticks() -> Iterable[tuple[float, bool, bool]]:
-    with (DATA / "hybrid_clocks_rational.csv").open() as file:
-        for row in csv.DictReader(file):
-            yield float(row["t_float"]), row["tick_a"] == "1", row["tick_b"] == "1"
+    for row in table("hybrid_clocks_rational.csv"):
+        yield float(row["t_float"]), row["tick_a"] == "1", row["tick_b"] == "1"
 
 
 def test_the_millionth_tick_of_a_tenth_is_a_hundred_thousand_seconds_exactly() -> None:  # C5

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from python_fmu import PythonFmu
+from stored_tables import table
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.causes import Kind
@@ -40,9 +39,7 @@ def clocks(*names: str, **options: Any) -> dict[str, PythonFmu]:
 
 
 def expected_points() -> list[tuple[Fraction, dict[str, bool]]]:
-    path = Path(__file__).parent.parent / "data" / "hybrid_multirate_points.csv"
-    with path.open() as file:
-        rows = list(csv.DictReader(file))
+    rows = table("hybrid_multirate_points.csv")
     return [(Fraction(row["t"]), {n: row[n] == "1" for n in RATES}) for row in rows]
 
 

@@ -71,12 +71,6 @@ def ticks(results: Results) -> list[float]:
     return [float(t) for t in results.time[np.diff(y) > 0]]
 
 
-@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    chosen: Backend = request.param
-    return chosen
-
-
 # Ways to choose steps -------------------------------------------------------------------------------------------------
 
 
