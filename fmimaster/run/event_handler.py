@@ -313,6 +313,7 @@ class EventHandler:
         left = [self._recorded(components) for _, _, components, _ in happening]
         executor.next_events[list(planned.instances)] = inf
         rows = executor.rows.count
+        self._ticks.note_late(ticks)
         answer = self._run(planned)
         if answer.stopped is not None:
             raise self._checks.illegitimate(planned.instances)

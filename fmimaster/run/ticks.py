@@ -101,18 +101,25 @@ class ClockTicks:
             ]
         return frozenset(clocks)
 
-    def take(self, clocks: Iterable[int]) -> None:
-        """Note that these clocks tick, and which of them are late: FMUs with fixed steps have passed their times."""
-        calendar, log = self.calendar, self._state.activation_log
-        now = self._state.time
+    def note_late(self, clocks: Iterable[int]) -> None:
+        """Note which of the clocks that are about to tick are late: FMUs with fixed steps have passed their times.
+
+        An FMU may refuse a late tick, so this is noted before it is called.
+        """
+        calendar, now = self.calendar, self._state.time
         for k in sorted(clocks):
             tick = calendar.next[k]
-            log.add(self.name(k), calendar.exact(tick))
             if tick.seconds < now.seconds and not calendar.is_one(now, tick):
                 delay = float(calendar.exact(now) - calendar.exact(tick)) / calendar.resolution
                 self._state.event_log.note_delay(
                     self.name(k), Delay.FIXED_STEP, tick.seconds, delay
                 )
+
+    def take(self, clocks: Iterable[int]) -> None:
+        """Note that these clocks have ticked."""
+        calendar, log = self.calendar, self._state.activation_log
+        for k in sorted(clocks):
+            log.add(self.name(k), calendar.exact(calendar.next[k]))
         calendar.take(clocks)
 
     def skip(self, counts: Mapping[int, int]) -> None:

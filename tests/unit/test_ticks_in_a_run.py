@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from edited_fmu import edited_fmu
 from python_fmu import PythonFmu
 
 from fmimaster import (
     PID,
     Backend,
+    CallError,
     MultiRate,
     OptionError,
     PredictorCorrector,
     Results,
+    Simulation,
     SubSteps,
+    SystemBuilder,
+    reference_path,
 )
 from fmimaster.errors import AccuracyError, AccuracyWarning, SimulationError
 from fmimaster.fmu.instance import UpdateAnswer
@@ -97,6 +103,27 @@ def test_and_strict_runs_refuse_it(simulate: Simulate) -> None:
     unit = counter(interval=Fraction(3, 10), can_handle_variable_communication_step_size=False)
     with pytest.raises(AccuracyError, match=r"'a\.tick' has seen"):
         simulate({"a": unit}, stop_time=1, step_size="1/4", strict=True)
+
+
+def test_that_it_is_late_is_told_before_an_fmu_refuses_it(
+    tmp_path: Path, backend: Backend, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The FMU with the clock could stop at the tick; the other one cannot."""
+    fixed = edited_fmu(
+        reference_path("fmi3/Dahlquist.fmu"),
+        tmp_path / "Fixed.fmu",
+        capabilities={"canHandleVariableCommunicationStepSize": None},
+    )
+    system = SystemBuilder()
+    system.add("plant", fixed)
+    every_seventh = {"interval.counter": 1, "interval.resolution": 7}
+    system.add("sampler", reference_path("fmi3/Sampler.fmu"), every_seventh)
+    system.connect("plant.x", "sampler.u")
+    with pytest.raises(CallError, match=r"'tick' is to tick at t = 0\.1428") as caught:
+        Simulation(system, stop_time=1, step_size="1/10", backend=backend).run()
+    assert caught.value.results is not None
+    assert caught.value.results.time[-1] == 0.2
+    assert "'sampler.tick' has seen the event at t = 0.142857142857 s late" in caplog.text
 
 
 def test_fixed_steps_reach_ticks_on_their_grid_in_time(simulate: Simulate) -> None:
