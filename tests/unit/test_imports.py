@@ -87,6 +87,7 @@ ALLOWED["accuracy"] = {
     "settings",
 }
 ALLOWED["isolation"] = {"errors", "system", "fmu", "run", "settings"}
+ALLOWED["structure_settings"] = {"settings"}
 ALLOWED["preparation"] = set(ALLOWED)
 ALLOWED["provenance"] = set(ALLOWED)
 ALLOWED["pages"] = set(ALLOWED)
