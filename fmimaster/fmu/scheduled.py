@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -38,6 +38,19 @@ from fmimaster.system.clocks import Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Causality, DataType, Model, Variable
 
 
+@dataclass
+class _Known:
+    """Variables that are read in one call."""
+
+    values: NDArray[Any]
+    """As they were read last."""
+    read: Transfer
+    is_unclocked: bool
+    """Whether they always have values."""
+    version: int = -1
+    """Of the instance when they were read last."""
+
+
 class ScheduledInstance(Fmi3Instance):
     """An FMU whose model partitions are activated by its input clocks.
 
@@ -62,6 +75,8 @@ class ScheduledInstance(Fmi3Instance):
         self._countdown_references = [v.value_reference for v in self.countdowns]
         self.memory = Memory(len(clocks), len(self.countdowns))
         self._memories: dict[int, NDArray[Any]] = {}
+        self._known: dict[tuple[DataType, tuple[int, ...]], _Known] = {}
+        self._unclocked = {v.value_reference for v in model.variables if not v.clocks}
         self.version = np.zeros((), np.int64)
         """Changes with each activation and each restored state."""
         self.has_fmu_states = not model.capabilities.copies_states
@@ -120,25 +135,39 @@ class ScheduledInstance(Fmi3Instance):
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables after the activation of all due partitions.
 
-        What was set since the last activation changes nothing that can be read, and FMI does not allow reading there: the
-        last values are given again.
+        FMI does not allow reading between a set and the next activation, and nothing changes there: the values are those
+        from before the set.
         """
         if kind is DataType.CLOCK:
             return self._clock_getter(references, values)
-        read = super().getter(kind, references, values)
-        last, version = values.copy(), -1
+        key = kind, tuple(references)
+        if key not in self._known:
+            last = values.copy()
+            read = super().getter(kind, references, last)
+            is_unclocked = self._unclocked.issuperset(references)
+            self._known[key] = _Known(last, read, is_unclocked)
+        known = self._known[key]
 
         def act() -> None:
-            nonlocal version
             self._activate()
-            if self.memory.is_set and version == self.version:
-                values[:] = last
-                return
-            read()
-            last[:] = values
-            version = int(self.version)
+            if not (self.memory.is_set and known.version == self.version):
+                self._read(known)
+            values[:] = known.values
 
         return act
+
+    def _read(self, known: _Known) -> None:
+        known.read()
+        known.version = int(self.version)
+
+    def _read_before_set(self) -> None:
+        """What may be asked for after a set, and was not read since the last activation; clocked variables are read only
+        where one has just been made."""
+        if self.memory.is_set or self.memory.due.any():
+            return
+        for known in reversed(self._known.values()):  # as the kernel has them
+            if known.is_unclocked and known.version != self.version:
+                self._read(known)
 
     def _clock_getter(self, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         places = self.places(references)
@@ -166,6 +195,8 @@ class ScheduledInstance(Fmi3Instance):
         write = super().setter(kind, references, values)
 
         def act() -> None:
+            if self._initialized:
+                self._read_before_set()
             write()
             self.memory.is_set[...] = self._initialized
 

@@ -960,10 +960,12 @@ typedef struct {
     const size_t *places; /* among the countdown clocks */
 } fm_countdowns;
 
+typedef struct fm_scheduled_call fm_scheduled_call;
 typedef struct {
     fm_fmu *fmu;
     const fm_instance *python; /* the same instance, for modes up to the end of its initialization */
     fm_schedule memory;
+    fm_scheduled_call *unclocked; /* the last call bound that reads variables which always have values */
     char *values, *places;     /* the record of the memory, and copies of it */
     size_t size, counter;      /* of the record in bytes; where its n_activations stand */
     int64_t *version;          /* changes with each activation and each restored state */
@@ -985,14 +987,14 @@ typedef struct {
 } fm_scheduled;
 
 /* One FMI call of such an instance: what self of a segment points to. */
-typedef struct {
+struct fm_scheduled_call {
     fm_scheduled *scheduled;
-    fm_segment call;      /* of the FMU; of clocks there is none */
+    fm_segment call;      /* of the FMU; of clocks there is none; what is read has own values, as they were read last */
     const size_t *places; /* of clocks in the memory; of intervals among the countdown clocks, n_clocks for none */
-    char *last;           /* values as they were read last, and the version then */
-    size_t bytes;
-    int64_t version;
-} fm_scheduled_call;
+    size_t bytes;         /* of the values */
+    int64_t version;      /* when they were read */
+    fm_scheduled_call *next; /* of those that read such variables */
+};
 int fm_scheduled_get(const fm_segment *segment);
 int fm_scheduled_set(const fm_segment *segment);
 int fm_scheduled_get_clocks(const fm_segment *segment);

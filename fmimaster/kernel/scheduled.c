@@ -111,30 +111,45 @@ void fm_nothing(void)
 
 /* Values */
 
+static int read_values(fm_scheduled *s, fm_scheduled_call *c)
+{
+    int status = called(s, c->call.function, c->call.transfer(&c->call));
+    if (!fm_failed(status))
+        c->version = *s->version;
+    return status;
+}
+
 int fm_scheduled_get(const fm_segment *segment)
 {
     fm_scheduled_call *c = segment->self;
     fm_scheduled *s = c->scheduled;
     int status = activate(s);
-    if (fm_failed(status))
-        return status;
-    if (*s->memory.is_set && c->version == *s->version) {
-        memcpy(c->call.values, c->last, c->bytes);
+    if (!fm_failed(status) && !(*s->memory.is_set && c->version == *s->version))
+        status = read_values(s, c);
+    if (!fm_failed(status))
+        memcpy(segment->values, c->call.values, c->bytes);
+    return status;
+}
+
+/* What may be asked for after a set, and was not read since the last activation. */
+static int read_before_set(fm_scheduled *s)
+{
+    int status = FM_OK;
+    if (*s->memory.is_set || memchr(s->memory.due, 1, s->n_clocks))
         return FM_OK;
-    }
-    status = called(s, c->call.function, c->call.transfer(&c->call));
-    if (fm_failed(status))
-        return status;
-    memcpy(c->last, c->call.values, c->bytes);
-    c->version = *s->version;
-    return FM_OK;
+    for (fm_scheduled_call *c = s->unclocked; c && !fm_failed(status); c = c->next)
+        if (c->version != *s->version)
+            status = read_values(s, c);
+    return status;
 }
 
 int fm_scheduled_set(const fm_segment *segment)
 {
     fm_scheduled_call *c = segment->self;
     fm_scheduled *s = c->scheduled;
-    int status = called(s, c->call.function, c->call.transfer(&c->call));
+    int status = *s->fmu->initialized ? read_before_set(s) : FM_OK;
+    if (!fm_failed(status))
+        status = called(s, c->call.function, c->call.transfer(&c->call));
     if (!fm_failed(status))
         *s->memory.is_set = *s->fmu->initialized;
     return status;

@@ -23,10 +23,12 @@ CORRECTIONS = "tests/unit/test_corrections.py"
 REAL_FMUS = "tests/agreement/test_real_fmus.py"
 TICKS = "tests/agreement/test_ticks.py"
 """Clocks that tick."""
+PARTITIONS = "tests/agreement/test_partitions.py"
+"""Model partitions of Scheduled Execution."""
 TEXTS = "tests/agreement/test_texts.py"
 """Text and binaries, which are objects of Python."""
 THREADS = f"{REAL_FMUS}::test_threads_change_no_bit"
-AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS, TEXTS, TICKS)
+AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS, TEXTS, TICKS, PARTITIONS)
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
 CALLS = "tests/agreement/test_fmi_calls.py"
@@ -253,6 +255,13 @@ WRONG = {
             "return memcmp(target, source, n * sizeof(void *)) ?",
             "return n < 2 && memcmp(target, source, n * sizeof(void *)) ?",
         ),
+    },
+    PARTITIONS: {
+        "a second tick": ("m->activated[clock] = *m->now;", ""),
+        "values that are given again": ("!(*s->memory.is_set && c->version ==", "!(c->version >"),
+        "values that are read before a set": ("if (c->version != *s->version)", "if (0)"),
+        "the interval of a countdown": ("copy_interval(segment->intervals, i, told, place);", "{}"),
+        "output clocks": ("[s->output_places[i]] |= now[i];", "[s->output_places[i]] &= now[i];"),
     },
     THREADS: {
         "PARALLEL": (

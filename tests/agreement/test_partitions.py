@@ -62,12 +62,10 @@ def with_plant(fmu: Path = PARTITIONS) -> SystemBuilder:
 
 def outcome(system: SystemBuilder, backend: Backend, **settings: Any) -> Any:
     """Times, columns and counted calls of a run, or the facts of its error; and the FMI calls that were made."""
-    settings = {"step_size": "0.3"} | settings
+    settings = {"step_size": "0.3", "output_variables": ["*"]} | settings
     with traced() as trace:
         try:
-            results: Results = simulate(
-                system, stop_time=10, output_variables=["*"], backend=backend, **settings
-            )
+            results: Results = simulate(system, stop_time=10, backend=backend, **settings)
         except CallError as error:
             found: Any = str(error), error.function, error.status, error.time, error.messages
         else:
@@ -127,6 +125,23 @@ def test_steps_are_undone_without_fmu_states(tmp_path: Path) -> None:
         tmp_path, ("canGetAndSetFMUState", "other"), ("canSerializeFMUState", "another")
     )
     same_in_both(lambda: with_plant(fmu), algorithm=Richardson(Jacobi()))
+
+
+def test_nothing_is_read_between_a_set_and_an_activation(tmp_path: Path) -> None:
+    """The FMU refuses it (FMI 3.0, 5.2.3): an input that always has a value is set in each step."""
+    unclocked = changed_partitions(tmp_path, ('clocks="11" start="0"', 'start="0"'))
+
+    def with_input() -> SystemBuilder:
+        builder = SystemBuilder("input")
+        builder.add("se", unclocked, {"request": 2})
+        builder.add("other", reference_path("fmi3/Feedthrough.fmu"))
+        builder.connect("se.laterTicks", "other.Int32_input")
+        builder.connect("other.Int32_output", "se.amount")
+        return builder
+
+    _, columns, _ = same_in_both(with_input)
+    assert max(columns["se.laterTicks"]) == 1
+    assert max(columns["se.amount"]) == 1
 
 
 def test_a_partition_that_fails(tmp_path: Path) -> None:

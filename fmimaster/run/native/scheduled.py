@@ -51,6 +51,7 @@ class ScheduledEntry(FmuEntry):
         s.fmu, s.python = self._fmu, python.entry
         s.fail, s.self = lib.fm_python_update_failed, self._handle
         s.has_fmu_states = self._instance.has_fmu_states
+        s.unclocked = ffi.NULL
         self._lend_memory(len(places))
         self._lend_clocks()
         lib.fm_scheduled_table(s, self.entry)
@@ -107,9 +108,13 @@ class ScheduledEntry(FmuEntry):
             record.places = self._places(self._instance.places(segment.value_references))
             call.transfer = lib.fm_scheduled_get_clocks if is_get else lib.fm_scheduled_set_clocks
             return
+        if is_get:
+            record.bytes = call.size * segment.type.dtype.itemsize
+            record.call.values = self._lent("char[]", record.bytes)
+            if not any(v.clocks for v in segment.variables):
+                record.next = self._scheduled.unclocked
+                self._scheduled.unclocked = call.self
         super().bind(record.call, group, segment, values)
-        record.bytes = call.size * segment.type.dtype.itemsize
-        record.last = self._lent("char[]", record.bytes)
         call.transfer = lib.fm_scheduled_get if is_get else lib.fm_scheduled_set
 
     def bind_intervals(
