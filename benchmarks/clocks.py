@@ -46,6 +46,23 @@ def partitions() -> SystemBuilder:
     return builder
 
 
+def three_clocks() -> SystemBuilder:
+    """One FMU with Scheduled Execution: partitions every 1/4 s, every second, and every 4 s."""
+    builder = SystemBuilder("clocks")
+    builder.add("partitions", reference_path("fmi3/Partitions.fmu"), {"request": "1/4"})
+    return builder
+
+
+def partitions_and_plant() -> SystemBuilder:
+    """Two partitions each second, and another FMU, which are connected both ways."""
+    builder = SystemBuilder("tasks")
+    builder.add("partitions", reference_path("fmi3/Partitions.fmu"), {"request": 1})
+    builder.add("plant", reference_path("fmi3/Feedthrough.fmu"))
+    builder.connect("partitions.laterTicks", "plant.Int32_input")
+    builder.connect("plant.Int32_output", "partitions.amount")
+    return builder
+
+
 def held_plant() -> SystemBuilder:
     """A continuous plant with a sample and hold, which are connected both ways."""
     builder = SystemBuilder("held")
@@ -79,6 +96,8 @@ SYSTEMS: dict[str, tuple[Callable[[], SystemBuilder], float]] = {
     "controller and plant": (controller_and_plant, INTERVAL),
     "a clock alone": (clock_alone, INTERVAL),
     "Scheduled Execution": (partitions, 1.0),
+    "partitions, three clocks": (three_clocks, 0.25),
+    "partitions and plant": (partitions_and_plant, 1.0),
     "SampleAndHold": (held_plant, INTERVAL),
     "LevelCrossing": (watched_plant, INTERVAL),
     "no clocks": (two_plants, INTERVAL),
@@ -112,14 +131,14 @@ def main() -> None:
     parser.add_argument("n", nargs="?", type=int, default=100_000, help="activations")
     parser.add_argument("--backend", default="native", choices=[b.value for b in Backend])
     given = parser.parse_args()
-    print(f"{'calendar alone':24} {of_calendar(1_000_000):8.2f} us per activation")
+    print(f"{'calendar alone':26} {of_calendar(1_000_000):8.2f} us per activation")
     for name, (make, step) in SYSTEMS.items():
         few = seconds(make, step, given.n // 10, Backend(given.backend))
         begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         many = seconds(make, step, given.n, Backend(given.backend))
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun
         each = 1e6 * (many - few) / (given.n - given.n // 10)
-        print(f"{name:24} {each:8.2f} us per activation   {grown / 1024:8.1f} MB more")
+        print(f"{name:26} {each:8.2f} us per activation   {grown / 1024:8.1f} MB more")
 
 
 if __name__ == "__main__":
