@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import sys
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral
 from typing import TypeAlias
@@ -17,7 +18,7 @@ _MOST_DIGITS = 400
 """Largest exponent of a number given as text; a larger number is refused without computing it."""
 
 
-Time: TypeAlias = float | int | str | Fraction
+Time: TypeAlias = float | int | str | Fraction | Decimal
 """A time in s as a user gives it; see :func:`exact`."""
 
 
@@ -27,7 +28,7 @@ def exact(value: Time) -> Fraction:
     Raises
     ------
     OptionError
-        If it is not a finite number; a text may be a decimal or a fraction, ``"0.01"`` or ``"1/60"``.
+        If it is not a finite number, or True or False; a text may be a decimal or a fraction, ``"0.01"`` or ``"1/60"``.
     """
     try:
         number = _exact(value)
@@ -41,13 +42,15 @@ def exact(value: Time) -> Fraction:
 
 
 def _exact(value: Time) -> Fraction:
+    if isinstance(value, bool):
+        raise TypeError
     if isinstance(value, Fraction):
         return value
     if isinstance(value, int | Integral):  # NumPy's integers too
         return Fraction(int(value))
     if isinstance(value, float):
         return Fraction(repr(float(value)))
-    text = value.strip()
+    text = str(value).strip() if isinstance(value, Decimal) else value.strip()
     if abs(int(text.lower().partition("e")[2] or 0)) > _MOST_DIGITS:
         raise OverflowError
     return Fraction(text)

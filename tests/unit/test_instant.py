@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -34,6 +35,7 @@ def test_the_sum_of_a_tenth_and_two_tenths_means_its_shortest_decimal() -> None:
         ("1e-3", Fraction(1, 1000)),
         (2, Fraction(2)),
         (Fraction(1, 3), Fraction(1, 3)),
+        (Decimal("0.1"), Fraction(1, 10)),
         (np.float64(0.1), Fraction(1, 10)),
         (np.int64(3), Fraction(3)),
         (-0.5, Fraction(-1, 2)),
@@ -45,7 +47,7 @@ def test_a_time_may_be_a_number_a_text_or_a_fraction(given: str, meant: Fraction
 
 NO_TIMES: list[object] = ["", " ", "ten", "1/0", "nan", "inf", "0x1", "1e", "1e1e1", "1\0"]
 NO_TIMES += ["1e400", "-1e400", "1e999999999999", "1e-999999999999", "9" * 5000, 10**400]
-NO_TIMES += [float("nan"), float("inf"), None, [], b"1"]
+NO_TIMES += [float("nan"), float("inf"), None, [], b"1", True, Decimal("1e400"), Decimal("nan")]
 
 
 @pytest.mark.parametrize("value", NO_TIMES, ids=lambda value: repr(value)[:20])
