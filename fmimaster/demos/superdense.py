@@ -96,25 +96,19 @@ def cases() -> tuple[Case, ...]:
             events={"y": "sampler.y"},
             stop_time=2.0,
         ),
-        Case(
-            *("SD8_sync_sample", "sampler at a step", _sampled_step(delays=0)),
-            events={"sampled_step": "sampler.y"},
-            stop_time=1.5,
+        *(
+            Case(name, what, system, events={"sampled_step": "sampler.y"}, stop_time=1.5)
+            for name, what, system in (
+                ("SD8_sync_sample", "sampler at a step", _sampled_step(delays=0)),
+                ("SD8_micro_sample", "the same behind a delay", _sampled_step(delays=1)),
+            )
         ),
-        Case(
-            *("SD8_micro_sample", "the same behind a delay", _sampled_step(delays=1)),
-            events={"sampled_step": "sampler.y"},
-            stop_time=1.5,
-        ),
-        Case(
-            *("SD9_countdown_restart", "countdown that restarts", _countdown(RESTART)),
-            events={"fire": "countdown.fired"},
-            stop_time=2.0,
-        ),
-        Case(
-            *("SD9_countdown_queue", "countdown that queues", _countdown(QUEUE)),
-            events={"fire": "countdown.fired"},
-            stop_time=2.0,
+        *(
+            Case(name, what, system, events={"fire": "countdown.fired"}, stop_time=2.0)
+            for name, what, system in (
+                ("SD9_countdown_restart", "countdown that restarts", _countdown(RESTART)),
+                ("SD9_countdown_queue", "countdown that queues", _countdown(QUEUE)),
+            )
         ),
         Case(
             *("SD10_zero_countdown", "countdown of 0 s", _zero_countdown()),
