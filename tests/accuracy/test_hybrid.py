@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import exp, log
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -152,10 +152,10 @@ def exact_bounces(count: int) -> list[tuple[float, float, float]]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_bounces_that_accumulate_are_told_with_their_limit(version: str, backend: Backend) -> None:
-    begin = perf_counter()
+    begin = process_time()
     with pytest.raises(ZenoError, match=r"zeno: .*bounce.* accumulate at t = 2\.5586339") as raised:
         ball(version, EarlyReturn(), v_min=0.0, backend=backend)
-    assert perf_counter() - begin < 2
+    assert process_time() - begin < 2
     assert raised.value.limit == pytest.approx(LIMIT, abs=1e-8)
     expected = exact_bounces(40)  # the first with a gap below 1 us
     assert raised.value.time == pytest.approx(expected[-1][0], abs=1e-9)
@@ -189,10 +189,10 @@ def test_a_ball_that_comes_to_rest_is_simulated_to_the_end(
 def test_bounces_inside_of_the_fmu_are_never_endless_either(
     version: str, clock: EventClock | None
 ) -> None:
-    begin = perf_counter()
+    begin = process_time()
     with pytest.raises(SimulationError, match=r"accumulate at t = 2\.55863396"):
         ball(version, clock, v_min=0.0)
-    assert perf_counter() - begin < 2
+    assert process_time() - begin < 2
     assert ball(version, clock, v_min=0.1)["h"][-1] == 0.0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -25,10 +25,10 @@ def test_2_3_a_police_officer_without_time_is_illegitimate_at_0(backend: Backend
     builder.add("light", unit("TrafficLight"))
     builder.connect("police.toWork", "light.toOff")
     builder.connect("police.toIdle", "light.toAuto")
-    begin = perf_counter()
+    begin = process_time()
     with pytest.raises(SimulationError, match=r"illegitimate: events at t = 0 s do not end") as e:
         run(builder, backend=backend)
-    assert perf_counter() - begin < 2
+    assert process_time() - begin < 2
     message = str(e.value)
     assert "'police'" in message
     assert "limit: 1000 event iterations" in message

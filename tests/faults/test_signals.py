@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -123,15 +126,28 @@ sys.exit(5)
     assert done.returncode == 5, done.stderr
 
 
+STILL = 10
+"""The pipe is full if it has the same number of bytes so often, 0.05 s apart."""
+
+
 def test_a_pipe_that_nobody_reads_is_not_the_fault_of_an_fmu(tmp_path: Path) -> None:
     pipe = tmp_path / "rows.csv"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     main = threading.main_thread().ident
     assert main is not None
-    timer = threading.Timer(1.0, signal.pthread_kill, [main, signal.SIGINT])
+
+    def press() -> None:
+        """When the pipe is full."""
+        waiting = [0]
+        while waiting[-1] == 0 or len(waiting) < STILL or len(set(waiting[-STILL:])) > 1:
+            time.sleep(0.05)
+            count = fcntl.ioctl(reader, termios.FIONREAD, bytes(4))
+            waiting.append(int.from_bytes(count, sys.byteorder))
+        signal.pthread_kill(main, signal.SIGINT)
+
     try:
-        timer.start()
+        threading.Thread(target=press, daemon=True).start()
         with pytest.raises(Interrupted, match=r"The writing of the results did not return"):
             Simulation(reference_path("fmi3/Dahlquist.fmu"), stop_time=1e9, step_size=0.5).run(
                 output_file=pipe

@@ -159,7 +159,7 @@ def test_many_rows_are_moved_at_once() -> None:
     """One array for all of them: one array for each took some seconds."""
     times = [k * 0.1 for k in range(10_000)]
     t = table(times, u=times)
-    begin = time.perf_counter()
+    begin = time.process_time()
     moved = t.moved({before: round(before, 1) for before in times})
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     assert moved.time.tolist() == [k / 10 for k in range(10_000)]
