@@ -7,7 +7,7 @@ import time
 import numpy as np
 from systems import Measured, System
 
-from fmimaster import Simulation
+from fmimaster import Progress, Simulation
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.results.results import Results
@@ -41,7 +41,7 @@ def measure(
     """The loop of one run; its CPU time is read after each stretch of steps, but for the first."""
     cpu: list[float] = []
 
-    def progress(_start: float, _now: float, _stop: float) -> None:
+    def progress(_: Progress) -> None:
         cpu.append(time.process_time())
 
     results = simulation(system, backend, algorithm).run(progress)
