@@ -63,6 +63,9 @@ class Prepared:
     """A simulation before any FMU is instantiated."""
 
     description: SystemDescription
+    """What exists at the start."""
+    whole: SystemDescription
+    """With all that exists at any time."""
     plan: Plan
     programs: Programs
     schedule: Schedule
@@ -153,13 +156,13 @@ def prepare(
     needs_stop_time : bool
         Whether a missing stop time is an error; otherwise the times are those of a run of 500 steps.
     """
-    description = read_description(settings)
-    if is_dynamic(description):
+    description = whole = read_description(settings)
+    if is_dynamic(whole):
         is_one_of_several = True
-        start = settings.start_time, description.experiment.start_time, 0
-        note = structure_note(description)
+        start = settings.start_time, whole.experiment.start_time, 0
+        note = structure_note(whole)
         every = [name for name, _ in description.components()]
-        description = structure_at(description, exact(next(t for t in start if t is not None)))
+        description = structure_at(whole, exact(next(t for t in start if t is not None)))
         description = replace(description, notes=(*description.notes, note))
         settings = settings_of_structure(settings, every, dict(description.components()))
     if is_one_of_several and settings.event_mode is None:
@@ -229,6 +232,7 @@ def prepare(
     schedule = replace(schedule, rule=rule)
     return Prepared(
         description,
+        whole,
         plan,
         programs,
         schedule,

@@ -16,7 +16,7 @@ from fmimaster.errors import FmimasterError, OptionError, did_you_mean
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
-from fmimaster.preparation import Prepared, prepare, read_description
+from fmimaster.preparation import Prepared, prepare
 from fmimaster.program.given_inputs import fitting_inputs
 from fmimaster.settings import Settings
 from fmimaster.structure_settings import settings_of_structure
@@ -49,7 +49,7 @@ class Structures:
     """
 
     def __init__(self, settings: Settings, loader: Loader, first: Prepared) -> None:
-        self._description = read_description(settings)
+        self._description = first.whole
         schedule = first.schedule
         self._settings = replace(
             settings, start_time=schedule.start, stop_time=schedule.stop, step_size=schedule.rule
@@ -201,7 +201,7 @@ def structures_of(settings: Settings, loader: Loader, first: Prepared) -> Struct
     OptionError
         If a setting does not allow changes.
     """
-    if not is_dynamic(read_description(settings)):
+    if not is_dynamic(first.whole):
         return None
     for name, value in (
         ("checkpoint", settings.checkpoint),
@@ -215,7 +215,7 @@ def structures_of(settings: Settings, loader: Loader, first: Prepared) -> Struct
                 f"{name} is not possible for a system whose structure changes (a component or connection has a lifetime). "
                 "Leave it out."
             )
-    if any(True for _ in read_description(settings).power_bonds()) or settings.power_bonds:
+    if any(True for _ in first.whole.power_bonds()) or settings.power_bonds:
         raise OptionError(
             "Power bonds are not possible for a system whose structure changes (a component or connection has a "
             "lifetime). Leave them out."
