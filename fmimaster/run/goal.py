@@ -7,7 +7,7 @@ from typing import Any
 
 from fmimaster.causes import STOP_TIME, Cause, Kind
 from fmimaster.control.grid import SLIVER
-from fmimaster.control.instant import Goal, Instant
+from fmimaster.control.instant import NEVER, Goal, Instant
 from fmimaster.errors import SimulationError
 from fmimaster.plan.plan import Plan
 from fmimaster.run.loop import Loop
@@ -50,7 +50,8 @@ class Goals:
         if s.timeline.points and (point := s.timeline.after(now)).seconds <= end:
             goal = Goal(point, IMPOSED_POINT)
             end = point.seconds
-        if (tick := s.calendar.first) < goal.end:
+        tick = s.calendar.first if s.calendar.next else NEVER
+        if tick < goal.end:
             goal = self._tick(tick, goal)
             # an event that comes little later takes the tick with it
             end = min(end, goal.end.seconds + self._merged)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from fmimaster.causes import GRID, Cause, Event, Steps
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.recorded import Recorded
 from fmimaster.program.store import ValueStore
 from fmimaster.step_series import StepColumns
 from fmimaster.system.model import DataType
@@ -168,15 +167,12 @@ def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) 
         and not c.is_repeated
         and c.transformation.is_identity
         and c.type is not DataType.CLOCK
-        and _is_present(c, plan, store)
+        and (c.present is None or _is_present(*c.present, plan, store))
     }
 
 
-def _is_present(column: Recorded, plan: Plan, store: ValueStore) -> bool:
-    """Whether a column has a value now: of a clocked variable, whether one of its clocks is active."""
-    if column.present is None:
-        return True
-    kind, flags = column.present
+def _is_present(kind: DataType, flags: tuple[int, ...], plan: Plan, store: ValueStore) -> bool:
+    """Whether a clocked variable has a value now: whether one of its clocks is active."""
     return bool(store.values[kind][[plan.rows[kind][k] for k in flags]].any())
 
 

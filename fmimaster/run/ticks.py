@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import isfinite
 
 from fmimaster.control.calendar import Calendar
+from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import exact
 from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Group
@@ -83,9 +84,11 @@ class ClockTicks:
     def due(self) -> frozenset[int]:
         """The clocks that tick now: all that are due; of discrete-event units only one, by priority and then by name."""
         calendar = self.calendar
+        if not calendar.next:
+            return NONE
         now = calendar.with_merged(self._state.time)
         if calendar.first > now:
-            return frozenset()
+            return NONE
         clocks = calendar.at(now)
         units = {
             i: self._instances[i]
