@@ -301,7 +301,7 @@ def _planned(
         steady=settings.steady_states,
         is_one_of_several=is_one_of_several,
     )
-    refuse_plan(plan, rule, clock)
+    refuse_plan(plan, rule, clock, is_one_of_several=is_one_of_several)
     if rates is not None:
         refuse_plan_with_rates(plan)
     given = (

@@ -87,8 +87,19 @@ def refuse_plan_with_rates(plan: Plan) -> None:
         )
 
 
-def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> None:
+def refuse_plan(
+    plan: Plan,
+    rule: StepRule[Any],
+    clock: EventClock | None,
+    *,
+    is_one_of_several: bool = False,
+) -> None:
     """Raise if a step-size rule or an event clock cannot work in a system.
+
+    Parameters
+    ----------
+    is_one_of_several : bool
+        Whether it is one of several structures of a system: the event clock may have nothing to do in it.
 
     Raises
     ------
@@ -111,7 +122,8 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
     if clock.fires:
         _refuse_untriggered(plan)
         _refuse_hidden_right_limits(plan)
-    _refuse_nothing_to_do(plan, clock)
+    if not is_one_of_several:
+        _refuse_nothing_to_do(plan, clock)
 
 
 def _refuse_constraints(plan: Plan) -> None:

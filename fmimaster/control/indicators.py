@@ -22,13 +22,14 @@ at rest if their gap consists of rounding errors only, of either sign.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from math import inf
 from sys import float_info
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.control.grid import rounding
 from fmimaster.control.indicator_set import IndicatorSet, indicator_set, sources
@@ -180,8 +181,7 @@ class Indicators:
 
     def at_start_of_step(self) -> list[float]:
         """All Float64 outputs at the newest accepted point."""
-        values: list[float] = self.store.history[0][0][DataType.FLOAT64].tolist()
-        return values
+        return _floats(self.store.history[0][0]).tolist()  # type: ignore[no-any-return]
 
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
         """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""
@@ -190,7 +190,7 @@ class Indicators:
             if not time < inf:  # NaN: there is no history
                 return None
             if now - time > nearest:
-                return values[DataType.FLOAT64].tolist(), time
+                return _floats(values).tolist(), time
         return None
 
     def unmoved_since(self, s: IndicatorSet) -> float:
@@ -198,7 +198,7 @@ class Indicators:
         changed since the newest point, as in all FMUs without their own internal grid."""
         present, since = self.present(), inf
         for values, read in self.older_points:
-            time, then = read.item(self.member), values[DataType.FLOAT64]
+            time, then = read.item(self.member), _floats(values)
             if not time < inf or any(
                 then.item(k) != present[k] for k in s.z
             ):  # NaN: there is no history
@@ -431,3 +431,8 @@ class Indicators:
         """The declaration of the event by the FMU."""
         event = self.plan.events[s.event]
         return next(m.declaration for m in event.members if m.instance == s.instance)
+
+
+def _floats(values: Mapping[DataType, NDArray[Any]]) -> NDArray[Any]:
+    """The Float64 outputs among all; a structure of a system that changes may have none."""
+    return values.get(DataType.FLOAT64, np.zeros(0))

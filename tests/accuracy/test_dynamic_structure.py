@@ -310,6 +310,16 @@ def test_a_history_of_outputs_allows_changes(backend: Backend, tmp_path: Path) -
     assert float(results["C.level"][-1]) == pytest.approx(-1.0, abs=1e-12)
 
 
+def test_an_event_clock_may_have_nothing_to_do_in_a_structure(backend: Backend) -> None:
+    """Nothing else has indicators, nor any floating point output."""
+    system = SystemBuilder("later")
+    system.add("k", reference_path("fmi3/ClockKinds.fmu"))
+    system.add("ball", reference_path("fmi3/BouncingBall.fmu"), lifetime=Lifetime(1, 2))
+    results = run(system, backend, stop_time=3, event_clock="predictive")
+    bounce = next(e for e in results.events if e.name == "ball.bounce")
+    assert bounce.time == pytest.approx(1 + (2 / 9.81) ** 0.5, abs=1e-7)
+
+
 def test_processes_have_room_for_the_states_of_later_structures(
     backend: Backend, tmp_path: Path
 ) -> None:
