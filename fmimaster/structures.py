@@ -107,6 +107,15 @@ class Structures:
         """Most places for states of an FMU that one of the prepared structures needs."""
         return max(prepared.programs.n_places for prepared in self._known.values())
 
+    @property
+    def polynomial_inputs(self) -> frozenset[str]:
+        """Names of the instances whose inputs are polynomials in one of the prepared structures."""
+        return frozenset(
+            prepared.plan.instances[i].name
+            for prepared in self._known.values()
+            for i in prepared.programs.polynomial_inputs
+        )
+
     def _key(self, time: Fraction, happened: frozenset[str]) -> object:
         system = structure_at(self._description, time, happened).system
         return repr(system)

@@ -192,13 +192,14 @@ class Session:
         """All instances, with those that are known by name; changes of the process by their loading are undone."""
         instances, on_fault = [], self._settings.on_fault_used
         structures = self._structures
+        polynomials = frozenset() if structures is None else structures.polynomial_inputs
         for i, (component, planned) in enumerate(
             zip(self.prepared.components, self.plan.instances, strict=True)
         ):
             if planned.name in known:
                 instances.append(known[planned.name])
                 continue
-            follows = i in self.programs.polynomial_inputs
+            follows = i in self.programs.polynomial_inputs or planned.name in polynomials
             checkpoints = self._checkpoints
             solver = self.prepared.solvers.get(planned.name)
             noted = checkpoints is not None and checkpoints.notes_calls(planned.model, solver)

@@ -14,7 +14,9 @@ from fmimaster.errors import ConvergenceError, FmimasterError, SimulationError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.preparation import Prepared
-from fmimaster.program.store import ValueStore
+from fmimaster.program.instructions import Program, Set
+from fmimaster.run.executor import Executor
+from fmimaster.session.carried_over import carry_over
 from fmimaster.session.session import Session, timeline_of
 from fmimaster.structures import Structures
 from fmimaster.system.model import DataType, Variable
@@ -114,9 +116,9 @@ class StructureChanges:
             session.instances[old[name]].terminate()
         registers, calendar = session.executor.registers, _by_name(state.calendar.next, before.plan)
         periods = _by_name(state.calendar.periods, before.plan)
-        store = session.executor.store
+        earlier = session.executor
         session.take_structure(after, old.keys() & new.keys())
-        _carry_over(before.plan, store, after.plan, session.executor.store)
+        carry_over(before.plan, earlier.store, after.plan, session.executor.store)
         base = after.schedule.base
         factor = Fraction(base.resolution, before.schedule.base.resolution)
         self._renew_state(after, factor)
@@ -133,7 +135,7 @@ class StructureChanges:
         )
         session.rows.change(session.executor.rows, self._structures.arrange(after))
         joined = frozenset(new[n] for n in new.keys() - old.keys())
-        self._begin(before.plan, joined, sorted(old.keys() - new.keys()))
+        self._begin(before.plan, earlier, joined, sorted(old.keys() - new.keys()))
 
     def _renew_state(self, prepared: Prepared, factor: Fraction) -> None:
         """What the loop remembers of the structure before has no meaning in the new one."""
@@ -147,18 +149,20 @@ class StructureChanges:
         state.fired = state.on = state.ahead = state.late = state.outdated = frozenset()
         state.unseen = frozenset()
 
-    def _begin(self, before: Plan, new: frozenset[int], gone: list[str]) -> None:
+    def _begin(self, before: Plan, earlier: Executor, new: frozenset[int], gone: list[str]) -> None:
         """Initialize new instances, let the others see the change, and record the rows after it."""
         session, plan = self._session, self._session.plan
         changed = _changed_inputs(before, plan)
         lost = {i: _unconnected(plan, i, inputs) for i, inputs in changed.items()}
         names = sorted({*gone, *(plan.instances[i].name for i in {*new, *changed})})
+
+        def set_lost(i: int) -> None:
+            self._end_polynomials(i, before, earlier, lost.get(i, []))
+            self._give(i, lost.get(i, []))
+
         try:
             session.stepper.has_ended = session.stepper.events.rejoin(
-                tuple(names),
-                new,
-                frozenset(changed) - new,
-                lambda i: self._give(i, lost.get(i, [])),
+                tuple(names), new, frozenset(changed) - new, set_lost
             )
         except ConvergenceError as error:
             raise self._unsolved(error) from error
@@ -171,6 +175,25 @@ class StructureChanges:
             time=time,
         )
 
+    def _end_polynomials(
+        self, i: int, before: Plan, earlier: Executor, lost: list[Variable]
+    ) -> None:
+        """Hold the inputs of an instance that has lost all that followed polynomials, by the executor that gave these."""
+        plan, now = self._session.plan, self._session.state.time.seconds
+        planned = plan.instances[i]
+        j = next(k for k, one in enumerate(before.instances) if one.name == planned.name)
+        if (
+            plan.layout.segments(i, Group.CONTINUOUS)
+            or not earlier.registers.follows_polynomials[j]
+        ):
+            return
+        for variable in lost:
+            place = before.layout.slots.get((j, Group.CONTINUOUS, variable.name))
+            if place is not None:
+                earlier.store.values[place[0]][place[1]] = _start(planned, variable)
+        earlier.store.courses.degree[j] = -1
+        earlier.run(Program("hold", (Set(j, Group.CONTINUOUS),)), now, now)
+
     def _give(self, i: int, variables: list[Variable]) -> None:
         """Set inputs that have lost their connection to their start values."""
         instance, planned = self._session.instances[i], self._session.plan.instances[i]
@@ -180,30 +203,6 @@ class StructureChanges:
             place = self._session.plan.layout.slots.get((i, Group.OUTPUTS, variable.name))
             if place is not None:  # recorded: FMI forbids to read it now in Step Mode
                 self._session.executor.store.values[place[0]][place[1]] = values
-
-
-def _carry_over(before: Plan, old: ValueStore, after: Plan, new: ValueStore) -> None:
-    """What instances have as inputs and outputs goes from one value store to another."""
-    numbers = {planned.name: i for i, planned in enumerate(before.instances)}
-    for i, planned in enumerate(after.instances):
-        j = numbers.get(planned.name)
-        if j is None:
-            continue
-        _hold_inputs(before, old, j)
-        for group in (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE):
-            for name in (v.name for s in after.layout.segments(i, group) for v in s.variables):
-                if (place := before.layout.slots.get((j, group, name))) is not None:
-                    kind, slot = after.layout.slots[i, group, name]
-                    new.values[kind][slot] = old.values[kind][place[1]]
-
-
-def _hold_inputs(plan: Plan, store: ValueStore, i: int) -> None:
-    """Continuous inputs that follow polynomials ← their present values."""
-    if store.courses.degree[i] >= 0:
-        (segment,) = plan.layout.segments(i, Group.CONTINUOUS)
-        highest = plan.instances[i].highest_order
-        values = store.courses.value(i, store.interval[1], highest)
-        store.values[segment.type][segment.start : segment.stop] = values
 
 
 def _clocks(plan: Plan) -> dict[tuple[str, str], int]:
@@ -220,14 +219,35 @@ def _refuse_other_uses(before: Prepared, after: Prepared, time: float) -> None:
     """Refuse instances that would have to be instantiated in another way: that cannot be changed while they exist."""
     others = {i.name: i for i in after.plan.instances}
     use: Callable[[InstancePlan], object] = lambda i: (i.event_mode, i.may_return_early)  # noqa: E731
+    followers = {
+        prepared.plan.instances[i].name
+        for prepared in (before, after)
+        for i in prepared.programs.polynomial_inputs
+    }
     for planned in before.plan.instances:
         other = others.get(planned.name)
-        if other is not None and use(planned) != use(other):
+        if other is None:
+            continue
+        if planned.name in followers & before.isolated.keys() and _continuous(
+            before.plan, planned.name
+        ) != _continuous(after.plan, planned.name):
+            raise SimulationError(
+                f"The structure of the system changes at t = {time:.12g} s: '{planned.name}' has a process of its own, and "
+                "other inputs of it would follow polynomials from then on, which must be decided when it is instantiated. "
+                "Leave isolate (--isolate) out for it, or hold its inputs (inputs)."
+            )
+        if use(planned) != use(other):
             raise SimulationError(
                 f"The structure of the system changes at t = {time:.12g} s: '{planned.name}' would use "
                 "its Event Mode or early return from then on, or no longer, which must be decided when it is instantiated. "
                 "Leave event_mode (--event-mode) out, or set it, to use Event Mode all the time."
             )
+
+
+def _continuous(plan: Plan, name: str) -> list[str]:
+    """Names of the connected continuous inputs of an instance."""
+    i = next(k for k, planned in enumerate(plan.instances) if planned.name == name)
+    return [v.name for s in plan.layout.segments(i, Group.CONTINUOUS) for v in s.variables]
 
 
 def _changed_inputs(before: Plan, after: Plan) -> dict[int, set[str]]:

@@ -287,6 +287,24 @@ def test_settings_may_name_what_exists_later(
             run(system, backend, **{name: {"q.u": next(iter(settings[name].values()))}})
 
 
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_polynomials_begin_and_end_with_their_connection(
+    version: str, backend: Backend, tmp_path: Path
+) -> None:
+    """x' = u with u = t from 2 s to 5 s, held in the first step, then on the line through the last two points."""
+    system = LinearSystem(a=[[0.0]], b=[[1.0]], c=[[1.0]], d=[[0.0]])
+    write_fmu(tmp_path / "x.fmu", system, reference_path(f"{version}/LinearSystem.fmu"))
+    builder = SystemBuilder("polynomials")
+    builder.add("time", reference_path("fmi3/EventSource.fmu"), {"count": 0})
+    builder.add("i", tmp_path / "x.fmu")
+    builder.connect("time.ramp", "i.u1", lifetime=Lifetime(2, 5))
+    given = {"stop_time": 7, "algorithm": "jacobi:inputs=linear", "output_variables": ["i.x1"]}
+    results = run(builder, backend, **given)
+    assert [rows_at(results, t, "i.x1")[-1] for t in range(8)] == [0, 0, 0, 2, 5.5, 10, 10, 10]
+    with pytest.raises(SimulationError, match="'i' has a process of its own"):
+        run(builder, backend, isolate=["i"], **given)
+
+
 def test_statistics_are_those_of_all_structures(backend: Backend, tmp_path: Path) -> None:
     """Steps end at 1 s, 2 s, ..., and shortly after the changes at 2 s and 4 s. Between these the loop of g is solved: each
     step in two sweeps of g, the first one in three."""
