@@ -113,8 +113,11 @@ def extrapolate(
     values, s = earlier[0]
     cubic = hermite(c0, c1, values[z], values[dz], s)
     error = abs(cubic[3]) * h * h * (h - s) + ROUNDING * (abs(c0) + abs(c1 * h))
+    # terms that grow, as behind a very short step, do not show how it goes on: the line may be right
+    grows = abs(cubic[3]) * (h - s) > abs(cubic[2])
+    doubt = error + abs(cubic[2]) * h * h if grows else error
     slope_error = abs(cubic[3]) * h * (3 * h - 2 * s)
-    return Expected(value(cubic, h), slope(cubic, h), error, error, 2 * slope_error)
+    return Expected(value(cubic, h), slope(cubic, h), error, doubt, 2 * slope_error)
 
 
 def _by_values(points: Sequence[tuple[float, float]], h: float) -> Expected:

@@ -19,6 +19,7 @@ from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
+from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 
 G = 10.0
@@ -197,3 +198,19 @@ def test_inputs_are_not_extrapolated_over_an_event_that_an_fmu_executes(version:
     held = two_mass(version)
     assert results.statistics.steps <= held.statistics.steps
     assert results.events[-1].time == pytest.approx(19.174, abs=0.004)  # held: 19.185
+
+
+def test_a_step_behind_a_very_short_one_shows_no_collision_that_is_none() -> None:
+    """A tick at 32/11 s, a grid point 0.9 ms later, and then a whole step: the cubic of the short one is noise."""
+    system = SystemBuilder("two masses and a sampler")
+    system.add("upper", reference_path("fmi3/TwoMassUpper.fmu"))
+    system.add("lower", reference_path("fmi3/TwoMassLower.fmu"))
+    for quantity in "xva":
+        system.connect(f"upper.{quantity}", f"lower.u_{quantity}")
+        system.connect(f"lower.{quantity}", f"upper.u_{quantity}")
+    system.share_event("collision", "upper.collision", "lower.collision")
+    every_eleventh = {"interval.counter": 1, "interval.resolution": 11}
+    system.add("sampler", reference_path("fmi3/Sampler.fmu"), every_eleventh)
+    system.connect("lower.v", "sampler.u")
+    results = Simulation(system, stop_time=4, step_size=0.01, event_clock=LookAhead()).run()
+    assert [event.time for event in results.events] == pytest.approx([0.541, 1.660], abs=0.003)
