@@ -39,6 +39,8 @@ class StructureChanges:
         self._session = session
         self._structures = structures
         self._happened: frozenset[str] = frozenset()
+        self._seen = 0
+        """Number of events that have been looked at."""
         self._has_changed = False
         """Whether the structure has ever changed."""
 
@@ -46,23 +48,19 @@ class StructureChanges:
         """Step until the stop time; yields as :meth:`Stepper.advance` does."""
         session = self._session
         while not session.stepper.has_ended:
-            goal = min(self._next_change(), until)
-            session.state.pauses = goal.seconds < session.stop.seconds
-            seen = session.state.event_log.count
-            for _ in self._advance(goal):
-                yield
-                new = self._new_events(seen)
-                seen = session.state.event_log.count
-                if new and not session.stepper.has_ended:
-                    self._happened |= new
-                    break
-            else:
-                if goal == until or session.stepper.has_ended:
-                    self._tell_of_missing_events()
-                    return
+            if not self._has_cause():  # of another change at this instant, or at the start
+                goal = min(self._next_change(), until)
+                session.state.pauses = goal.seconds < session.stop.seconds
+                for _ in self._advance(goal):
+                    yield
+                    if self._has_cause() and not session.stepper.has_ended:
+                        break
+                else:
+                    if goal == until or session.stepper.has_ended:
+                        self._tell_of_missing_events()
+                        return
             self._change()
             until = session.prepared.schedule.instant(session.prepared.schedule.stop)
-            yield
 
     def _advance(self, goal: Instant) -> Iterator[None]:
         """Step until an instant; an algebraic loop that the first step after a change cannot solve is an error of the
@@ -90,10 +88,14 @@ class StructureChanges:
         time = min(later, default=schedule.stop)
         return schedule.base.instant(time * schedule.base.resolution)
 
-    def _new_events(self, seen: int) -> frozenset[str]:
+    def _has_cause(self) -> bool:
+        """Whether events since the last look have happened first that change the structure."""
         log = self._session.state.event_log
-        new = log.events[len(log.events) - (log.count - seen) :] if log.count > seen else []
-        return self._structures.events.intersection(e.name for e in new) - self._happened
+        new = log.events[len(log.events) - (log.count - self._seen) :]
+        self._seen = log.count
+        found = self._structures.events.intersection(e.name for e in new) - self._happened
+        self._happened |= found
+        return bool(found)
 
     def _change(self) -> None:
         """Go over to the structure that exists from now on."""

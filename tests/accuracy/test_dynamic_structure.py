@@ -135,6 +135,21 @@ def test_a_change_at_an_event(backend: Backend) -> None:
     assert not absent[results.time < changes[0].time].any()
 
 
+def test_a_change_can_cause_another_one_at_the_same_instant(backend: Backend) -> None:
+    """At 1 s, d begins; e begins because of that change."""
+    system, constants = SystemBuilder("chain"), reference_path("fmi3/LoopFunction.fmu")
+    for name, life in {
+        "c": Lifetime(),
+        "d": Lifetime(1),
+        "e": Lifetime(from_event="change of the structure"),
+    }.items():
+        system.add(name, constants, {"c0": 1}, lifetime=life)
+    results = run(system, backend, stop_time=2)
+    found = {name: rows_at(results, 1.0, f"{name}.y") for name in "cde"}
+    assert found == {"c": [1, 1, 1], "d": [None, 1, 1], "e": [None, None, 1]}
+    assert [(e.components, e.index) for e in results.events] == [(("d",), 1), (("e",), 2)]
+
+
 def test_an_event_that_does_not_occur_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
