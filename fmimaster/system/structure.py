@@ -51,7 +51,7 @@ def _connections(system: System) -> Iterator[Connection]:
 
 def is_dynamic(description: SystemDescription) -> bool:
     """Whether the structure ever changes."""
-    return any(life.times or life.events for life in lifetimes(description.system))
+    return any(life is not ALWAYS and life != ALWAYS for life in lifetimes(description.system))
 
 
 def structure_at(

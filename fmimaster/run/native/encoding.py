@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
 from math import nan
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,8 +53,12 @@ from fmimaster.system.states import State
 Fields = Mapping[str, Any]
 """Fields of fm_instruction."""
 
-FUSIBLE = (lib.FM_MOVE, lib.FM_MOVE_OBJECTS, lib.FM_SET, lib.FM_GET, lib.FM_STEP, lib.FM_PARALLEL)
+FUSIBLE = frozenset(
+    (lib.FM_MOVE, lib.FM_MOVE_OBJECTS, lib.FM_SET, lib.FM_GET, lib.FM_STEP, lib.FM_PARALLEL)
+)
 """Operations that are fused where they come one after the other."""
+
+_OPERATION = itemgetter("op")
 
 WORTH_FUSING = 3
 """So many of them at least."""
@@ -274,7 +279,7 @@ class Encoder:
 def _fused(parts: Sequence[Sequence[Fields]]) -> list[Any]:
     """The entries of instructions; in front of those that can be fused, one that stands for them."""
     done = list[Fields]()
-    for is_fusible, group in groupby(parts, lambda p: all(e["op"] in FUSIBLE for e in p)):
+    for is_fusible, group in groupby(parts, lambda p: FUSIBLE.issuperset(map(_OPERATION, p))):
         entries = [entry for part in group for entry in part]
         done += _in_one(entries) if is_fusible else entries
     return done
