@@ -38,7 +38,8 @@ class ProcessState:
     def __init__(self) -> None:
         self._c = None if sys.platform == "win32" else ctypes.CDLL(None)
         self._told: dict[str, str] = {}
-        self._folder = _folder()
+        with LOADING:  # a run in another thread may load a library
+            self._folder = _folder()
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._locale = locale.setlocale(locale.LC_ALL)

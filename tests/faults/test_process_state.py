@@ -18,6 +18,7 @@ from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import Backend, Interrupted, Progress, Simulation, reference_path
 from fmimaster.errors import CallError, InputError
+from fmimaster.fmu.process_state import LOADING, ProcessState
 from fmimaster.results.csv import read_csv
 
 pytestmark = [
@@ -238,3 +239,22 @@ def test_messages_of_two_runs_at_a_time_are_not_mixed(tmp_path: Path, version: s
     for thread in threads:
         thread.join()
     assert told == {"one": {"one"}, "two": {"two"}}
+
+
+def test_the_folder_in_which_another_run_loads_a_library_is_not_that_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that began then put that folder back, for the whole process."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "binaries").mkdir()
+    states: list[ProcessState] = []
+    beginning = threading.Thread(target=lambda: states.append(ProcessState()))
+    with LOADING:
+        os.chdir(tmp_path / "binaries")
+        beginning.start()
+        beginning.join(0.05)
+        os.chdir(tmp_path)
+    beginning.join()
+    states[0].put_back_process("nobody")
+    assert Path.cwd() == tmp_path
+    assert states[0].changes == ()
