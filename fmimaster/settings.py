@@ -109,8 +109,8 @@ class Settings:
         Predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check. Without an event clock, FMUs handle
         their events themselves.
     event_mode : bool
-        Whether Event Mode of FMI 3.0 is used. Default: True if an event clock fires events. FMUs with clocks always use
-        it.
+        Whether Event Mode of FMI 3.0 is used. Default: True if an event clock fires events, or if the structure of the
+        system changes. FMUs with clocks always use it.
     event_merge_tolerance : float, int, str or Fraction, in s
         A time event of an FMU and the tick of a clock that are at most so far apart become one instant; and an event that
         is found within a step takes a tick with it that comes at most so much later. With 0 only what coincides exactly
