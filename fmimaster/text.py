@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import reprlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -218,7 +219,10 @@ def named(names: Iterable[str]) -> str:
 
 
 def in_short(value: object) -> str:
-    """A setting as Python writes it, without default values: ``"GaussSeidel(mode=Linear())"``."""
+    """A setting as Python writes it, without default values: ``"GaussSeidel(mode=Linear())"``; of long series of numbers
+    the first ones."""
+    if isinstance(value, tuple) and all(isinstance(item, float) for item in value):
+        return reprlib.repr(value)
     if not is_dataclass(value) or isinstance(value, type):
         return repr(value)
     given = []

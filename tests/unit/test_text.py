@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fmimaster.text import aligned, fitted, page_width, paragraph, section, shortened
+from fmimaster.control.halved import Halved
+from fmimaster.text import aligned, fitted, in_short, page_width, paragraph, section, shortened
 
 
 @pytest.fixture(autouse=True)
@@ -95,3 +96,9 @@ def test_a_list_is_shortened_by_rows_whatever_lines_they_take() -> None:
     assert shortened(rows, 2, total=9)[-1] == "  ... and 7 more (all with --all)"
     assert sum(line.startswith("  v") for line in shortened(rows, 2)) == 2
     assert not any("more" in line for line in shortened(rows, 5))
+
+
+def test_a_setting_in_short_has_the_first_of_many_numbers() -> None:
+    """The points of the run before were thousands of numbers in one line."""
+    rule = Halved(0.1, times=tuple(float(k) for k in range(1000)))
+    assert in_short(rule) == "Halved(size=0.1, times=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, ...))"
