@@ -153,6 +153,8 @@ class Binding:
         The instance, if an integrator steps it, for its memory and settings.
     scheduled : ScheduledInstance or None
         The instance, if its model partitions are activated in C, for its memory and clocks.
+    adaptation : AdaptationInstance or None
+        The instance, if it is an element of semantic adaptation, for its values.
     """
 
     interface: KernelInterface
@@ -166,6 +168,7 @@ class Binding:
     update_callback: UpdateCallback | None = None
     exchange: Any = None
     scheduled: Any = None
+    adaptation: Any = None
 
 
 IN_PYTHON = Binding(KernelInterface.PYTHON)

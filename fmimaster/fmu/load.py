@@ -11,7 +11,6 @@ import numpy as np
 
 from fmimaster.errors import FileError
 from fmimaster.fmu import library
-from fmimaster.fmu.adaptation.make import adaptation_instance
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
@@ -123,6 +122,8 @@ class Loader:
         if component.python is not None:
             return self.own(PythonInstance(component.python, name))
         if component.adaptation is not None:
+            from fmimaster.fmu.adaptation.make import adaptation_instance  # few systems need it
+
             return adaptation_instance(component.adaptation, name)
         if self._is_table(component):
             return TableInstance(self.table(component), name)

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.adaptation.values import Values
-from fmimaster.fmu.instance import Instance, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import (
+    Binding,
+    Instance,
+    KernelInterface,
+    StepAnswer,
+    Transfer,
+    UpdateAnswer,
+)
 from fmimaster.system.adaptation import INPUT, TICK, Adaptation
 from fmimaster.system.model import DataType
 
@@ -57,6 +64,11 @@ class AdaptationInstance(Instance, Generic[Element]):
         self.clocks = [v.name for v in variables if v.type is DataType.CLOCK]
         self._names = {v.value_reference: v.name for v in variables}
         self._places: dict[int, NDArray[np.uint64]] = {}
+
+    @property
+    def binding(self) -> Binding:
+        """The kernel has its twin, which works on its values."""
+        return Binding(KernelInterface.PYTHON, adaptation=self)
 
     # What an element defines
 

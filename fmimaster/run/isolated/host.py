@@ -32,7 +32,6 @@ from fmimaster.run.isolated.messages import Sender, SentCalls
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.entries import make_entry
 from fmimaster.run.native.instances import READ, Entry
-from fmimaster.run.native.scheduled import make_partition_callbacks
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 from fmimaster.system.clocks import Intervals
@@ -149,6 +148,8 @@ class Host:
         elif options.polynomial_inputs:
             options = replace(options, update_callback=make_update_callback())
         if planned.model.interface is Interface.SCHEDULED_EXECUTION:
+            from fmimaster.run.native.scheduled import make_partition_callbacks  # few FMUs need it
+
             options = replace(options, partition_callbacks=make_partition_callbacks())
         self._instance = self._file.instantiate(planned.name, options)
         return self._make_entry()

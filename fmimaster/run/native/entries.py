@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.adaptation.instance import AdaptationInstance
 from fmimaster.fmu.instance import Instance, KernelInterface
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.run.native.adaptation import AdaptationEntry
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.exchange import ExchangeEntry
 from fmimaster.run.native.instances import (
@@ -22,7 +20,6 @@ from fmimaster.run.native.instances import (
     Version,
 )
 from fmimaster.run.native.isolated import IsolatedEntry, RemoteInstance
-from fmimaster.run.native.scheduled import ScheduledEntry
 
 
 def make_entries(context: Context, instances: Sequence[Instance], n_places: int) -> list[Entry]:
@@ -52,19 +49,24 @@ def make_entry(
     functions
         Library → addresses of its functions; those of a new library are added.
     """
-    if isinstance(instance, AdaptationInstance):
-        return AdaptationEntry(instance, len(places))
-    python, binding = PythonEntry(context, i, instance), instance.binding
+    binding = instance.binding
+    if binding.adaptation is not None:
+        from fmimaster.run.native.adaptation import AdaptationEntry  # few systems need it
+
+        return AdaptationEntry(binding.adaptation, len(places))
+    python = PythonEntry(context, i, instance)
     if isinstance(instance, RemoteInstance):
         return IsolatedEntry(python, instance)
     if binding.interface is KernelInterface.PYTHON:
         return python
     if binding.library not in functions:
         functions[binding.library] = _functions_of(VERSIONS[binding.interface], binding.address)
-    kind = FmuEntry
+    kind: type[FmuEntry] = FmuEntry
     if binding.exchange is not None:
         kind = ExchangeEntry
     elif binding.scheduled is not None:
+        from fmimaster.run.native.scheduled import ScheduledEntry  # as above
+
         kind = ScheduledEntry
     return kind(python, binding, places, functions[binding.library])
 

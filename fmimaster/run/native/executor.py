@@ -26,7 +26,6 @@ from fmimaster.run.native.hooks import lend_data, lend_watches
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.native.rows import KernelRows
-from fmimaster.run.native.scheduled import make_partition_callbacks
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 
@@ -99,6 +98,8 @@ class NativeExecutor:
     @staticmethod
     def partition_callbacks() -> PartitionCallbacks:
         """What an instance calls in Scheduled Execution; new ones for each."""
+        from fmimaster.run.native.scheduled import make_partition_callbacks  # few FMUs need it
+
         return make_partition_callbacks()
 
     @property
