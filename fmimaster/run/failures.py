@@ -100,7 +100,7 @@ def too_short(time: float, length: float, tries: int, error: float) -> Simulatio
 
 
 def illegitimate(
-    plan: Plan, instances: Collection[int], restless: Collection[str], time: float
+    plan: Plan, instances: Collection[int], changing: Collection[str], time: float
 ) -> SimulationError:
     """The error for events that do not end at one time in s.
 
@@ -108,14 +108,14 @@ def illegitimate(
     ----------
     instances
         Those that have had the last events.
-    restless
+    changing
         Recorded variables that have changed in them.
     """
     names = [i.name for i in plan.instances]
     who = _listed([f"'{names[i]}'" for i in sorted(instances)])
     alone = len(instances) == 1
     does = f"{who} always requests another one" if alone else f"{who} keep each other awake"
-    changing = f", and {_listed(sorted(restless))} still change" if restless else ""
+    what = f", and {_listed(sorted(changing))} still change" if changing else ""
     circle = [
         f"{names[link.source]}.{link.output.name} -> {names[link.target]}.{link.input.name}"
         for link in plan.links
@@ -124,7 +124,7 @@ def illegitimate(
     ]
     through = f" They are connected by {_listed(circle)}." if circle else ""
     return SimulationError(
-        f"illegitimate: events at t = {time:.12g} s do not end: {does}{changing} "
+        f"illegitimate: events at t = {time:.12g} s do not end: {does}{what} "
         f"(limit: {MOST_MICROSTEPS} event iterations).{through} Time must advance after finitely many events: look for a "
         "loop of clocks or discrete values without delay, and for countdown clocks whose interval is always 0."
     )

@@ -262,7 +262,7 @@ class Capabilities:
     can_return_early_after_intermediate_update: bool = False
     has_event_mode: bool = False
     needs_completed_integrator_step: bool = False
-    """Whether a Model Exchange FMU is told when an integrator step is completed."""
+    """Whether ``CompletedIntegratorStep`` of a Model Exchange FMU is called."""
     copies_states: bool = False
     """Whether an FMU cannot save its state, so that copies of what a step changes stand in: of the continuous states in
     Model Exchange, of the time in Scheduled Execution. They cannot undo an event."""
