@@ -13,6 +13,9 @@ from fmimaster.given_path import given_path
 
 _BINARY = getattr(os, "O_BINARY", 0)
 
+_CLOSED = -1
+"""No file has this number; the system gives that of a closed file to the next one that is opened."""
+
 
 class TextFile:
     """A file that is opened at once, so that a mistake is found early, and whose content is replaced by the first text.
@@ -67,8 +70,9 @@ class TextFile:
         """Nothing to flush."""
 
     def close(self) -> None:
-        """Close it."""
-        os.close(self._number)
+        """Close it. What another thread still writes then is an OSError, and goes into no other file."""
+        number, self._number = self._number, _CLOSED
+        os.close(number)
         if self._is_new and not self._has_text and self.is_regular:
             with suppress(OSError):
                 self._path.unlink()

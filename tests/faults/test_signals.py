@@ -134,6 +134,7 @@ def test_a_pipe_that_nobody_reads_is_not_the_fault_of_an_fmu(tmp_path: Path) -> 
     pipe = tmp_path / "rows.csv"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    before = threading.enumerate()
     main = threading.main_thread().ident
     assert main is not None
 
@@ -152,5 +153,13 @@ def test_a_pipe_that_nobody_reads_is_not_the_fault_of_an_fmu(tmp_path: Path) -> 
             Simulation(reference_path("fmi3/Dahlquist.fmu"), stop_time=1e9, step_size=0.5).run(
                 output_file=pipe
             )
+        others = [
+            (tmp_path / str(k)).open("wb") for k in range(4)
+        ]  # one has the number of the pipe
     finally:
-        os.close(reader)
+        os.close(reader)  # the abandoned thread goes on
+    for thread in set(threading.enumerate()).difference(before):
+        thread.join()
+    for other in others:
+        other.close()
+        assert Path(other.name).read_bytes() == b""
