@@ -373,6 +373,13 @@ def test_a_wrong_controller_is_noticed(
     assert "1 failed" in run.output
 
 
+def assert_noticed(server: TestServer, kernel: Path, tests: str) -> None:
+    """One of the tests fails with this kernel."""
+    run = server.run(kernel, tests)
+    assert run.status == 1, run.output[-2000:]
+    assert "1 failed" in run.output
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
@@ -387,10 +394,7 @@ def test_a_wrong_controller_is_noticed(
 def test_a_wrong_watch_is_noticed(
     right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
 ) -> None:
-    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
-    run = server.run(kernel, WATCH)
-    assert run.status == 1, run.output[-2000:]
-    assert "1 failed" in run.output
+    assert_noticed(server, quick_build.with_text_replaced(tmp_path, right, wrong), WATCH)
 
 
 @pytest.mark.parametrize(
@@ -408,10 +412,7 @@ def test_a_wrong_watch_is_noticed(
 def test_a_wrong_observer_is_noticed(
     right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
 ) -> None:
-    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
-    run = server.run(kernel, OBSERVER)
-    assert run.status == 1, run.output[-2000:]
-    assert "1 failed" in run.output
+    assert_noticed(server, quick_build.with_text_replaced(tmp_path, right, wrong), OBSERVER)
 
 
 @pytest.mark.parametrize(
@@ -427,10 +428,7 @@ def test_a_wrong_observer_is_noticed(
 def test_a_wrong_element_is_noticed(
     right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
 ) -> None:
-    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
-    run = server.run(kernel, ELEMENTS)
-    assert run.status == 1, run.output[-2000:]
-    assert "1 failed" in run.output
+    assert_noticed(server, quick_build.with_text_replaced(tmp_path, right, wrong), ELEMENTS)
 
 
 def test_every_instruction_is_made_wrong_once() -> None:
