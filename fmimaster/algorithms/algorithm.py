@@ -15,6 +15,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.program.programs import Pattern
 from fmimaster.system.model import Scope
+from fmimaster.typed_arguments import TypedArguments
 
 _AT_AN_EVENT = (
     "an FMU stops at an event",
@@ -22,7 +23,7 @@ _AT_AN_EVENT = (
 )
 
 
-class Algorithm(ABC):
+class Algorithm(TypedArguments, ABC):
     """Base of all co-simulation algorithms. An algorithm writes the program of one attempt at one step.
 
     A subclass must define only :meth:`emit`. It uses ``plan.trigger_sequence``, so it also works for a part of a

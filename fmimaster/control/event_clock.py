@@ -19,6 +19,7 @@ from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.system.model import Scope
+from fmimaster.typed_arguments import TypedArguments
 
 INTERRUPTION = Cause(Kind.INTERRUPTION)
 
@@ -55,7 +56,7 @@ class Watch(NamedTuple):
     """Events before the end of the next step, by :class:`LookAhead`."""
 
 
-class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone makes an event clock)
+class EventClock(TypedArguments, ABC):
     """Base of all event clocks: they determine when to stop for a state event, and which events happen.
 
     A new event clock is a subclass with ``clip``, ``detect`` or both.

@@ -21,6 +21,7 @@ from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.exact import Time as Time
 from fmimaster.system.model import Model
+from fmimaster.typed_arguments import TypedArguments
 
 Memory = TypeVar("Memory")
 """Memory of a rule between steps: a value that can be copied."""
@@ -50,7 +51,7 @@ class RuleTwin(ABC, Generic[Memory]):
 
 
 @dataclass(frozen=True, slots=True)
-class StepRule(ABC, Generic[Memory]):
+class StepRule(TypedArguments, ABC, Generic[Memory]):
     """Base of all step-size rules. A rule is pure: its memory is a value in the state of the run.
 
     Returned values must depend on the arguments alone. If a rule neither rejects steps nor has estimators, it is called

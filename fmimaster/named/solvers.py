@@ -7,9 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.errors import OptionError
-from fmimaster.named.text import among, defaults_of, option_name, settings_of
+from fmimaster.named.text import among, choice, defaults_of, option_name, settings_of
 
 if TYPE_CHECKING:
+    from fmimaster.fmu.model_exchange.cvode import Jacobian
     from fmimaster.fmu.model_exchange.integrator import Integrator
 
 SOLVERS: Mapping[str, tuple[str, str]] = {
@@ -36,7 +37,13 @@ def solver(text: str, where: str = "solver") -> Integrator:
     kind: type[Integrator] = getattr(
         import_module(f"fmimaster.fmu.model_exchange.{module}"), class_name
     )
-    return kind(**settings_of(where, name, defaults_of(kind), settings))
+    return kind(**settings_of(where, name, defaults_of(kind), settings, {"jacobian": _jacobian}))
+
+
+def _jacobian(text: str) -> Jacobian:
+    from fmimaster.fmu.model_exchange.cvode import Jacobian
+
+    return choice(Jacobian, "Jacobian", text)
 
 
 def solvers(given: object) -> Any:

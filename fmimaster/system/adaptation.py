@@ -34,6 +34,7 @@ from fmimaster.system.model import (
     Variable,
     Version,
 )
+from fmimaster.typed_arguments import TypedArguments
 
 INPUT, OUTPUT, SAMPLE = "u", "y", "sample"
 """The input, the output that holds its value, and the same value as a clocked output."""
@@ -71,7 +72,7 @@ class Threshold(NamedTuple):
         return f"{self.event}.passed"
 
 
-class Adaptation(ABC):
+class Adaptation(TypedArguments, ABC):
     """Base of the elements of semantic adaptation. An element is data; its behaviour is in ``fmu/adaptation/``."""
 
     @property
@@ -302,10 +303,6 @@ class LevelCrossing(Adaptation):
 
     def __post_init__(self) -> None:
         self._take_number("level", float("-inf"), "a finite number", may_be_least=False)
-        if not isinstance(self.direction, Direction):
-            raise self._wrong(
-                f"direction={self.direction!r}, expected Direction.RISING, Direction.FALLING or Direction.BOTH."
-            )
 
     @property
     def thresholds(self) -> tuple[Threshold, ...]:

@@ -36,6 +36,7 @@ from fmimaster.system.lifetime import ALWAYS, Lifetime
 from fmimaster.system.model import Interface
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
+from fmimaster.typed_arguments import expect, typed
 
 _IN_PYTHON = Source(Path("(Python)"), is_file=False)
 
@@ -110,6 +111,8 @@ class SystemBuilder:
         -------
         The name.
         """
+        expect(name, str, "add", "name")
+        expect(start_values, Mapping | None, "add", "start_values")
         self._check_new(name)
         check_priority(priority, f"Component '{name}'")
         if isinstance(source, PythonComponent):
@@ -157,6 +160,7 @@ class SystemBuilder:
         for start in _before_dots(component.name):
             self._within.setdefault(start, component.name)
 
+    @typed
     def connect(
         self,
         source: str,
@@ -195,6 +199,7 @@ class SystemBuilder:
         )
         self._connections.append(connection)
 
+    @typed
     def set(self, name: str, value: Any) -> None:
         """Give a variable its start value.
 
@@ -219,6 +224,7 @@ class SystemBuilder:
         given.pop(end.connector, None)
         given[end.connector] = Parameter(end.connector, value, where=where, must_fit=True)
 
+    @typed
     def constrain(
         self,
         name: str,
@@ -266,15 +272,12 @@ class SystemBuilder:
                     f"{did_you_mean(end.element, self._components)}"
                 )
         chosen = usual_level(first, second) if level is None else level
-        if not isinstance(chosen, Level):
-            raise DescriptionError(
-                f"Constraint '{name}': level={level!r}, expected Level.POSITION or Level.VELOCITY."
-            )
         constraint = Constraint((first, second), chosen, tolerance)
         component, connections = constraint_component(name, constraint)
         self._take(component)
         self._connections += connections
 
+    @typed
     def share_event(
         self, name: str, *members: str, partners: Mapping[str, Mapping[str, str]] | None = None
     ) -> None:
@@ -312,6 +315,7 @@ class SystemBuilder:
             ),
         )
 
+    @typed
     def power_bond(
         self,
         name: str,
@@ -353,6 +357,7 @@ class SystemBuilder:
         where = "declared in Python"
         self._power_bonds[name] = PowerBond(name, (first, second), scale, tolerance, where)
 
+    @typed
     def build(
         self,
         *,

@@ -13,10 +13,11 @@ from typing import Any, cast
 
 from fmimaster.errors import DescriptionError, OptionError
 from fmimaster.system.exact import exact
+from fmimaster.typed_arguments import TypedArguments
 
 
 @dataclass(frozen=True, slots=True)
-class Lifetime:
+class Lifetime(TypedArguments):
     """When a connection or a component exists.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
+from fmimaster.typed_arguments import TypedArguments
 
 
 class Measured(NamedTuple):
@@ -19,7 +20,7 @@ class Measured(NamedTuple):
     """Name of the estimator, with the bond or output that contributed most: ``"energy_error of suspension"``."""
 
 
-class Estimator(ABC):
+class Estimator(TypedArguments, ABC):
     """Base of all error estimators: a signal of the run, written in each step before it is accepted or undone.
 
     Attributes

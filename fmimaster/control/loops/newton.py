@@ -51,7 +51,8 @@ def newton(
     means = "directional derivatives" if with_derivatives else "differences"
     attempts.methods[f"Newton's method with {means}"] = None
     u, residual, given = yield from attempts.sweep(start, derive=True)
-    if with_derivatives and given is None and not problem.is_solved(u, residual):
+    is_needed = problem.is_first or not problem.is_solved(u, residual)
+    if with_derivatives and given is None and is_needed:
         # this sweep was started before derivatives could be requested
         u, residual, given = yield from attempts.sweep(start, derive=True)
     jacobian = given if with_derivatives else problem.jacobian

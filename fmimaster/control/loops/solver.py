@@ -26,10 +26,11 @@ from fmimaster.control.loops.search import (
     norm,
 )
 from fmimaster.errors import OptionError
+from fmimaster.typed_arguments import TypedArguments
 
 
 @dataclass(frozen=True, slots=True)
-class LoopSolver:
+class LoopSolver(TypedArguments):
     """Tolerances and limits of the solver of algebraic loops.
 
     Parameters

@@ -9,9 +9,10 @@ from numbers import Integral
 
 from fmimaster.errors import OptionError
 from fmimaster.fmu.instance import Instance
+from fmimaster.typed_arguments import TypedArguments
 
 
-class FaultPolicy(ABC):
+class FaultPolicy(TypedArguments, ABC):
     """What a run does when an FMU that runs in a process of its own is lost.
 
     An FMU is lost if its process ends by a crash, by ``exit()`` or by its memory limit, or if it is ended because a call

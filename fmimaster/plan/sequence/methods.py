@@ -13,9 +13,10 @@ from fmimaster.plan.sequence.structure import strong_components
 from fmimaster.plan.sequence.together import chosen_together
 from fmimaster.plan.sequence.units import Units
 from fmimaster.plan.sequence.weights import Count, FeedThrough, Weights
+from fmimaster.typed_arguments import TypedArguments
 
 
-class SequenceMethod(ABC):
+class SequenceMethod(TypedArguments, ABC):
     """Chooses the order in which units step."""
 
     @abstractmethod

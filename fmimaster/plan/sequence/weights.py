@@ -10,13 +10,14 @@ from numbers import Real
 
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.sequence.units import UnitConnection
+from fmimaster.typed_arguments import TypedArguments
 
 NOT_DIRECT = 0.01
 """Weight of an input without feed-through: not 0, so that of sequences that are else equal the one with fewer stale inputs
 is chosen (sequence.md, 4.1)."""
 
 
-class Weights(ABC):
+class Weights(TypedArguments, ABC):
     """Gives each connection a weight: not negative, finite, without unit; only ratios count."""
 
     @abstractmethod
