@@ -20,7 +20,7 @@ from fmimaster.errors import FmimasterError
 SECONDS = 3
 """Processor time that one input may take. The clock on the wall would blame a busy machine."""
 
-SECONDS_ON_THE_WALL = 60
+SECONDS_ON_THE_WALL = 300
 """The end of a call that waits for something."""
 
 MEGABYTES = 500

@@ -4,12 +4,15 @@
 
     @given(document=edited_xml([b"<a/>", ...]))     # still well-formed
     @given(document=edited_bytes([b"PK...", ...]))  # any file
+    @given(document=edited_json(lambda: "{}"))      # still JSON
     @given(text=hostile_text())                     # one value
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import note
@@ -63,6 +66,46 @@ def edited_xml(documents: Sequence[bytes], *, edits: int = 3) -> st.SearchStrate
 def edited_bytes(documents: Sequence[bytes], *, edits: int = 3) -> st.SearchStrategy[bytes]:
     """One of the documents, with some of its bytes dropped, doubled, moved or changed."""
     return _edited_bytes(_Documents(documents), edits)
+
+
+def edited_json(document: Callable[[], str | bytes]) -> st.SearchStrategy[bytes]:
+    """A document of JSON in which some values are of another type, in another place, or missing."""
+    return _edited_json(document)
+
+
+@st.composite
+def _edited_json(draw: st.DrawFn, document: Callable[[], str | bytes]) -> bytes:
+    whole = json.loads(document())
+    for _ in range(draw(st.integers(1, 3))):
+        places = list(_places(whole))
+        if not places:
+            break
+        place, key = draw(st.sampled_from(places))
+        if draw(st.booleans()) and isinstance(place, dict):
+            place.pop(key, None)
+            continue
+        other, where = draw(st.sampled_from(places))
+        new = st.one_of(
+            *(st.none(), st.booleans(), st.integers(), st.floats(), hostile_text()),
+            *(st.sampled_from(_OTHERS), st.just(other[where])),
+        )
+        place[key] = deepcopy(draw(new))  # nothing is in two places, or in itself
+    return json.dumps(whole).encode(errors="surrogatepass")
+
+
+_OTHERS: tuple[Any, ...] = (
+    *([], {}, [[]], [None], 10**400),
+    *({"float": "inf"}, {"float": []}, {"tuple": []}, {"fraction": "1e9999999"}, {"bytes": 0}),
+)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each place of a document: a container and the key in it."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield value, key
+        if isinstance(item, dict | list):
+            yield from _places(item)
 
 
 @st.composite

@@ -11,6 +11,7 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from importlib import import_module
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
+from fmimaster.files import parsed_json
 
 _PACKAGE = __name__.partition(".")[0]
 _PLAIN = type(None), bool, int, float, str
@@ -150,6 +152,7 @@ class Decoder:
     def __init__(self, parts: list[bytes], modules: Collection[str] = ()) -> None:
         self._parts = parts
         self._modules = modules
+        self._taken: set[int] = set()
 
     def value(self, text: str) -> Any:
         """The value of a text.
@@ -160,7 +163,7 @@ class Decoder:
             If it is not what an Encoder writes.
         """
         try:
-            return self(json.loads(text))
+            return self(parsed_json(text))
         except FileError:
             raise
         except Exception as error:
@@ -177,6 +180,9 @@ class Decoder:
 
     def part(self, number: int) -> bytes:
         """Bytes that are stored beside the JSON."""
+        if number in self._taken:  # a small file could ask for large values any number of times
+            raise FileError("bytes that are in two places")
+        self._taken.add(number)
         return self._parts[number]
 
     def class_of(self, name: str) -> Any:
@@ -201,9 +207,12 @@ class Decoder:
         return found
 
     def _object(self, content: Any) -> Any:
-        name, fields = content
-        value = object.__new__(self.class_of(name))
-        for field, entry in fields.items():
+        name, given = content
+        kind = self.class_of(name)
+        if is_dataclass(kind) and (lacking := {f.name for f in fields(kind)} - given.keys()):
+            raise FileError(f"an object of '{name}' without '{min(lacking)}'")
+        value = object.__new__(kind)
+        for field, entry in given.items():
             object.__setattr__(value, field, self(entry))
         return value
 
@@ -227,6 +236,12 @@ def _objects(decoder: Decoder, content: Any) -> NDArray[Any]:
     found[:] = [decoder(v) for v in values]
     shaped: NDArray[Any] = found.reshape(shape)
     return shaped
+
+
+def _fraction(_: Decoder, text: Any) -> Fraction:
+    """Without an exponent, which would be a number of any length."""
+    numerator, _, denominator = text.partition("/")
+    return Fraction(int(numerator), int(denominator or "1"))
 
 
 def _numbers(decoder: Decoder, content: Any) -> array[Any]:
@@ -288,7 +303,7 @@ _DECODE: Mapping[str, Callable[[Decoder, Any], Any]] = {
     "mapping": lambda d, c: MappingProxyType(dict(_pairs(d, c))),
     "deque": lambda d, c: deque((d(v) for v in c[1]), maxlen=c[0]),
     "numbers": _numbers,
-    "fraction": lambda d, c: Fraction(c),
+    "fraction": _fraction,
     "bytes": lambda d, c: d.part(c),
     "bytearray": lambda d, c: bytearray(d.part(c)),
     "enum": lambda d, c: d.class_of(c[0])[c[1]],

@@ -14,6 +14,7 @@ from typing import Any
 
 from fmimaster.checkpoint.codec import joined, separated
 from fmimaster.errors import FileError, OptionError
+from fmimaster.files import check_is_file, decoding, own_name, parsed_json
 
 FORMAT = "fmimaster checkpoint 1"
 _HEAD, _STATE, _PARTS = "checkpoint.json", "state.json", "parts"
@@ -77,9 +78,9 @@ class CheckpointFile:
             archive.writestr(_HEAD, json.dumps(head, indent=1))
             archive.writestr(_STATE, self.state)
             archive.writestr(_PARTS, joined(self.parts))
-        part = path.with_name(f"{path.name}.part")
+        part = own_name(path)
         try:
-            with part.open("wb") as file:
+            with part.open("xb") as file:
                 file.write(content.getbuffer())
                 file.flush()
                 os.fsync(file.fileno())
@@ -105,37 +106,43 @@ class CheckpointFile:
             raise FileError(
                 f"There is no checkpoint '{path}'. The first one is written when all FMUs are initialized."
             )
-        try:
-            with zipfile.ZipFile(path) as archive:
-                if _HEAD not in archive.namelist():
-                    raise FileError(f"'{path}' is not a checkpoint of fmimaster.")
-                head = json.loads(archive.read(_HEAD))
-                if head["format"] != FORMAT:
-                    raise FileError(
-                        f"'{path}' is a checkpoint of another version of fmimaster: {str(head['format'])!r}."
-                    )
-                return cls(
-                    float(head["time"]),
-                    _texts(head["fingerprint"]),
-                    bytes.fromhex(head["identity"]),
-                    int(head["length"]),
-                    str(head["settings"]),
-                    str(head["settings not written"]),
-                    str(head["output file"]),
-                    tuple(map(str, head["instances whose calls are repeated"])),
-                    archive.read(_STATE).decode(),
-                    separated(archive.read(_PARTS)),
-                )
-        except zipfile.BadZipFile:
+        check_is_file(path)
+        expected = "a checkpoint of fmimaster, or it is damaged or truncated"
+        with decoding(path, expected, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+            if _HEAD not in archive.namelist():
+                raise FileError(f"'{path}' is not a checkpoint of fmimaster.")
+            return cls._of(path, archive)
+
+    @classmethod
+    def _of(cls, path: Path, archive: zipfile.ZipFile) -> CheckpointFile:
+        head = parsed_json(_member(path, archive, _HEAD))
+        if head["format"] != FORMAT:
             raise FileError(
-                f"'{path}' is not a checkpoint of fmimaster, or it is damaged or truncated."
-            ) from None
-        except OSError as error:
-            raise FileError(f"'{path}' cannot be read: {error.strerror or error}.") from error
-        except FileError as error:
-            raise error if str(path) in str(error) else damaged(path, error) from None
-        except (KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError) as error:
+                f"'{path}' is a checkpoint of another version of fmimaster: {str(head['format'])[:100]!r}."
+            )
+        try:
+            return cls(
+                float(head["time"]),
+                _texts(head["fingerprint"]),
+                bytes.fromhex(head["identity"]),
+                int(head["length"]),
+                str(head["settings"]),
+                str(head["settings not written"]),
+                str(head["output file"]),
+                tuple(map(str, head["instances whose calls are repeated"])),
+                _member(path, archive, _STATE).decode(),
+                separated(_member(path, archive, _PARTS)),
+            )
+        except (LookupError, ValueError, TypeError, FileError) as error:
             raise damaged(path, error) from None
+
+
+def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """A member, which is stored as it is: what is packed could be of any size."""
+    entry = archive.getinfo(name)
+    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > path.stat().st_size:
+        raise damaged(path, ValueError(f"'{name}' is packed"))
+    return archive.read(entry)
 
 
 def damaged(path: Path, error: Exception) -> FileError:
@@ -148,7 +155,7 @@ def is_checkpoint(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return _HEAD in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
         return False
 
 

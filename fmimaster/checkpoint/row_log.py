@@ -17,6 +17,7 @@ from typing import BinaryIO
 from zlib import crc32
 
 from fmimaster.errors import FileError
+from fmimaster.files import check_is_file
 
 _MAGIC = b"fmimaster rows 1\n"
 _ID_LENGTH = 16
@@ -134,6 +135,8 @@ def records(path: Path, identity: bytes, length: int) -> Iterator[tuple[Record, 
         If the file cannot be read, is not that of this run, or is damaged.
     """
     try:
+        if path.exists():
+            check_is_file(path)
         with path.open("rb") as file:
             if file.read(len(_MAGIC) + len(identity)) != _MAGIC + identity:
                 raise FileError(f"'{path}' does not belong to the checkpoint beside it.")

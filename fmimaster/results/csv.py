@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
+from fmimaster.files import decoding, lines_of, open_file
 from fmimaster.given_path import given_path
 from fmimaster.results import numbers
 from fmimaster.results.plain_csv import read_plain
@@ -64,25 +66,39 @@ class CsvWriter:
 
     def __init__(self, target: str | os.PathLike[str] | TextIO) -> None:
         self._names: tuple[str, ...] | None = None
+        self._is_begun = False
+        """Whether another process has written the header."""
         self._file = TextFile(target) if isinstance(target, str | os.PathLike) else None
         self._stream: TextFile | TextIO = self._file or cast(TextIO, target)
 
     @property
     def has_written(self) -> bool:
-        """Whether there was a block."""
-        return self._names is not None
+        """Whether there was a block, also in another process."""
+        return self._names is not None or self._is_begun
 
     @property
     def may_block(self) -> bool:
         """Whether writing may block, for example until a pipe is read."""
         return self._file is None or not self._file.is_regular
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file so far; 0 for a pipe or a stream."""
+        return 0 if self._file is None else self._file.size
+
+    def go_on_behind(self, size: int) -> None:
+        """Append to what another process has written by this object: these are so many bytes, of a whole row."""
+        self._is_begun = size > 0
+        if self._file is not None:
+            self._file.go_on_behind(size)
+
     def write(self, block: Table) -> None:
         """Append the rows of a block; all blocks have the same columns."""
         block = block.expand()
         if self._names is None:
             self._names = block.names
-            self._put(",".join(map(_quoted, ("time", *block.names))) + "\n")
+            if not self._is_begun:
+                self._put(",".join(map(_quoted, ("time", *block.names))) + "\n")
         check_columns(self._names, block.names)
         columns = (block.time, *block.columns.values())
         rows = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // len(columns)))
@@ -133,24 +149,22 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Ta
     where a cell is empty. The elements of an array stay columns of their own.
     """
     path = given_path(path)
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
+    with decoding(path, "a CSV file", csv.Error):
+        with _opened(path) as stream:
             source = _Source(path, stream)
             results = read_plain(path, source.names, source.header_lines) or _read(source)
         return replace(results, columns={**results.columns, **_integers(path, integers)})
-    except FileNotFoundError as error:
-        raise FileError(f"'{path}' does not exist.") from error
-    except OSError as error:
-        raise FileError(f"'{path}' cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileError(f"'{path}' is not a CSV file: {error}.") from error
+
+
+def _opened(path: Path) -> TextIO:
+    return TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="")
 
 
 class _Source:
     """An open file after its header, with messages for its errors."""
 
     def __init__(self, path: Path, stream: TextIO) -> None:
-        header = csv.reader(stream, skipinitialspace=True)
+        header = csv.reader(lines_of(stream, path), skipinitialspace=True)
         self.path = path
         self.stream = stream
         self.names = [name.strip() for name in next(header, [])]
@@ -181,7 +195,7 @@ class _Source:
         """The rows that are not blank, checked: quoted cells as str, numbers as float, empty ones as None, or as "" in a
         column of numbers."""
         latest: list[str] = []
-        lines = (latest.append(line) or line for line in self.stream)  # type: ignore[func-returns-value]
+        lines = (latest.append(line) or line for line in lines_of(self.stream, self.path))  # type: ignore[func-returns-value]
         reader = csv.reader(lines, skipinitialspace=True, quoting=csv.QUOTE_NONNUMERIC)
         kinds = self.kinds
         last = -np.inf
@@ -234,8 +248,8 @@ class _Source:
 
     def fail_number(self, line: int, error: ValueError) -> NoReturn:
         """Find the cell that Python's csv module only reports as not a number."""
-        with self.path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, skipinitialspace=True)
+        with _opened(self.path) as stream:
+            reader = csv.reader(lines_of(stream, self.path), skipinitialspace=True)
             row = next(row for row in reader if reader.line_num >= line)
         if len(row) != len(self.names):
             self.fail_width(line, row)
@@ -277,8 +291,8 @@ def _integers(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
     """Read these columns again without floats, which round integers beyond 2**53."""
     if not names:
         return {}
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        rows = list(filter(None, csv.reader(stream, skipinitialspace=True)))
+    with _opened(path) as stream:
+        rows = list(filter(None, csv.reader(lines_of(stream, path), skipinitialspace=True)))
     columns = dict(
         zip((name.strip() for name in rows[0]), zip(*rows[1:], strict=True), strict=True)
     )

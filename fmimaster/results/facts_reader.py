@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from fmimaster.causes import Activations, Cause, Event, Kind, Steps
+from fmimaster.files import MOST_IN_MEMORY, lines_of, open_file, parsed_json
 from fmimaster.step_series import LARGEST, RepeatedSteps, StepSeries
 
 FORMAT = "fmimaster results 1"
@@ -75,12 +75,12 @@ def _entries(
     document: Document, key: str, begin: str, *, is_optional: bool = False
 ) -> Iterator[Any]:
     with _opened(document) as stream:
-        if next(stream, "").strip() != BEGIN:
+        if stream.readline(len(BEGIN) + 2).strip() != BEGIN:
             stream.seek(0)
-            entries = _object(json.loads(stream.read()))
+            entries = _object(_whole_document(stream))
             yield from _list(entries[key] if key in entries or not is_optional else [])
             return
-        lines = (line.strip() for line in stream)
+        lines = (line.strip() for line in lines_of(stream, "the facts of a run"))
         for line in lines:
             if line == begin:
                 break
@@ -88,7 +88,7 @@ def _entries(
             if line == BETWEEN:
                 return
             if line:
-                yield json.loads(line.removesuffix(","))
+                yield parsed_json(line.removesuffix(","))
         if is_optional:
             return
     raise ValueError("it ends in the middle")
@@ -97,19 +97,25 @@ def _entries(
 def _line(document: Document, key: str, begin: str) -> Mapping[str, Any]:
     """An object that is a line of its own."""
     with _opened(document) as stream:
-        if next(stream, "").strip() != BEGIN:
+        if stream.readline(len(BEGIN) + 2).strip() != BEGIN:
             stream.seek(0)
-            return _object(_object(json.loads(stream.read()))[key])
-        for line in stream:
+            return _object(_object(_whole_document(stream))[key])
+        for line in lines_of(stream, "the facts of a run"):
             if line.startswith(begin):
-                return _object(json.loads(line.removeprefix(begin).strip().removesuffix(",")))
+                return _object(parsed_json(line.removeprefix(begin).strip().removesuffix(",")))
     raise ValueError("it ends in the middle")
 
 
+def _whole_document(stream: TextIO) -> Any:
+    text = stream.read(MOST_IN_MEMORY)
+    if len(text) == MOST_IN_MEMORY:
+        raise ValueError(f"it has more than {MOST_IN_MEMORY:,} characters")
+    return parsed_json(text)
+
+
 def _opened(document: Document) -> TextIO:
-    if isinstance(document, bytes):
-        return TextIOWrapper(BytesIO(document), encoding="utf-8", newline="\n")
-    return document.open(encoding="utf-8", newline="\n")
+    stream = BytesIO(document) if isinstance(document, bytes) else open_file(document)
+    return TextIOWrapper(stream, encoding="utf-8", newline="\n")
 
 
 def _event(read: Any) -> Event:

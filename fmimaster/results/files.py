@@ -6,12 +6,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, TextIO
+from io import BufferedIOBase, RawIOBase, StringIO
+from pathlib import Path
+from reprlib import repr as short
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 from fmimaster.errors import FileError, OptionError
+from fmimaster.files import check_is_file, decoding, open_file
 from fmimaster.given_path import given_path
 from fmimaster.optional import optional
-from fmimaster.results.csv import CsvWriter, read_csv
+from fmimaster.results.csv import CsvWriter, read_csv, write_csv
 from fmimaster.results.facts import Facts, facts_path, may_have_facts, write_facts
 from fmimaster.results.facts_writer import FactsWriter, is_document
 from fmimaster.results.row_writer import RowWriter
@@ -37,6 +41,8 @@ _BINARY = {
 }
 SUFFIXES = (".csv", *_BINARY)
 """Of the files that can be written and read."""
+_SYSTEMS = (".fmu", ".ssp", ".ssd", ".xml")
+"""Of files that are simulated."""
 
 
 def check_results_file(path: str | os.PathLike[str]) -> None:
@@ -61,6 +67,13 @@ def check_results_file(path: str | os.PathLike[str]) -> None:
         raise FileError(
             f"'{facts}' would be overwritten by units, settings and events of the run. Move it away."
         )
+
+
+@runtime_checkable
+class _Stream(Protocol):
+    """Takes text; also objects that wrap a stream, such as temporary files."""
+
+    def write(self, text: str, /) -> Any: ...
 
 
 def _binary(path: str | os.PathLike[str]) -> _Format | None:
@@ -89,6 +102,10 @@ def row_writer(target: str | os.PathLike[str] | TextIO) -> RowWriter:
         If the suffix is unknown, a library is missing, or the file cannot be written.
     """
     if not isinstance(target, str | os.PathLike):
+        if not isinstance(target, _Stream) or isinstance(target, RawIOBase | BufferedIOBase):
+            raise OptionError(
+                f"A file for results is {short(target)}, expected a path or a text stream."
+            )
         return CsvWriter(target)
     check_results_file(target)
     found = _binary(target)
@@ -146,6 +163,27 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     return replace(table, **facts.added_to(table))
 
 
+def begins_with(path: Path, rows: Table) -> bool:
+    """Whether a file of results has the columns of these rows and begins with them, as far as it has rows; an empty file
+    does.
+
+    Raises
+    ------
+    OptionError, FileError
+        As :func:`read_table`.
+    """
+    if _binary(path) is not None:
+        found = read_table(path).expand()
+        n = min(found.rows, rows.rows)
+        return found.names == rows.expand().names and bool((found.time[:n] == rows.time[:n]).all())
+    text = StringIO(newline="")
+    write_csv(rows, text)
+    expected = text.getvalue().encode()
+    with open_file(path) as stream:
+        begin = stream.read(len(expected))
+    return expected.startswith(begin)
+
+
 def facts_of(path: str | os.PathLike[str]) -> Facts:
     """The facts of a file of results, or in a document of facts (``.json``).
 
@@ -158,17 +196,19 @@ def facts_of(path: str | os.PathLike[str]) -> Facts:
 
 def _read(path: str | os.PathLike[str]) -> tuple[Table, Facts]:
     found = _binary(path)
+    file = given_path(path)
+    if file.suffix.lower() in _SYSTEMS and file.exists():
+        raise FileError(
+            f"'{path}' is a system or an FMU, not results. Expected a file that a simulation has written: "
+            f"{', '.join(SUFFIXES)}. Simulate it first: fmimaster simulate '{path}' --output-file results.csv."
+        )
     if found is None:
         return read_csv(path), Facts(facts_path(path))
-    optional(found.library, found.extra, f"A {given_path(path).suffix.lower()} file")
-    try:
-        table, facts = _made(found, found.reader)(given_path(path))
-    except FileNotFoundError as error:
-        raise FileError(f"'{path}' does not exist.") from error
-    except OSError as error:
-        raise FileError(
-            f"'{path}' cannot be read: {str(error.strerror or error).rstrip('.')}."
-        ) from error
-    except (OptionError, ValueError, TypeError, LookupError) as error:
-        raise FileError(f"'{path}' holds no results that can be read: {error}") from error
+    optional(found.library, found.extra, f"A {file.suffix.lower()} file")
+    check_is_file(file)
+    with decoding(path, f"a {file.suffix.lower()} file with results"):
+        try:
+            table, facts = _made(found, found.reader)(file)
+        except (OptionError, ValueError, TypeError, LookupError) as error:
+            raise FileError(f"'{path}' holds no results that can be read: {error}") from error
     return table, facts

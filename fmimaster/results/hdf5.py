@@ -9,6 +9,7 @@ them from those that are. A binary is an array of bytes. The dataset ``fmimaster
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
+from fmimaster.files import MOST_GROWTH, check_growth, decoding, open_file
 from fmimaster.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
@@ -29,6 +31,8 @@ _CHUNK = 1024
 """Rows that are stored together at most: they are read and compressed as one."""
 _CHUNK_BYTES = 2**20
 """The same in bytes, for large arrays: HDF5 keeps so much of a dataset in memory, and refuses chunks of 4 GB."""
+_COLUMN = 500
+"""Bytes that a column takes without its values."""
 _MOST_SCALED = 500
 """Columns that name time as their scale. HDF5 lists them in one attribute of time, which is written again for each of
 them (4000 take 12 s) and holds at most 4096."""
@@ -153,31 +157,63 @@ def read_hdf5(path: Path) -> tuple[Table, Facts]:
     columns: dict[str, NDArray[Any]] = {}
     units: dict[str, str] = {}
     document = b""
-    with path.open("rb"):  # what is wrong with the file itself
+    with open_file(path):  # what is wrong with the file itself
         pass
-    try:
-        with h5py.File(path, "r") as file:
-            if "time" not in file:
-                raise FileError(f"'{path}' has no dataset 'time'.")
-            rows = len(file["time"])
-            presence = {_attribute(dataset, _PRESENT) for dataset in file.values()}
-            for key, dataset in file.items():
-                if key == _DOCUMENT:
-                    document = np.asarray(dataset[()]).tobytes()
-                elif key in presence:
-                    continue
-                elif isinstance(dataset, h5py.Dataset) and dataset.shape[:1] == (rows,):
-                    given = _attribute(dataset, _NAME)
-                    name = key if given is None else given
-                    present = _attribute(dataset, _PRESENT)
-                    columns[name] = _read(h5py, dataset, present and file[present])
-                    if unit := _attribute(dataset, _UNITS):
-                        units[name] = unit
-    except (OSError, TypeError, ValueError, LookupError, RuntimeError, MemoryError) as error:
-        raise FileError(f"'{path}' is not an HDF5 file with results: {error}.") from error
+    with decoding(path, "an HDF5 file with results"), h5py.File(path, "r") as file:
+        sets = _datasets(h5py, path, file)
+        if "time" not in sets:
+            raise FileError(f"'{path}' has no dataset 'time'.")
+        rows = len(sets["time"])
+        presence = {_attribute(dataset, _PRESENT) for dataset in sets.values()}
+        for key, dataset in sets.items():
+            if key == _DOCUMENT and dataset.dtype == np.uint8:
+                document = np.asarray(dataset[()]).tobytes()
+            elif key not in presence and dataset.shape[:1] == (rows,):
+                given = _attribute(dataset, _NAME)
+                name = key if given is None else given
+                present = _attribute(dataset, _PRESENT)
+                columns[name] = _read(h5py, path, dataset, present and sets[present])
+                if unit := _attribute(dataset, _UNITS):
+                    units[name] = unit
     units.pop("time", None)
     time = columns.pop("time")
     return Table(time=time, columns=columns, units=units), Facts(path, document)
+
+
+def _datasets(h5py: Any, path: Path, file: Any) -> dict[str, Any]:
+    """The datasets of a file by their names, of plausible size and with their values in this file."""
+    found = {}
+    for key in file:
+        link = file.get(key, getlink=True)
+        if not isinstance(link, h5py.HardLink):
+            raise FileError(f"'{path}': '{key}' is a link. Store the dataset itself in the file.")
+        if isinstance(dataset := file[key], h5py.Dataset):
+            if dataset.external or dataset.is_virtual:
+                raise FileError(
+                    f"'{path}': the values of '{key}' are in another file. Store them in this one."
+                )
+            if not _is_known(h5py, dataset.dtype):
+                raise FileError(
+                    f"'{path}', column '{key}': expected numbers, text or binaries, not {dataset.dtype}."
+                )
+            found[key] = dataset
+    whole = sum(_size(dataset) for dataset in found.values())
+    chunks = [math.prod(d.chunks) * d.dtype.itemsize for d in found.values() if d.chunks]
+    check_growth(max([whole, *chunks]), path)
+    return found
+
+
+def _is_known(h5py: Any, kind: Any) -> bool:
+    """Whether values of a type are numbers, text or binaries."""
+    if kind.kind == "O":
+        return bool(h5py.check_string_dtype(kind)) or h5py.check_vlen_dtype(kind) == np.uint8
+    return kind.kind in "biufS"
+
+
+def _size(dataset: Any) -> int:
+    """Bytes that the column of a dataset takes; the elements of its rows can become columns of their own."""
+    columns = math.prod(dataset.shape[1:])
+    return int(dataset.size * dataset.dtype.itemsize + (columns if columns > 1 else 0) * _COLUMN)
 
 
 def _attribute(dataset: Any, name: str) -> str | None:
@@ -188,20 +224,46 @@ def _attribute(dataset: Any, name: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _read(h5py: Any, dataset: Any, present: Any) -> NDArray[Any]:
+def _read(h5py: Any, path: Path, dataset: Any, present: Any) -> NDArray[Any]:
     if dataset.dtype.kind == "O":
-        column = _objects(h5py, dataset)
-        return column if present is None else np.ma.MaskedArray(column, ~present[()].astype(bool))
+        column = _objects(h5py, path, dataset)
+        if present is None:
+            return column
+        if present.shape != dataset.shape:
+            raise ValueError(f"'{present.name}' has another shape than the column")
+        return np.ma.MaskedArray(column, ~present[()].astype(bool))
     values = np.asarray(dataset[()])
     if _MASKED not in dataset.attrs:
         return values
+    number = np.dtype(_attribute(dataset, _MASKED))
+    if number.kind not in "biuf":  # a text could be of any length
+        raise ValueError(f"'{number}' is no type of numbers")
     absent = np.isnan(values)
-    return np.ma.MaskedArray(np.where(absent, 0, values).astype(dataset.attrs[_MASKED]), absent)
+    return np.ma.MaskedArray(np.where(absent, 0, values).astype(number), absent)
 
 
-def _objects(h5py: Any, dataset: Any) -> NDArray[Any]:
-    """Texts, or binaries as bytes."""
-    if h5py.check_string_dtype(dataset.dtype):
-        return np.asarray(dataset.asstr()[()], object)
-    values = [np.asarray(value, np.uint8).tobytes() for value in dataset[()].flat]
-    return np.reshape(objects(values), dataset.shape)
+def _objects(h5py: Any, path: Path, dataset: Any) -> NDArray[Any]:
+    """Texts, or binaries as bytes. Some at a time: all of them can refer to one long value."""
+    is_text = h5py.check_string_dtype(dataset.dtype)
+    values: list[Any] = []
+    taken = 0
+    for part in _parts(dataset.shape):
+        cells = dataset[part].flat
+        found = [_letters(v) if is_text else np.asarray(v).tobytes() for v in cells]
+        values += found
+        taken += sum(map(len, found))
+        check_growth(taken, path)
+    return np.reshape(objects(values, "" if is_text else b""), dataset.shape)
+
+
+def _parts(shape: Sequence[int]) -> Iterator[tuple[int | slice, ...]]:
+    """Parts of an array in row-major order, each of few elements."""
+    axis = next(k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= MOST_GROWTH)
+    step = max(1, MOST_GROWTH // max(1, math.prod(shape[axis + 1 :])))
+    for index in np.ndindex(*shape[:axis]):
+        for first in range(0, shape[axis], step):
+            yield *index, slice(first, first + step)
+
+
+def _letters(value: Any) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)

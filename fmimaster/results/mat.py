@@ -12,9 +12,11 @@ Source: Dymola User Manual, "Dymola result files"; MathWorks, "MAT-File Format",
 from __future__ import annotations
 
 import logging
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
+from fmimaster.files import check_growth, decoding, open_file
 from fmimaster.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
@@ -38,8 +41,12 @@ _EXACT = 2**53
 _ABSENT = "NaN: absent"
 """Description of a variable with absent values."""
 _MOST_COLUMNS = 2**31 - 1
-_DAMAGED = (LookupError, ValueError, TypeError, ArithmeticError, NotImplementedError, MemoryError)
-"""What SciPy and the reader below raise where a file has not the form that is expected."""
+_READ = ("Aclass", "name", "description", "dataInfo", "data_2", "fmimaster")
+"""Matrices that are read."""
+_KINDS = frozenset(
+    ["char", "double", "single", "logical"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
 
 
 class MatWriter(BinaryWriter):
@@ -146,9 +153,19 @@ def read_mat(path: Path) -> tuple[Table, Facts]:
         If the file has another form.
     """
     io = optional("scipy.io", "all", "A .mat file")
-    try:
-        with path.open("rb") as file:
-            read = io.loadmat(file, chars_as_strings=False)
+    errors = io.matlab.MatReadError
+    with (
+        decoding(path, "a MAT file in the form of Dymola", errors),
+        open_file(path) as stream,
+        mmap(stream.fileno(), 0, access=ACCESS_READ) as file,  # it never reads more than there is
+    ):
+        known = {name: (shape, kind) for name, shape, kind in io.whosmat(file) if name in _READ}
+        for name, (_, kind) in known.items():
+            if kind not in _KINDS:  # it can contain others, of any size
+                raise FileError(f"'{path}': '{name}' is of type {kind}, not numbers or text.")
+        check_growth(sum(math.prod(map(int, shape)) * 8 for shape, _ in known.values()), path)
+        file.seek(0)
+        read = io.loadmat(file, chars_as_strings=False, variable_names=list(known))
         form = _texts(read["Aclass"], transposed=False)
         transposed = form[-1] == "binTrans"
         names = _texts(read["name"], transposed=transposed)
@@ -159,10 +176,6 @@ def read_mat(path: Path) -> tuple[Table, Facts]:
         columns, units = _columns(names, descriptions, info, data)
         document = b"".join(map(_bytes, read.get("fmimaster", ())))
         return Table(time=data[:, 0], columns=columns, units=units), Facts(path, document)
-    except (io.matlab.MatReadError, *_DAMAGED) as error:
-        raise FileError(
-            f"'{path}' is not a MAT file in the form of Dymola: {error or type(error).__name__}."
-        ) from error
 
 
 def _columns(

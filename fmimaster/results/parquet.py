@@ -7,17 +7,19 @@ very long continues in ``fmimaster.1``, ``fmimaster.2``, …).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
+from fmimaster.files import MOST_GROWTH, check_growth, decoding, open_file
 from fmimaster.optional import optional
 from fmimaster.results.facts import Facts
+from fmimaster.results.parquet_pages import unpacked_size
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table
 from fmimaster.results.texts import are_binaries, objects
@@ -100,12 +102,46 @@ def read_parquet(path: Path) -> tuple[Table, Facts]:
         If the file cannot be read, has nested columns, or its first column is not ``time``.
     """
     arrow, parquet = _arrow(), _arrow("pyarrow.parquet")
-    try:
-        with path.open("rb") as stream:
-            file = parquet.ParquetFile(stream)
-            read, facts = file.read(), file.metadata.metadata or {}
-    except (arrow.ArrowException, ValueError, MemoryError) as error:
-        raise FileError(f"'{path}' is not a Parquet file: {error}.") from error
+    with decoding(path, "a Parquet file", arrow.ArrowException), open_file(path) as stream:
+        file = parquet.ParquetFile(stream)
+        _check_size(path, file, stream)
+        texts = [f.name for f in file.schema_arrow if _is_text(arrow, f.type)]
+        file = parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
+        return _table(path, file.read(), file.metadata.metadata or {})
+
+
+def _check_size(path: Path, file: Any, stream: IO[bytes]) -> None:
+    """Refuse a file that is implausibly large when it is read: long runs of equal values take nearly no room in it."""
+    groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
+    rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
+    check_growth(max(8 * rows * file.metadata.num_columns, 0), path)
+    taken = 0
+    beginnings: set[str] = set()
+    for group in groups:
+        for k in range(group.num_columns):
+            chunk = group.column(k)
+            taken += unpacked_size(stream, chunk)
+            check_growth(taken, path)
+            if "DELTA_BYTE_ARRAY" in chunk.encodings:
+                beginnings.add(chunk.path_in_schema)
+    for name in beginnings:  # each text can begin with a long part of the one before it
+        for batch in file.iter_batches(MOST_GROWTH, columns=[name]):
+            taken += batch.nbytes
+            check_growth(taken, path)
+
+
+def _is_text(arrow: Any, kind: Any) -> bool:
+    types = arrow.types
+    return any(
+        is_kind(kind)
+        for is_kind in (
+            *(types.is_string, types.is_large_string),
+            *(types.is_binary, types.is_large_binary),
+        )
+    )
+
+
+def _table(path: Path, read: Any, facts: Mapping[bytes, bytes]) -> tuple[Table, Facts]:
     if "time" not in read.column_names:
         raise FileError(f"'{path}' has no column 'time'.")
     columns = {name: _read(path, name, read[name]) for name in read.column_names}
@@ -124,10 +160,9 @@ def read_parquet(path: Path) -> tuple[Table, Facts]:
 def _read(path: Path, name: str, column: Any) -> NDArray[Any]:
     arrow = _arrow()
     types, kind = arrow.types, column.type
-    if types.is_string(kind) or types.is_large_string(kind):
-        return objects(column.to_pylist())
-    if types.is_binary(kind) or types.is_large_binary(kind):
-        return objects(column.to_pylist(), b"")
+    if types.is_dictionary(kind):  # equal values are one object
+        binary = types.is_binary(kind.value_type) or types.is_large_binary(kind.value_type)
+        return objects(_values(column), b"" if binary else "")
     is_number = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
     if not is_number:
         raise FileError(
@@ -137,3 +172,12 @@ def _read(path: Path, name: str, column: Any) -> NDArray[Any]:
         return np.asarray(column.to_numpy())
     values = column.fill_null(False if types.is_boolean(kind) else 0).to_numpy()
     return np.ma.MaskedArray(values, column.is_null().to_numpy())
+
+
+def _values(column: Any) -> list[Any]:
+    """Texts or binaries from a dictionary and numbers in it; None where there is none."""
+    found: list[Any] = []
+    for chunk in column.chunks:
+        known = chunk.dictionary.to_pylist()
+        found += [None if k is None else known[k] for k in chunk.indices.to_pylist()]
+    return found

@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.files import open_file
 from fmimaster.results import numbers
 from fmimaster.results.kept_rows import KeptRows
 from fmimaster.results.table import Table
@@ -25,9 +26,7 @@ _BYTES_AT_ONCE = 2**22
 
 def read_plain(path: Path, names: Sequence[str], header_lines: int) -> Table | None:
     """The table in a file with these columns, if it has plain decimal numbers only, and all is as it must be."""
-    if not path.is_file():  # a pipe is read but once
-        return None
-    with path.open("rb") as stream:
+    with open_file(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         header = [stream.readline() for _ in range(header_lines)]
         if any(
@@ -55,7 +54,7 @@ def _follow(time: NDArray[np.float64], last: float) -> bool:
     return bool(np.isfinite(time).all() and time[0] >= last and (time[1:] >= time[:-1]).all())
 
 
-def _by_kernel(stream: BinaryIO, columns: int) -> Iterator[NDArray[np.float64] | None]:
+def _by_kernel(stream: IO[bytes], columns: int) -> Iterator[NDArray[np.float64] | None]:
     """Some rows after the others, never none; None where something else comes."""
     rest = b""
     while part := stream.read(_BYTES_AT_ONCE):
@@ -71,7 +70,7 @@ def _by_kernel(stream: BinaryIO, columns: int) -> Iterator[NDArray[np.float64] |
         yield values if len(values) and used == len(rest) + 1 else None
 
 
-def _by_numpy(stream: BinaryIO, columns: int) -> Iterator[NDArray[np.float64] | None]:
+def _by_numpy(stream: IO[bytes], columns: int) -> Iterator[NDArray[np.float64] | None]:
     """The same, all rows at once."""
     lines = map(bytes.decode, stream)
     first = next((line for line in lines if line.strip("\r\n")), None)

@@ -99,6 +99,8 @@ class Recorder:
         """Wall time in s in which rows were written."""
         self.also: Callable[[NDArray[np.float64], Block], None] | None = None
         """Called with all rows that are kept."""
+        self.spool: Callable[[NDArray[np.float64], Block], None] | None = None
+        """Called with them before that: keeps them outside of this process."""
 
     def take(self, times: NDArray[np.float64], block: Block) -> None:
         """Append a block of rows; what is kept is copied.
@@ -177,6 +179,24 @@ class Recorder:
         self._last_kept = float(kept[-2]) if len(kept) > 1 else self._last_kept
         return ticks
 
+    def committed(self) -> tuple[int, int]:
+        """Bytes of the text file that is written, 0 without one; and how many rows were kept or written."""
+        return 0 if self._writer is None else self._writer.size, self.rows
+
+    def go_on_behind(self, rows: int, last: float) -> None:
+        """Take further rows behind those of another process.
+
+        Parameters
+        ----------
+        rows : int
+            How many the other one has kept or written.
+        last : float
+            Time in s of the last row that it has looked at; NaN if there was none.
+        """
+        self.rows = rows
+        if self._interval is not None and last == last:
+            [self._last_index] = output_intervals(np.array([last]), self._start, self._interval)
+
     def remembered(self) -> dict[str, Any]:
         """What it needs besides its rows to take up further ones."""
         return {
@@ -195,6 +215,10 @@ class Recorder:
     def add_again(self, times: NDArray[np.float64], block: Block) -> None:
         """Add rows that another recorder of this run has kept."""
         self._add(times, block)
+
+    def as_table(self, rows: tuple[NDArray[np.float64], Block] | None) -> Results:
+        """Rows in the columns of the results; none for None."""
+        return self._table(*(rows or (np.empty(0), {})))
 
     def finish(self) -> None:
         """Always keep the last row: it is the state at the end of the run."""
@@ -218,6 +242,8 @@ class Recorder:
             self._writer.write(self._table(times, block))
             self.writing_seconds += perf_counter() - begun
             self._kept = KeptRows(len(times), _row_bytes(self._columns))
+        if self.spool is not None:
+            self.spool(times, block)
         self._kept.append(times, block)
         self.rows += len(times)
         if self.also is not None:

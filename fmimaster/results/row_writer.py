@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import BinaryIO, Protocol
 
 from fmimaster.errors import FileError, OptionError
+from fmimaster.files import own_name
 from fmimaster.given_path import given_path
 from fmimaster.results.table import Table
 
@@ -30,6 +31,11 @@ class RowWriter(Protocol):
     @abstractmethod
     def may_block(self) -> bool:
         """Whether writing may block, for example until a pipe is read."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes of whole rows in a file that is written row by row; 0 for a pipe, and for other formats."""
 
     @property
     @abstractmethod
@@ -83,7 +89,8 @@ def writing() -> Iterator[None]:
 
 
 class BinaryWriter(ABC):
-    """Writes a file of a binary format under another name, ``NAME.part``, which replaces an older file when it is complete.
+    """Writes a file of a binary format under another name, ``NAME.….part``, which replaces an older file when
+    it is complete.
 
     Parameters
     ----------
@@ -97,17 +104,18 @@ class BinaryWriter(ABC):
     """
 
     may_block = False
+    size = 0
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = given_path(path).resolve()  # a link stays one
-        self._part = self._path.with_name(f"{self._path.name}.part")
+        self._part = own_name(self._path)  # another run may write a file of this name too
         self._names: tuple[str, ...] | None = None
         self._document = b""
         self._is_left = False
         try:
             if self._path.is_dir():
                 raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-            self._file: BinaryIO = self._part.open("w+b")
+            self._file: BinaryIO = self._part.open("x+b")
         except OSError as error:
             raise FileError(
                 f"The results file '{path}' cannot be written: {error.strerror}."

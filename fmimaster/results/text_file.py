@@ -42,12 +42,25 @@ class TextFile:
         """Whether it is a file on a disk, and not a pipe or device, where writing may block."""
         self._has_text = False
 
+    @property
+    def size(self) -> int:
+        """Bytes of the text so far; 0 for a pipe or device, and before the first text."""
+        return os.fstat(self._number).st_size if self._has_text and self.is_regular else 0
+
+    def go_on_behind(self, size: int) -> None:
+        """Append to the first bytes of what another process has written by this descriptor."""
+        if size and self.is_regular:
+            self._has_text = True
+            os.ftruncate(self._number, size)
+            os.lseek(self._number, size, os.SEEK_SET)
+
     def write(self, text: str | memoryview) -> None:
         """Append a text of whole lines; in UTF-8, if it comes as bytes."""
         if not self._has_text:
             self._has_text = True
             if self.is_regular:
                 os.ftruncate(self._number, 0)
+                os.lseek(self._number, 0, os.SEEK_SET)
         left = memoryview(text.encode("utf-8")) if isinstance(text, str) else text
         written = 0
         try:

@@ -17,14 +17,14 @@ from types import TracebackType
 from typing import IO
 
 from fmimaster.errors import FileError, did_you_mean
-from fmimaster.system.description import Source
-from fmimaster.system.files import (
+from fmimaster.files import (
     check_content,
     check_is_file,
     check_size,
     open_file,
     read_whole,
 )
+from fmimaster.system.description import Source
 from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip
 
 _CHUNK = 2**20
@@ -43,6 +43,10 @@ class Archive(ABC):
     @abstractmethod
     def names(self) -> tuple[str, ...]:
         """Names of all files, without folders."""
+
+    @abstractmethod
+    def folders(self) -> tuple[str, ...]:
+        """Names of folders, at least of those without files: an FMU can need an empty folder of resources."""
 
     @abstractmethod
     def __contains__(self, name: str) -> bool:
@@ -65,7 +69,8 @@ class Archive(ABC):
         """Close the file."""
 
     def unpack(self, target: Path, leave_out: tuple[str, ...] = ()) -> None:
-        """Write all files into a new or empty folder, except those whose names start with one of ``leave_out``.
+        """Write all files and folders into a new or empty folder, except those whose names start with one of
+        ``leave_out``.
 
         Raises
         ------
@@ -83,6 +88,9 @@ class Archive(ABC):
                     f"'{self.source}' unpacks to {needed:,} bytes, '{target}' has room for "
                     f"{free:,}. Make room, or check that the archive is what it should be."
                 )
+            for name in self.folders():
+                if not f"{name}/".startswith(leave_out):
+                    (target / name).mkdir(parents=True, exist_ok=True)
             for name in self.names():
                 if name.startswith(leave_out):
                     continue
@@ -169,6 +177,10 @@ class _Folder(Archive):
             found += [path.relative_to(root).as_posix() for path in paths if path.is_file()]
         return tuple(sorted(found))
 
+    def folders(self) -> tuple[str, ...]:
+        root = self.source.path
+        return tuple(sorted(Path(f).relative_to(root).as_posix() for f, _, _ in os.walk(root)))
+
     def __contains__(self, name: str) -> bool:
         return (self.source.path / name).is_file()
 
@@ -204,13 +216,16 @@ class _Zip(Archive):
         try:
             self._zip = open_zip(source, stream)
             packed = stream.seek(0, os.SEEK_END)
-            self._entries = checked_entries(self._zip, packed, source)
+            self._entries, self._folders = checked_entries(self._zip, packed, source)
         except BaseException:
             stream.close()
             raise
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._entries)
+
+    def folders(self) -> tuple[str, ...]:
+        return self._folders
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries

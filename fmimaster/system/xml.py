@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.errors import FileError
-from fmimaster.system.files import check_size
+from fmimaster.files import check_size
 
 _MOST_MARKUP = 20_000_000
 """Most elements and attributes of a document, with about 200 bytes each: enough for a million variables."""

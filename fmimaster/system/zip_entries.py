@@ -10,12 +10,13 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import IO
 
 from fmimaster.errors import FileError
+from fmimaster.files import check_content, special_kind
 from fmimaster.system.description import Source
-from fmimaster.system.files import check_content, special_kind
 
 DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
@@ -30,7 +31,7 @@ _MOST_BYTES = 32 * 2**30
 """Largest size of all files of an archive, unpacked."""
 _MOST_GROWTH = 200
 """Largest ratio of unpacked to packed size; libraries have 2 to 5, tables of numbers up to 50."""
-_ANY_GROWTH = 256 * 2**20
+ANY_GROWTH = 256 * 2**20
 """Unpacked size in bytes below which any ratio is allowed."""
 _MOST_DIRECTORY = 16 * 2**20
 """Largest list of entries in bytes: 100 000 entries with names of usual length."""
@@ -64,8 +65,8 @@ def open_zip(source: Source, stream: IO[bytes]) -> zipfile.ZipFile:
 
 def checked_entries(
     archive: zipfile.ZipFile, packed: int, source: Source
-) -> dict[str, zipfile.ZipInfo]:
-    """Name → entry, without folders.
+) -> tuple[dict[str, zipfile.ZipInfo], tuple[str, ...]]:
+    """Name → entry of each file, and the names of entries that are folders.
 
     Parameters
     ----------
@@ -79,9 +80,13 @@ def checked_entries(
         implausible size.
     """
     found: dict[str, zipfile.ZipInfo] = {}
+    folders: dict[str, None] = {}
     for info in archive.infolist():
         name = entry_name(info, source)
-        if not name or is_folder(info):
+        if not name:
+            continue
+        if is_folder(info):
+            folders[name] = None
             continue
         _check_kind(info, name, source)
         first = found.setdefault(name, info)
@@ -90,9 +95,9 @@ def checked_entries(
                 f"'{source}' has several files with the name '{name}' that differ, so it is not clear which is meant. "
                 "Pack it again with one of them."
             )
-    _check_no_file_is_a_folder(found, source)
+    _check_no_file_is_a_folder(found, folders, source)
     _check_growth(sum(info.file_size for info in found.values()), packed, source)
-    return found
+    return found, tuple(folders)
 
 
 def entry_name(info: zipfile.ZipInfo, source: Source) -> str:
@@ -127,8 +132,11 @@ def _check_kind(info: zipfile.ZipInfo, name: str, source: Source) -> None:
         )
 
 
-def _check_no_file_is_a_folder(names: dict[str, zipfile.ZipInfo], source: Source) -> None:
+def _check_no_file_is_a_folder(
+    files: Iterable[str], folders: Iterable[str], source: Source
+) -> None:
     # with the lowest character for '/', the entries below a name follow directly after it
+    names = [*files, *(f"{name}/" for name in folders)]
     ordered = sorted(name.replace("/", "\0") for name in names)
     for name, following in pairwise(ordered):
         if following.startswith(name + "\0"):
@@ -139,7 +147,7 @@ def _check_no_file_is_a_folder(names: dict[str, zipfile.ZipInfo], source: Source
 
 
 def _check_growth(unpacked: int, packed: int, source: Source) -> None:
-    if unpacked > _MOST_BYTES or unpacked > max(_ANY_GROWTH, _MOST_GROWTH * packed):
+    if unpacked > _MOST_BYTES or unpacked > max(ANY_GROWTH, _MOST_GROWTH * packed):
         raise FileError(
             f"'{source}' has {packed:,} bytes and unpacks to {unpacked:,}. An archive that grows by a factor above "
             f"{_MOST_GROWTH}, or to more than {_MOST_BYTES:,} bytes, is not unpacked. Check that it is what it should be."

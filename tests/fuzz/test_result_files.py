@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from fuzzing import survives
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from mutations import edited_bytes, hostile_text
+from mutations import edited_bytes, edited_json
 
 from fmimaster.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.commands.steps import _page
@@ -102,39 +101,8 @@ def test_a_file_of_facts(document: bytes, table: Path) -> None:
     _facts_survive(document, table)
 
 
-@st.composite
-def edited_facts(draw: st.DrawFn) -> bytes:
-    """Facts of which some values are of another type, or missing."""
-    whole = json.loads(json.dumps(FACTS))
-    for _ in range(draw(st.integers(1, 3))):
-        place, key = draw(st.sampled_from(list(_places(whole))))
-        if draw(st.booleans()) and isinstance(place, dict):
-            place.pop(key, None)
-            continue
-        place[key] = draw(
-            st.one_of(
-                st.none(),
-                st.booleans(),
-                st.integers(),
-                st.floats(),
-                hostile_text(),
-                st.sampled_from(([], {}, [[]], [None], {"float": "inf"}, {"float": []}, 10**400)),
-            )
-        )
-    return json.dumps(whole).encode(errors="surrogatepass")
-
-
-def _places(value: Any) -> Any:
-    """Each place of a document: a container and the key in it."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in list(items):
-        yield value, key
-        if isinstance(item, dict | list):
-            yield from _places(item)
-
-
 @settings(max_examples=150)
-@given(document=edited_facts())
+@given(document=edited_json(lambda: WRITTEN))
 def test_facts_of_other_types(document: bytes, table: Path) -> None:
     _facts_survive(document, table)
 

@@ -262,6 +262,24 @@ def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
         open_archive(Source(path))
 
 
+@pytest.mark.parametrize("name", ["resources/empty/", "resources\\empty\\"])
+def test_empty_folders_are_unpacked_unless_left_out(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path / "a.fmu", zipped({"a.txt": b"1", name: b"", "sources/": b""}))
+    with open_archive(Source(path)) as archive:
+        archive.unpack(tmp_path / "first", ("sources/",))
+    with open_archive(Source(tmp_path / "first")) as archive:
+        archive.unpack(tmp_path / "second")
+    for unpacked in (tmp_path / "first", tmp_path / "second"):
+        found = sorted(p.relative_to(unpacked).as_posix() for p in unpacked.rglob("*"))
+        assert found == ["a.txt", "resources", "resources/empty"]
+
+
+def test_a_file_and_an_empty_folder_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.fmu", zipped({"a": b"1", "a/": b""}))
+    with pytest.raises(FileError, match="has a file 'a' and a folder of this name"):
+        open_archive(Source(path))
+
+
 def test_unpacking_needs_an_empty_folder(fmu: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
@@ -424,7 +442,7 @@ def test_a_name_that_is_too_long_for_the_file_system_is_told(tmp_path: Path) -> 
 def test_large_files_are_copied_in_chunks_and_not_held_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fmimaster.system.files.MOST_IN_MEMORY", 2**20)
+    monkeypatch.setattr("fmimaster.files.MOST_IN_MEMORY", 2**20)
     folder = tmp_path / "folder"
     folder.mkdir()
     inner = io.BytesIO()

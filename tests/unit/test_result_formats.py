@@ -258,7 +258,8 @@ def test_rows_stay_if_the_older_file_cannot_be_replaced(
         patch.setattr("fmimaster.results.row_writer.os.replace", refuse)
         with pytest.raises(FileError, match=r"The rows are in '.*\.part'"):
             results.write(file)
-    Path(f"{file}.part").rename(file)
+    (part,) = file.parent.glob(f"{file.name}.*.part")
+    part.rename(file)
     assert_same(Results.read(file), results)
 
 

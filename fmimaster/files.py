@@ -1,0 +1,215 @@
+"""The border for files of strangers: a path that is missing, not a regular file, or too large for the memory is refused
+before it is opened; what a decoder raises for invalid content is a FileError.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from fmimaster.errors import FileError, did_you_mean
+
+MOST_IN_MEMORY = 256 * 2**20
+"""Bytes of a file that is read as a whole, such as an XML document. The largest model descriptions in use have 100 MB."""
+
+MOST_GROWTH = 500
+"""Largest ratio of the size of a table in memory to that of its file. Columns that change compress by 1 to 10, constant
+ones by any factor, but the time of each row is always stored."""
+ANY_GROWTH = 512 * 2**20
+"""Size in bytes of a table in memory below which any ratio is allowed."""
+_MOST_BRACKETS = 5_000_000
+"""Lists and objects in a document of JSON: each takes some 100 bytes."""
+_MOST_LINE = 64 * 2**20
+"""Characters of a line; the header of a million columns has about so many."""
+_INVALID = (
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, EOFError),
+    *(MemoryError, BufferError, AssertionError, struct.error, zlib.error),
+)
+"""What decoders raise for invalid content; RuntimeError includes too many levels, and methods that are not known."""
+
+_LFS_POINTER = b"version https://git-lfs"
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a symbolic link",
+}
+
+
+def check_exists(path: Path) -> None:
+    """Refuse a path that does not exist, and suggest similar ones."""
+    if _mode(path) is not None:
+        return
+    if not path.parent.is_dir():
+        raise FileError(f"'{path}' does not exist, nor does its folder. Check the path.")
+    try:
+        near = did_you_mean(path.name, (p.name for p in path.parent.iterdir()))
+    except OSError:  # the folder cannot be listed
+        near = ""
+    raise FileError(f"'{path}' does not exist.{near or ' Check the path.'}")
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse paths that are not regular files: opening a named pipe or a device could block forever."""
+    check_exists(path)
+    if (kind := special_kind(_mode(path) or 0)) is not None:
+        raise FileError(f"'{path}' is {kind}, expected a file.")
+
+
+def special_kind(mode: int) -> str | None:
+    """The kind of a file in words, such as ``"a named pipe"``; None for a regular file."""
+    return _KINDS.get(stat.S_IFMT(mode))
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open a regular file for reading."""
+    check_is_file(path)
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def read_whole(path: Path) -> bytes:
+    """Content of a regular file; it must fit into memory."""
+    with open_file(path) as stream:
+        try:
+            size = os.fstat(stream.fileno()).st_size
+            check_size(size, str(path))
+            return stream.read(size)  # memory for so many bytes is taken at once
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+
+def check_size(size: int, where: str) -> None:
+    """Refuse a file that is too large for the memory."""
+    if size > MOST_IN_MEMORY:
+        raise FileError(
+            f"'{where}' has more than {MOST_IN_MEMORY:,} bytes, the most that are read of such a file. Check that it is "
+            "what it should be."
+        )
+
+
+def check_growth(unpacked: int, path: Path) -> None:
+    """Refuse a file of which the content takes implausibly more memory than the file has bytes.
+
+    Parameters
+    ----------
+    unpacked : int, in bytes
+    """
+    packed = path.stat().st_size
+    if unpacked > max(ANY_GROWTH, MOST_GROWTH * packed):
+        raise FileError(
+            f"'{path}' has {packed:,} bytes and would take {unpacked:,} in memory. A file that grows by a factor above "
+            f"{MOST_GROWTH} is not read. Check that it is what it should be."
+        )
+
+
+@contextmanager
+def decoding(where: object, expected: str, *others: type[Exception]) -> Iterator[None]:
+    """Raise as a FileError whatever a decoder raises for a file that it cannot read.
+
+    Parameters
+    ----------
+    where
+        Path of the file.
+    expected
+        What it should be, for the message: ``"a Parquet file"``.
+    others
+        Further exceptions of the decoder.
+    """
+    invalid: tuple[type[Exception], ...] = (*_INVALID, *others)
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise _unreadable(where, error) from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"'{where}' is not {expected}: it is not text in UTF-8.") from error
+    except invalid as error:
+        why = str(error).rstrip(".") or type(error).__name__
+        raise FileError(f"'{where}' is not {expected}: {why}.") from error
+
+
+def read_json(path: Path) -> Any:
+    """The content of a document of JSON.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read, or is not JSON of plausible size.
+    """
+    with decoding(path, "JSON"):
+        return parsed_json(read_whole(path))
+
+
+def parsed_json(text: bytes | str) -> Any:
+    """The content of a text of JSON.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        If it is not JSON of plausible size.
+    """
+    opening = (b"[", b"{") if isinstance(text, bytes) else ("[", "{")
+    if sum(map(text.count, opening)) > _MOST_BRACKETS:  # type: ignore[arg-type]
+        raise ValueError(f"it has more than {_MOST_BRACKETS:,} lists and objects")
+    return json.loads(text)
+
+
+def lines_of(stream: IO[str], where: object) -> Iterator[str]:
+    """The lines of a text.
+
+    Raises
+    ------
+    FileError
+        If one is implausibly long.
+    """
+    while line := stream.readline(_MOST_LINE):
+        if len(line) == _MOST_LINE and not line.endswith("\n"):
+            raise FileError(
+                f"'{where}' has a line of more than {_MOST_LINE:,} characters. Check that it is what it should be."
+            )
+        yield line
+
+
+def own_name(path: Path) -> Path:
+    """A name beside a file under which only this process writes, until the file is complete: ``NAME.a1b2c3d4.part``."""
+    return path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
+
+
+def check_content(head: bytes, size: int, where: str) -> None:
+    """Refuse a file that is empty or a Git LFS pointer."""
+    if head.startswith(_LFS_POINTER):
+        expected = re.search(rb"^size (\d{1,18})\b", head, re.MULTILINE)
+        missing = f" ({int(expected[1]):,} bytes)" if expected else ""
+        raise FileError(
+            f"'{where}' is a Git LFS pointer, not the file itself{missing}. Run 'git lfs pull' in its repository."
+        )
+    if size == 0:
+        raise FileError(f"'{where}' is empty. Get it again.")
+
+
+def _mode(path: Path) -> int | None:
+    """Mode of the file at a path, after links are followed; None if there is nothing."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a null character
+        return None
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: object, error: OSError) -> FileError:
+    return FileError(f"'{path}' cannot be read: {error.strerror or error}.")
