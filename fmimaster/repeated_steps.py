@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from math import lcm
 
 import numpy as np
@@ -87,10 +88,15 @@ def _pattern(columns: StepColumns, size: int, share: float) -> RepeatedSteps | N
     is_way = [cause.kind is Kind.OUTDATED_OUTPUTS for cause in columns.causes[:size]]
     if any(one and other for one, other in zip(is_way, [*is_way[1:], is_way[0]], strict=True)):
         return None
-    times = [Fraction(0) if way else _short(columns.ends[k]) for k, way in enumerate(is_way)]
+    times, resolution = list[Fraction](), 1
+    for k, way in enumerate(is_way):
+        times.append(Fraction(0) if way else _short(columns.ends[k]))
+        resolution = lcm(resolution, times[-1].denominator)
+        if max(resolution, int(abs(times[-1]) * resolution)) >= LARGEST:
+            return None  # it only grows with more times, which take long to shorten
     at = is_way.index(False)
     period = _short(columns.ends[at + size]) - times[at]
-    resolution = lcm(period.denominator, *(time.denominator for time in times))
+    resolution = lcm(resolution, period.denominator)
     ticks = tuple(int(time * resolution) for time in times)
     if max(resolution, *map(abs, ticks)) >= LARGEST:
         return None
@@ -106,8 +112,10 @@ def _pattern(columns: StepColumns, size: int, share: float) -> RepeatedSteps | N
     )
 
 
+@lru_cache(4 * MOST_PLACES)
 def _short(time: float) -> Fraction:
-    """A fraction with a small denominator whose nearest double is a time."""
+    """A fraction with a small denominator whose nearest double is a time; kept, because patterns of many sizes are tried on
+    the same times."""
     exact = Fraction(time)
     tried = (exact.limit_denominator(most) for most in DENOMINATORS)
     return next((short for short in tried if float(short) == time), exact)

@@ -30,7 +30,8 @@ FLAGS = (
 
 _DESCRIPTION = """<?xml version="1.0" encoding="UTF-8"?>
 <fmiModelDescription fmiVersion="3.0" modelName="Exchanging" instantiationToken="exchanging">
-  <ModelExchange modelIdentifier="Exchanging" canGetAndSetFMUState="{can_save}"/>
+  <ModelExchange modelIdentifier="Exchanging" canGetAndSetFMUState="{can_save}"
+    needsCompletedIntegratorStep="true"/>
   <DefaultExperiment startTime="0" stopTime="1" stepSize="0.1"/>
   <ModelVariables>
     <Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>
@@ -43,15 +44,19 @@ _DESCRIPTION = """<?xml version="1.0" encoding="UTF-8"?>
     <Int32 name="n" valueReference="7" causality="output" variability="discrete" initial="calculated"/>
     <Int32 name="state_events" valueReference="8" causality="output" variability="discrete" initial="calculated"/>
     <Int32 name="stubborn" valueReference="9" causality="parameter" variability="fixed" start="0"/>
+    <Int32 name="eager" valueReference="10" causality="parameter" variability="fixed" start="0"/>
+    <Int32 name="entries" valueReference="11" causality="output" variability="discrete" initial="calculated"/>
   </ModelVariables>
   <ModelStructure>
     <Output valueReference="1"/>
     <Output valueReference="7" dependencies=""/>
     <Output valueReference="8" dependencies=""/>
+    <Output valueReference="11" dependencies=""/>
     <ContinuousStateDerivative valueReference="2"/>
     <InitialUnknown valueReference="2"/>
     <InitialUnknown valueReference="7" dependencies=""/>
     <InitialUnknown valueReference="8" dependencies=""/>
+    <InitialUnknown valueReference="11" dependencies=""/>
     <EventIndicator valueReference="2"/>
   </ModelStructure>
 </fmiModelDescription>

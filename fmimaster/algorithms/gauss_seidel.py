@@ -59,13 +59,7 @@ class GaussSeidel(Algorithm):
     stale: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mode, Mode):
-            raise OptionError(
-                f"GaussSeidel(mode={self.mode!r}): expected a mode such as END, MID, LINEAR, HELD or SUBSEQUENCE."
-            )
-        if isinstance(self.stale, str) or not all(
-            isinstance(pair, tuple) and len(pair) == 2 for pair in self.stale
-        ):
+        if any(len(pair) != 2 for pair in self.stale):
             raise OptionError(
                 f"GaussSeidel(stale={self.stale!r}): expected pairs of component names, source and target."
             )

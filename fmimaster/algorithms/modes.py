@@ -13,6 +13,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial
+from fmimaster.typed_arguments import TypedArguments
 
 SUB_STEPS = 5
 """The smallest number of sub-steps for which the computed best sequence of four units is also the best in simulations.
@@ -101,7 +102,7 @@ def _divided(parts: int) -> Treatment:
     return Treatment(what, parts, is_held=True)
 
 
-class Mode(ABC):
+class Mode(TypedArguments, ABC):
     """Treatment of inputs from sources that have stepped before the instance in Gauss-Seidel.
 
     Inputs whose source has not stepped are extrapolated in the same way in all modes.
@@ -256,10 +257,11 @@ class Linear(Mode):
 
 
 def can_be_divided(plan: Plan, instance: int) -> bool:
-    """Whether the step of an instance can be divided: not if the instance may end a step early at its own event."""
+    """Whether the step of an instance can be divided: not if the instance may have its own event between the parts."""
     planned = plan.instances[instance]
     can = planned.model.capabilities
-    return can.can_handle_variable_communication_step_size and not planned.may_return_early
+    has_events = planned.may_return_early or planned.may_request_events
+    return can.can_handle_variable_communication_step_size and not has_events
 
 
 def takes_lines(plan: Plan, instance: int) -> bool:

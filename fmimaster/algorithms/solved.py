@@ -71,15 +71,21 @@ def with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Al
 
 
 def _wrapped(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
-    if not plan.step_groups:
+    if not (plan.step_groups or plan.settled):
         return algorithm, ""
     from fmimaster.algorithms.parts import Parts  # most runs have no loop
+    from fmimaster.algorithms.settled import Settled
 
     def solving(base: Algorithm) -> Algorithm:
-        return Parts(base, solved(base.course, solver))
+        repeated = Parts(base, solved(base.course, solver)) if plan.step_groups else base
+        return Settled(repeated, solver) if plan.settled else repeated
 
     wrapped = algorithm.with_loops(solving)
     if wrapped is algorithm:
+        if algorithm.pattern() is not None:
+            return algorithm, (
+                "with MultiRate, components end their steps at different times. Use a step size for all of them."
+            )
         name = type(algorithm).__name__
         return algorithm, f"{name} steps a whole system only. Use Jacobi or GaussSeidel."
     if stopping := [i.name for i in plan.instances if i.may_return_early]:

@@ -47,13 +47,11 @@ class SubSteps(Wrapper):
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.counts, Mapping) or not all(
-            isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in self.counts.values()
-        ):
+        if not all(n > 0 for n in self.counts.values()):
             raise OptionError(
                 f"SubSteps(counts={self.counts!r}): expected names of components with numbers of sub-steps, 1 or more."
             )
-        if not isinstance(self.base, Algorithm) or self.base.is_parallel:
+        if self.base.is_parallel:
             raise OptionError(
                 f"SubSteps: the base {self.base} does not interpolate inputs whose source has stepped. Use GaussSeidel() "
                 "(--algorithm gauss-seidel)."
@@ -87,10 +85,34 @@ class SubSteps(Wrapper):
         behind = self._behind(plan, before)
         return tuple(w for part, old in behind for w in self.base.accuracy_warnings(part, old))
 
+    def goes_back(self, plan: Plan) -> Sequence[int]:
+        """Those of the base, and slower ones that a faster one with Event Mode may stop between its sub-steps."""
+        return sorted({*self.base.goes_back(plan), *self._ahead_of_events(plan)})
+
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         self._refuse(plan)
+        places = p.save(self._ahead_of_events(plan))
         self._emit(1, list(self._levels(plan)), p)
+        for instance, place in places.items():
+            p.align(instance, place)
+
+    def _ahead_of_events(self, plan: Plan) -> list[int]:
+        """Instances that are ahead of a faster one at the end of a sub-step, where it may request an event; without those
+        that stay there, because they cannot go back."""
+        levels = list(self._levels(plan))
+        with_events = [
+            n
+            for n, part in levels
+            if any(plan.instances[i].may_request_events for i in part.members)
+        ]
+        most = max(with_events, default=1)
+        return [
+            i
+            for n, part in levels
+            for i in part.members
+            if n < most and not plan.instances[i].stays_ahead
+        ]
 
     def _emit(self, done: int, levels: Sequence[tuple[int, Plan]], p: Emitter) -> None:
         """Write the steps of these levels over the present interval, which is already one of ``done`` parts."""

@@ -65,11 +65,12 @@ class Subsequence(Mode):
 
     def emit(self, order: Order, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
         """Write the steps of all groups; each buffer holds all outputs after one part."""
-        if any(plan.instances[i].may_return_early for i in plan.trigger_sequence):
-            raise OptionError(
-                "GaussSeidel in the mode 'sub' divides each step into parts, and an FMU must not end a part early at "
-                "an event. Use the mode 'lin'."
-            )
+        for planned in (plan.instances[i] for i in plan.trigger_sequence):
+            if planned.may_return_early or planned.may_request_events:
+                raise OptionError(
+                    f"GaussSeidel in the mode 'sub' divides each step into parts, but '{planned.name}' may have an event "
+                    "between them, where the other FMUs cannot go back. Use the mode 'lin'."
+                )
         begin, start = p.keep_begin(), p.keep()
         points = [p.new_buffer() for _ in range(self.parts + 1)]
         for point in points:

@@ -45,6 +45,8 @@ class Calendar:
     """Clock → its next tick; a clock that is not scheduled is missing."""
     periods: dict[int, Period] = field(default_factory=dict)
     """Of periodic clocks."""
+    told: dict[int, Ticks] = field(default_factory=dict)
+    """Of changing clocks: the interval that leads to the next tick, likewise."""
     waiting: list[tuple[Instant, int]] = field(default_factory=list)
     """A heap of ticks and clocks; an entry that differs from ``next`` is no longer valid."""
 
@@ -118,6 +120,7 @@ class Calendar:
         factor: Fraction,
         ticks: Mapping[int, Instant],
         periods: Mapping[int, Period],
+        told: Mapping[int, Ticks],
     ) -> None:
         """Go on with these clocks alone, in times that are multiples of another ``1 / resolution`` s.
 
@@ -133,6 +136,7 @@ class Calendar:
             clock: Period(_whole(p.first * factor), _whole(p.interval * factor), p.taken)
             for clock, p in periods.items()
         }
+        self.told = {clock: _whole(interval * factor) for clock, interval in told.items()}
         for clock, tick in exact.items():
             self.put(clock, _whole(tick * factor))
 

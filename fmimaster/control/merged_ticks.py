@@ -8,11 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_CLOCKS = 62
-"""A set of clocks is a number with one bit for each, and one for the grid."""
+_BITS = 62
+"""A set of clocks is a row of numbers with one bit for each clock, and one for the grid."""
 
 LARGEST = 2**53
 """Below it, doubles hold all integers, so that a quotient of two is rounded as Python rounds it."""
+
+LEAST = 8
+"""So many ticks of each clock on average: what each call costs is in proportion to the clocks, so what each tick costs is
+not."""
 
 
 class Every(NamedTuple):
@@ -25,27 +29,46 @@ class Every(NamedTuple):
 def merged(
     grid: Every, clocks: Sequence[Every], stop: int, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The instants before ``stop``, about ``most`` of them, and which clocks tick there.
-
-    Parameters
-    ----------
-    clocks
-        At most MOST_CLOCKS.
+    """The instants before ``stop``, at most about ``most`` of them or LEAST for each clock, and which clocks tick there.
 
     Returns
     -------
     instants : shape (n,), increasing
-    sets : shape (n,)
-        Bit k: the k-th clock ticks; the bit above those of all clocks: a point of the grid.
+    sets : shape (n, numbers)
+        Bit k: the k-th clock ticks; the bit above those of all clocks: a point of the grid. See :func:`ticking`
+        and :func:`members`.
     """
     every = [*clocks, grid]
-    per_tick = sum(1.0 / e.interval for e in every)
-    stop = min(stop, LARGEST, min(e.first for e in every) + max(int(most / per_tick), 1))
+    # clocks of equal intervals and phases tick together: their number makes no more instants
+    rhythms = dict.fromkeys((e.interval, e.first % e.interval) for e in every)
+    per_tick = sum(1.0 / interval for interval, _ in rhythms)
+    ahead = int(max(most, LEAST * len(rhythms)) / per_tick)
+    stop = min(stop, LARGEST, min(e.first for e in every) + max(ahead, 1))
     each = [np.arange(e.first, stop, e.interval, dtype=np.int64) for e in every]
-    instants, places = np.unique(np.concatenate(each), return_inverse=True)
-    sets = np.zeros(len(instants), np.int64)
-    at = 0
+    instants = np.unique(np.concatenate(each))
+    sets = np.zeros((len(instants), (len(every) - 1) // _BITS + 1), np.int64)
     for k, own in enumerate(each):
-        sets[places[at : at + len(own)]] |= 1 << k  # an instant is there once for each of them
-        at += len(own)
+        sets[np.searchsorted(instants, own), k // _BITS] |= 1 << k % _BITS
     return instants, sets
+
+
+def ticking(sets: NDArray[np.int64], clock: int) -> NDArray[np.bool_]:
+    """Whether a clock, or the grid behind the last one, is in each of these sets."""
+    found: NDArray[np.bool_] = (sets[..., clock // _BITS] >> clock % _BITS & 1).astype(np.bool_)
+    return found
+
+
+def distinct(sets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Each set once, and for each of the sets given its place among these."""
+    if sets.shape[1] == 1:  # rows are sorted at a thirtieth of the speed of numbers
+        found, of = np.unique(sets[:, 0], return_inverse=True)
+        return found[:, None], of
+    found, of = np.unique(sets, axis=0, return_inverse=True)
+    return found, of.reshape(-1)
+
+
+def members(sets: NDArray[np.int64], clocks: int) -> NDArray[np.bool_]:
+    """Which of all clocks are in each of these sets: shape (n, clocks)."""
+    bits = np.unpackbits(sets.astype("<i8").view(np.uint8), axis=1, bitorder="little")
+    of_each = bits.reshape(len(sets), -1, 64)[:, :, :_BITS]
+    return of_each.reshape(len(sets), -1)[:, :clocks].astype(np.bool_)

@@ -242,7 +242,7 @@ class Fmi3Instance(BinaryInstance):
 
     def raise_failure(self, name: str, status: int, step: float) -> None:
         """Raise the error for a call that was made by the kernel; of one that succeeded, the answer is not valid."""
-        if status in SUCCESS:
+        if status in SUCCESS and name.startswith("GetInterval"):
             self._refuse_resolution(name)
         super().raise_failure(name, status, step)
 
@@ -321,19 +321,20 @@ class Fmi3Instance(BinaryInstance):
         _, can_return, early_return_requested, early_return_time = rest
         if early_return_requested:
             early_return_requested[0] = False
-        if set_requested and self._refresh is not None and self._failure is None:
-            try:
-                self._refresh(time)
-            except CallError as error:  # an exception cannot pass through the FMU
-                self._failure = error
+        until = nan
         if get_allowed and self._outputs is not None and self._failure is None:
-            try:
+            try:  # FMI 3.0, 4.2.1.3: nothing is read after an input was set
                 until = self._read_outputs(nan, time, can_return)
             except CallError:  # an exception cannot pass through the FMU
                 return
-            if not isnan(until) and early_return_requested:
-                early_return_requested[0] = True
-                early_return_time[0] = until
+        if set_requested and self._refresh is not None and self._failure is None:
+            try:
+                self._refresh(time)
+            except CallError as error:
+                self._failure = error
+        if not isnan(until) and early_return_requested and self._failure is None:
+            early_return_requested[0] = True
+            early_return_time[0] = until
 
     def _read_outputs(self, begin: float, time: float, can_return: bool) -> float:
         """Read outputs in Intermediate Update Mode; see :class:`UpdateCallback`."""

@@ -119,8 +119,11 @@ int fm_enter(fm_kernel *k, const fm_instruction *c)
     int status = instance->enter(instance->self, c->group, k->experiment, &function);
     if (fm_failed(status))
         return fm_fail(k, c, status, function);
-    k->events[c->instance] += c->group == FM_EVENT_MODE;
-    k->initialized[c->instance] = c->group == FM_STEP_MODE || c->group == FM_EVENT_MODE || c->group == FM_TERMINATED;
+    if (c->group == FM_EVENT_MODE) {
+        k->events[c->instance]++;
+        k->pending[c->instance] = 0;
+    }
+    k->initialized[c->instance] = c->group == FM_STEP_MODE || c->group == FM_EVENT_MODE;
     for (int i = 0; i < c->n; i++)
         memset(c->clocks[i].active, 0, c->clocks[i].n);
     return FM_RAN;
@@ -137,7 +140,7 @@ int fm_update_states(fm_kernel *k, const fm_instruction *c)
     k->wants_another |= answer.wants_update;
     k->terminate |= answer.terminate;
     k->next_events[c->instance] = answer.next_event_time;
-    return FM_RAN;
+    return answer.terminate ? FM_HAPPENED : FM_RAN; /* only Terminate may follow */
 }
 
 /* So many units in the last place apart: _ULPS of fmimaster/control/grid.py. */

@@ -89,22 +89,38 @@ static int has_jumped(fm_cvode *c, int *jumped)
     return FM_OK;
 }
 
-static int is_same(const double *a, const double *b, int n)
+/* Whether the states, or their nominal values, are not those of the last step. */
+static int has_other_states(const fm_cvode *c, const double *states)
 {
-    for (int i = 0; i < n; i++)
-        if (a[i] != b[i])
-            return 0;
-    return 1;
+    const fm_exchange *x = c->exchange;
+    for (int i = 0; i < x->n; i++)
+        if (states[i] != c->states[i] || c->absolute * x->nominals[i] != c->tolerances[i])
+            return 1;
+    return 0;
+}
+
+/* Keep the derivatives, to find out whether they jump. */
+static int mark_event(void *self)
+{
+    fm_cvode *c = self;
+    if (c->is_known)
+        return FM_OK;
+    int status = derive(c->exchange, c->slopes_before);
+    if (fm_failed(status) && status != FM_DISCARD)
+        return status;
+    c->is_known = status != FM_DISCARD;
+    return FM_OK;
 }
 
 static int restart(void *self, double time, const double *states)
 {
     fm_cvode *c = self;
     const fm_exchange *x = c->exchange;
-    int jumped = 0;
-    if (x->memory[FM_X_SIZE] == 0.0 || time != c->time || !is_same(states, c->states, x->n))
+    int jumped = 0, may_jump = c->has_inputs || x->memory[FM_X_EVENTS] != c->events;
+    if (x->memory[FM_X_SIZE] == 0.0 || time != c->time || has_other_states(c, states))
         c->is_fresh = 1;
-    if (!c->is_fresh && c->has_inputs) {
+    c->events = x->memory[FM_X_EVENTS];
+    if (!c->is_fresh && may_jump) {
         int status = has_jumped(c, &jumped);
         if (fm_failed(status))
             return status;
@@ -143,19 +159,14 @@ static int advance(void *self, double end, double *reached)
     else if (c->time <= before)
         return FM_TOO_SHORT;
     c->is_fresh = flag == TOO_CLOSE;
+    c->is_known = 0;
     double *size = &x->memory[FM_X_SIZE], length = c->time - before;
     *size = length > *size ? length : *size;
     int status = move(x, c->time, c->states);
     if (fm_failed(status) && status != FM_DISCARD)
         return status;
-    if (c->time == end && c->has_inputs) {
-        status = derive(x, c->slopes_before);
-        if (fm_failed(status) && status != FM_DISCARD)
-            return status;
-        c->is_known = status != FM_DISCARD;
-    }
     *reached = c->time;
-    return FM_OK;
+    return c->time == end && c->has_inputs ? mark_event(c) : FM_OK;
 }
 
 static int between(void *self, double time, double *states)
@@ -170,5 +181,5 @@ void fm_exchange_cvode(fm_exchange *x, fm_cvode *c)
 {
     c->exchange = x;
     c->is_fresh = 1;
-    x->integrator = (fm_integrator){c, restart, advance, between, c->states};
+    x->integrator = (fm_integrator){c, restart, advance, between, c->states, mark_event};
 }

@@ -29,14 +29,17 @@ static double extrapolated(int n, double *slopes, const double *times, double ti
     return found;
 }
 
-/* The newest known points of an output, at most most; returns how many of all are known. */
+/* The newest known points of an output, at most most, and one of those between which its instance stood still; returns how
+ * many of all are known. */
 static int known_points(const fm_kernel *k, int64_t instance, int64_t slot, int most, double *values, double *times)
 {
     int n = 0;
+    double last = NAN;
     for (int b = 0; b < k->n_history; b++) {
         double time = k->history[b].read[instance];
-        if (isnan(time))
+        if (isnan(time) || time == last)
             continue;
+        last = time;
         if (n < most) {
             values[n] = ((const double *)k->history[b].outputs[FM_FLOAT64])[slot];
             times[n] = time;

@@ -110,7 +110,11 @@ static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
     *wants_event = *ends = 0;
     if (!x->completes)
         return FM_OK;
+    x->memory[FM_X_UNTOLD] = x->copies && *x->fmu->kept_from < there;
+    if (x->memory[FM_X_UNTOLD] != 0.0)
+        return FM_OK;
     void *address = x->fmu->functions[FM_COMPLETED_INTEGRATOR_STEP];
+    *x->fmu->calling = FM_COMPLETED_INTEGRATOR_STEP;
     int keeps = *x->fmu->kept_from >= there, status;
     if (!address)
         return called(x, FM_COMPLETED_INTEGRATOR_STEP, FM_MISSING);
@@ -126,6 +130,11 @@ static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
         *ends = end;
     }
     return called(x, FM_COMPLETED_INTEGRATOR_STEP, status);
+}
+
+static int is_due(const fm_exchange *x, double now)
+{
+    return x->memory[FM_X_NEXT_EVENT] <= now + SAME * fabs(now);
 }
 
 /* One step of the integrator, not beyond the first event; whether there is a state or step event. */
@@ -163,18 +172,29 @@ static int advance(fm_exchange *x, double stop, int *happened)
         return status == FM_DISCARD ? FM_REFUSED : status;
     x->memory[FM_X_ENDS] = ends;
     *happened |= changed;
+    if ((*happened || is_due(x, there)) && !ends && integrator->mark_event)
+        return integrator->mark_event(integrator->self);
     return FM_OK;
-}
-
-static int is_due(const fm_exchange *x, double now)
-{
-    return x->memory[FM_X_NEXT_EVENT] <= now + SAME * fabs(now);
 }
 
 static int execute_events(fm_exchange *x)
 {
     x->starts = 1;
     return x->execute_events(x->python->self);
+}
+
+/* ModelExchangeInstance._tell_events: a step of which the FMU has not heard, because copies could be restored. */
+static int tell_events(fm_exchange *x)
+{
+    double now = x->memory[FM_X_TIME];
+    int wants_event, ends;
+    if (x->memory[FM_X_UNTOLD] == 0.0 || *x->fmu->kept_from <= now)
+        return FM_OK;
+    int status = complete(x, now, &wants_event, &ends);
+    if (fm_failed(status))
+        return status == FM_DISCARD ? FM_REFUSED : status;
+    x->memory[FM_X_ENDS] = ends;
+    return wants_event && !ends ? execute_events(x) : FM_OK;
 }
 
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
@@ -184,9 +204,14 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     int status = FM_OK;
     if (fabs(memory[FM_X_TIME] - time) > SAME * fabs(time)) /* otherwise it stands there already */
         memory[FM_X_TIME] = time;
-    if (memory[FM_X_MODE] == MODE_EVENT) /* discrete inputs were set */
+    status = tell_events(x);
+    if (!fm_failed(status) && memory[FM_X_ENDS] != 0.0) { /* at the start: FMI allows only Terminate */
+        *answer = (fm_answer){time, 1, 0, 0, 0};
+        return FM_DISCARD;
+    }
+    if (!fm_failed(status) && memory[FM_X_MODE] == MODE_EVENT) /* discrete inputs were set */
         status = execute_events(x);
-    if (!fm_failed(status))
+    if (!fm_failed(status) && memory[FM_X_ENDS] == 0.0)
         status = fm_exchange_set_inputs(x, time);
     x->starts = 1;
     while (!fm_failed(status)) {
@@ -219,10 +244,13 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
 static int save(void *self, int place, const char **function)
 {
     fm_exchange *x = self;
+    int status = tell_events(x);
+    *function = x->function;
     if (x->goes_back)
         x->memory[FM_X_SIZE] = 0.0;
     x->goes_back = 0;
-    int status = x->copies ? FM_OK : fm_save_state(x->fmu, place, function);
+    if (!fm_failed(status) && !x->copies)
+        status = fm_save_state(x->fmu, place, function);
     if (!fm_failed(status))
         memcpy(x->places + (size_t)place * x->size, x->memory, sizeof(double) * x->size);
     return status;
@@ -246,6 +274,7 @@ static int restore(void *self, int place, const char **function)
     memcpy(x->memory, saved, sizeof(double) * x->size);
     if (x->copies && x->memory[FM_X_MODE] == MODE_CONTINUOUS_TIME) {
         status = move(x, x->memory[FM_X_TIME], x->states);
+        x->memory[FM_X_UNTOLD] = x->completes;
         *function = x->function;
         if (status == FM_DISCARD)
             status = FM_OK;
@@ -287,5 +316,5 @@ void fm_exchange_one_step(fm_exchange *x, fm_one_step *s, int is_euler)
     s->exchange = x;
     x->integrator = (fm_integrator){s, fm_one_step_restart,
                                     is_euler ? fm_euler_advance : fm_dormand_prince_advance,
-                                    is_euler ? fm_euler_between : fm_dormand_prince_between, s->states};
+                                    is_euler ? fm_euler_between : fm_dormand_prince_between, s->states, 0};
 }

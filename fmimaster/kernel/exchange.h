@@ -17,6 +17,7 @@ static inline int pass(fm_exchange *x, int which, double *values, int n)
     if (n == 0)
         return FM_OK;
     void *address = x->fmu->functions[which];
+    *x->fmu->calling = (uint8_t)which;
     return called(x, which, address ? ((array_t)address)(x->fmu->component, values, (size_t)n) : FM_MISSING);
 }
 
@@ -24,6 +25,7 @@ static inline int pass(fm_exchange *x, int which, double *values, int n)
 static inline int move(fm_exchange *x, double time, double *states)
 {
     void *address = x->fmu->functions[FM_SET_TIME];
+    *x->fmu->calling = FM_SET_TIME;
     int status = called(x, FM_SET_TIME, address ? ((set_time_t)address)(x->fmu->component, time) : FM_MISSING);
     if (fm_failed(status))
         return status;

@@ -171,16 +171,16 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     };
     fm_fmu *fmu = self;
     int which = WHICH[state];
-    if (which == FM_EXIT_INITIALIZATION) { /* leads to one of the two modes */
-        if (*fmu->initialized)
-            which = state == FM_STEP_MODE ? FM_ENTER_STEP : FM_ENTER_EVENT;
-        *fmu->initialized = 1;
-    }
+    if (which == FM_EXIT_INITIALIZATION && *fmu->initialized) /* leads to one of the two modes */
+        which = state == FM_STEP_MODE ? FM_ENTER_STEP : FM_ENTER_EVENT;
     void *address = fm_find(fmu, which, function);
     if (!address)
         return state == FM_TERMINATED ? FM_OK : FM_MISSING; /* the run is over: the call is skipped */
-    if (state != FM_INITIALIZATION_MODE)
-        return ((plain_t)address)(fmu->component);
+    if (state != FM_INITIALIZATION_MODE) {
+        int status = ((plain_t)address)(fmu->component);
+        *fmu->initialized |= which == FM_EXIT_INITIALIZATION; /* not before: the call is told by it */
+        return status;
+    }
     return ((initialize_t)address)(fmu->component, fmu->tolerance_defined, fmu->tolerance, e->start, e->stop_defined,
                                    e->stop);
 }

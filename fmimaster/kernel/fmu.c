@@ -48,7 +48,10 @@ int fm_save_state(void *self, int place, const char **function)
             return status;
     }
     void *address = fm_find(fmu, FM_GET_STATE, function);
-    return address ? ((get_state_t)address)(fmu->component, state) : FM_MISSING;
+    if (!address)
+        return FM_MISSING;
+    int status = ((get_state_t)address)(fmu->component, state);
+    return fm_failed(status) || *state ? status : FM_NOT_VALID; /* Set with a null state crashes many FMUs */
 }
 
 int fm_restore_state(void *self, int place, const char **function)

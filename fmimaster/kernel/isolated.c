@@ -109,13 +109,14 @@ static void post(fm_isolated *f)
     m->kept_from = *f->kept_from;
     m->status = FM_OK;
     m->done = 0;
+    m->n = f->n;
     ring(&m->asked, m->asked.count + 1);
 }
 
 /* Nothing is collected any more. */
 static void begin_anew(fm_isolated *f)
 {
-    f->message->n = 0;
+    f->n = 0;
     f->has_polynomials = 0;
 }
 
@@ -142,16 +143,15 @@ static int flush(fm_isolated *f)
 
 static int collect(fm_isolated *f, int what, int number, fm_remote *remote)
 {
-    fm_message *m = f->message;
     if (f->is_lost)
         return FM_ERROR;
-    if (m->n == FM_MOST_REQUESTS) {
+    if (f->n == FM_MOST_REQUESTS) {
         int status = flush(f);
         if (fm_failed(status))
             return status;
     }
-    f->remotes[m->n] = remote;
-    m->requests[m->n++] = (fm_request){what, number, 0.0, 0.0};
+    f->remotes[f->n] = remote;
+    f->message->requests[f->n++] = (fm_request){what, number, 0.0, 0.0};
     return FM_OK;
 }
 
@@ -178,7 +178,7 @@ void fm_isolated_talked(fm_isolated *f)
 
 static int is_collected(const fm_isolated *f, const fm_remote *r)
 {
-    for (int i = 0; i < f->message->n; i++)
+    for (int i = 0; i < f->n; i++)
         if (f->remotes[i] == r)
             return 1;
     return 0;
@@ -204,7 +204,7 @@ int fm_isolated_get(const fm_segment *s)
     fm_isolated *f = r->owner;
     if (f->is_after_step && f->n_read < FM_MOST_REQUESTS / 2)
         f->read[f->n_read++] = r;
-    if (r->fresh != f->change || f->message->n > 0) {
+    if (r->fresh != f->change || f->n > 0) {
         int status = collect(f, FM_REQUEST_GET, r->number, r);
         if (!fm_failed(status))
             status = flush(f);
@@ -245,7 +245,7 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
     if (fm_failed(status))
         return status;
     f->has_polynomials = 1;
-    m->requests[m->n - 1].time = time;
+    m->requests[f->n - 1].time = time;
     memcpy(f->derivatives, derivatives, sizeof(double) * n * (size_t)(degree + 1));
     m->source_degree = f->source_degree ? *f->source_degree : -1;
     if (m->source_degree >= 0) {
@@ -262,15 +262,15 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     fm_message *m = f->message;
     int status = FM_OK, n = f->n_read;
     *function = "DoStep";
-    if (m->n + n + 1 > FM_MOST_REQUESTS)
+    if (f->n + n + 1 > FM_MOST_REQUESTS)
         status = flush(f);
     if (!fm_failed(status))
         status = collect(f, FM_REQUEST_STEP, 0, 0);
     if (fm_failed(status))
         return status;
-    m->requests[m->n - 1].time = time;
-    m->requests[m->n - 1].size = size;
-    int first = m->n;
+    m->requests[f->n - 1].time = time;
+    m->requests[f->n - 1].size = size;
+    int first = f->n;
     for (int i = 0; i < n; i++)
         collect(f, FM_REQUEST_GET, f->read[i]->number, f->read[i]);
     status = flush(f);

@@ -50,9 +50,18 @@ HOT static int transfer(fm_kernel *k, const fm_instruction *c)
     return FM_RAN;
 }
 
+/* An instance that is at the limit, or beyond it, does no step: inputs that are set there could not be followed by DoStep, and
+ * FMI forbids to read outputs in between. Programs without steps have no limit before their end. */
+HOT static int takes_no_step(const fm_kernel *k, int instance)
+{
+    return __builtin_expect(k->limit < k->end, 0) && k->at[instance] >= k->limit;
+}
+
 HOT static int set(fm_kernel *k, const fm_instruction *c)
 {
     int i = c->instance;
+    if (takes_no_step(k, i))
+        return FM_RAN;
     if (k->fits && c->group == k->continuous_group && (k->degree[i] >= 0 || k->follows[i]))
         return set_all_polynomials(k, c);
     return transfer(k, c);
@@ -125,6 +134,16 @@ static double time_in_step(double named, double here, double there)
     return named <= here + near ? here : named;
 }
 
+/* An instance must enter Event Mode before it steps on: its time is the limit, also between parts of a step. */
+RARE static void event_is_pending(fm_kernel *k, int i)
+{
+    if (k->at[i] < k->limit) {
+        k->limit = k->at[i];
+        memset(k->requests, 0, (size_t)k->n_instances); /* those are for events at later times */
+    }
+    k->requests[i] = k->pending[i] = 1;
+}
+
 /* A step that did not simply succeed: the run ends, an event, an early return, or a step that cannot be done. */
 RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double there, const fm_result *r)
 {
@@ -142,6 +161,8 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
         if (isnan(reached))
             return fm_stop_at(k, c, FM_ENDED);
         k->at[i] = reached;
+        if (c->at != 1.0)
+            return FM_HAPPENED; /* FMI: only Terminate may follow, no other part of the step */
     } else if (answer->discarded) {
         if (!c->least || c->most || isnan(reached)) {
             k->at[i] = named;
@@ -160,7 +181,7 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
         memset(k->requests, 0, (size_t)k->n_instances);
     }
     if (answer->event && c->most)
-        k->requests[i] = 1;
+        event_is_pending(k, i);
     return FM_RAN;
 }
 
@@ -228,6 +249,8 @@ HOT static int set_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, i
             continue;
         }
         gather(v);
+        if (takes_no_step(k, v->instance))
+            continue;
         status = transfer_fused(v, version);
         if (fm_failed(status))
             return fused_failed(k, v, status);
@@ -402,6 +425,7 @@ RARE static int restore(fm_kernel *k, const fm_instruction *c)
     k->at[c->instance] = k->place_at[c->place];
     k->stepped[c->instance] = k->place_stepped[c->place];
     k->restores[c->instance]++;
+    k->pending[c->instance] = 0;
     return FM_RAN;
 }
 
@@ -607,6 +631,7 @@ HOT static void count_step(fm_kernel *k)
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
     int is_tuned = k->tuner && begin < end;
+    k->is_running = 1;
     if (begin < end)
         choose_measuring(k);
     if (is_tuned)
@@ -617,11 +642,13 @@ int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
         count_step(k);
         fm_tuner_stop(k->tuner);
     }
+    k->is_running = 0;
     return stopped;
 }
 
 int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, double begin, double end)
 {
+    k->is_running = 1;
     if (k->tuner)
         fm_tuner_start(k->tuner);
     choose_measuring(k);
@@ -632,6 +659,7 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
     count_step(k);
     if (k->tuner)
         fm_tuner_stop(k->tuner);
+    k->is_running = 0;
     return stopped;
 }
 
@@ -675,6 +703,7 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
               const double *times, int n, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done)
 {
     int stopped, is_after = 0;
+    k->is_running = 1;
     if (k->tuner)
         fm_tuner_start(k->tuner);
     for (int i = 0, next = 0;; i++) {
@@ -694,7 +723,7 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
             break;
         }
     }
-    k->measuring = 0;
+    k->measuring = k->is_running = 0;
     if (k->tuner)
         fm_tuner_stop(k->tuner);
     return stopped;
@@ -709,6 +738,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
 {
     int stopped = FM_RAN;
     *attempted = 0;
+    k->is_running = 1;
     if (k->tuner)
         fm_tuner_start(k->tuner);
     for (int i = 0;; i++) {
@@ -728,7 +758,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
         }
         accept(k, commit);
     }
-    k->measuring = 0;
+    k->measuring = k->is_running = 0;
     if (k->tuner)
         fm_tuner_stop(k->tuner);
     return stopped;

@@ -435,15 +435,18 @@ struct fm_kernel {
     int64_t *stepped; /* the number of the step that led each instance to its state; goes back with it */
     int64_t *place_stepped;
 
-    /* events: the earliest early return, and which instances request one; the same as they were kept with a buffer */
+    /* events: the earliest early return or pending event, and which instances request one; the same as they were kept with a
+     * buffer */
     double limit, *kept_limit;
     uint8_t *requests, *kept_requests; /* n_instances; n_buffers * n_instances */
+    uint8_t *pending;                  /* per instance: it must enter Event Mode before it steps on */
     int wants_another;                 /* whether an instance or a hook requests another pass */
     const uint8_t *stays_ahead;        /* per instance: past an early return it stays where it is */
     int has_events;                    /* whether any instance can request an event */
     fm_passes passes[FM_MOST_NESTED];
     uint8_t *active;     /* per trigger */
     uint8_t *initialized; /* per instance: whether it has left Initialization Mode */
+    const uint8_t *calling; /* per instance: the fm_function that an integrator has called last; 0 without one */
     double *next_events; /* [s] per instance, INFINITY for none */
     int64_t *steps, *restores, *events; /* calls per instance */
 
@@ -480,6 +483,7 @@ struct fm_kernel {
 
     /* the execution */
     const fm_instruction *present; /* the instruction that is done: shows another thread which call does not return */
+    int is_running;               /* whether it is being done: 0 between two calls of these functions */
     double begin, end;
     int terminate;
     int asked; /* by another thread: fm_repeat returns after the present step */
@@ -697,7 +701,7 @@ int fm_energy_difference(void *self, fm_kernel *kernel);
 /* loop.c: an algebraic loop of n unknowns, which is solved by Anderson acceleration; the hook comes after it, if it fails. */
 #define FM_MOST_ANDERSON 16 /* differences that are remembered */
 typedef struct {
-    int n, doubles, depth, most, plain, bounded;
+    int n, doubles, depth, most, plain, bounded, measures;
     double absolute;
     const int64_t *slots;
     const double *nominal, *relative;
@@ -778,6 +782,7 @@ struct fm_fmu {
     void **places;          /* saved FMU states */
     const double *kept_from; /* see fm_kernel */
     uint8_t *initialized; /* whether it has left Initialization Mode: of the kernel's */
+    uint8_t *calling;     /* likewise */
     int n_coefficients; /* 0: polynomials are set by the means of the FMI version */
     const fm_coefficients *coefficients;
     int most_orders; /* FMI 2.0: derivatives of inputs, of all continuous inputs for each order */
@@ -823,7 +828,7 @@ int fm_missing_derivative(const fm_derivative *derivative);
 
 /* integrator.c and exchange.c: a Model Exchange FMU that an integrator steps. Its memory is one array: these numbers, then
  * states, nominal values of the states, event indicators, as in fmimaster/fmu/model_exchange/memory.py. */
-enum { FM_X_TIME, FM_X_NEXT_EVENT, FM_X_SIZE, FM_X_MODE, FM_X_EVENTS, FM_X_ENDS, FM_X_NUMBERS };
+enum { FM_X_TIME, FM_X_NEXT_EVENT, FM_X_SIZE, FM_X_MODE, FM_X_EVENTS, FM_X_ENDS, FM_X_UNTOLD, FM_X_NUMBERS };
 #define FM_MOST_STAGES 7
 
 /* How states advance, see Integration in fmimaster/fmu/model_exchange/integrator.py. Each function returns an fm_status;
@@ -834,6 +839,7 @@ typedef struct {
     int (*advance)(void *self, double end, double *reached);
     int (*between)(void *self, double time, double *states);
     const double *states;
+    int (*mark_event)(void *self); /* may be null */
 } fm_integrator;
 
 typedef struct {
@@ -898,7 +904,7 @@ typedef struct {
     void *memory, *states_vector, *work_vector, *tolerances_vector; /* of CVODE */
     double *states, *work, *tolerances;                             /* elements of these vectors */
     double *slopes, *slopes_before;
-    double relative, absolute, time;
+    double relative, absolute, time, events;
     int has_inputs, is_fresh, is_known; /* see CvodeIntegration in fmimaster/fmu/model_exchange/cvode.py */
     int status;                         /* of a call of the FMU that failed in a callback */
     fm_derivative jacobian;             /* of the derivatives by the states */
@@ -1061,6 +1067,7 @@ struct fm_isolated {
     const double *source_centre, *source_coefficients;
     fm_remote *remotes[FM_MOST_REQUESTS]; /* of the requests */
     fm_remote *read[FM_MOST_REQUESTS];    /* what was read after the last step: it is read with the next one */
+    int n; /* requests that are collected; what the message says of it is the host's to change */
     int n_read, is_after_step, is_lost, has_polynomials;
     uint32_t change, logged;
     int (*look)(void *self); /* while the host works, and after messages for the log: 0, or else it is lost */

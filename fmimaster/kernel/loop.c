@@ -13,13 +13,13 @@
 enum { SWEEPS, KEPT, STAGE, TOTAL, SOLUTIONS, MOST, OVERFLOWED };
 
 /* Indices into the sizes of residuals. */
-enum { FIRST, BEST };
+enum { FIRST, BEST, SLOPE };
 
 /* Arrays of n in the work space; then the differences of iterates, those of residuals, and a basis, depth of each. */
 enum { BEFORE, RESIDUAL, RESIDUAL_BEFORE, LEFT, STEPS };
 
 /* BLOWN_UP and DEPENDENT of anderson.py. */
-static const double BLOWN_UP = 1e8, DEPENDENT = 1e-12;
+static const double BLOWN_UP = 1e8, DEPENDENT = 1e-12, LEAST_STEP = 1e-8;
 
 static double *work(const fm_loop_data *d, int which)
 {
@@ -136,6 +136,26 @@ static void remember(const fm_loop_data *d)
     memcpy(r_before, r, sizeof(double) * (size_t)n);
 }
 
+/* How the residual has changed since the last iterate, relative to the change of the iterate: Anderson.slope. */
+static void note_slope(const fm_loop_data *d)
+{
+    int n = d->n;
+    double step = 0.0, change = 0.0, length = 0.0, *before = work(d, BEFORE), *r_before = work(d, RESIDUAL_BEFORE);
+    double *r = work(d, RESIDUAL);
+    if (d->counts[SWEEPS] < 2)
+        return;
+    for (int i = 0; i < n; i++) {
+        double s = d->x[i] / d->nominal[i], moved = s - before[i], changed = r[i] - r_before[i];
+        length += s * s;
+        step += moved * moved;
+        change += changed * changed;
+    }
+    step = sqrt(step);
+    change = sqrt(change);
+    if (step > LEAST_STEP * (1.0 + sqrt(length)) && change / step < d->sizes[SLOPE])
+        d->sizes[SLOPE] = change / step;
+}
+
 static int solved(const fm_loop_data *d, const fm_kernel *k)
 {
     d->counts[SOLUTIONS]++;
@@ -162,8 +182,14 @@ int fm_loop_sweep(void *self, fm_kernel *k)
         allowed += d->relative[i] * fabs(d->x[i]);
         is_solved &= fabs(r[i]) * d->nominal[i] <= allowed;
     }
-    if (is_solved)
+    if (is_solved && d->measures && !d->counts[SOLUTIONS] && d->counts[SWEEPS] == 1) {
+        d->counts[STAGE] = 3;
+        return d->later->call(d->later->self, k);
+    }
+    if (is_solved) {
+        note_slope(d);
         return solved(d, k);
+    }
     size = norm(r, n);
     if (!isfinite(size)) {
         d->counts[OVERFLOWED] = 1;

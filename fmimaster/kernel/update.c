@@ -39,13 +39,14 @@ void fm_intermediate_update(void *environment, double time, _Bool requests_input
     (void)is_at_end;
     if (returns)
         *returns = 0;
+    double until = NAN;
+    if (gives_outputs && u->read && !u->failed) { /* FMI 3.0, 4.2.1.3: nothing is read after an input was set */
+        until = u->read(u->reader, u->begin, time, can_return);
+        u->begin = NAN;
+    }
     if (requests_inputs && u->inputs.size && u->degree >= 0 && !u->failed)
         give_inputs(u, time);
-    if (!gives_outputs || !u->read || u->failed)
-        return;
-    double until = u->read(u->reader, u->begin, time, can_return);
-    u->begin = NAN;
-    if (isnan(until) || !returns)
+    if (isnan(until) || u->failed || !returns)
         return;
     *returns = 1;
     *return_time = until;

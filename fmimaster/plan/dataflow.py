@@ -23,7 +23,23 @@ class ClockedVisit:
 
 def is_clocked(link: Link) -> bool:
     """Whether a link has an effect only while a clock is active."""
-    return link.input.type is DataType.CLOCK or bool(link.input.clocks)
+    return link.input.type is DataType.CLOCK or bool(link.input.clocks or link.output.clocks)
+
+
+def is_held(link: Link) -> bool:
+    """Whether an input that always needs a value holds that of the last tick."""
+    return bool(link.output.clocks) and not (link.input.type is DataType.CLOCK or link.input.clocks)
+
+
+def held_inputs(links: Iterable[Link], names: Sequence[str]) -> Iterator[str]:
+    """Notes about them: one sentence each."""
+    for link in links:
+        if is_held(link):
+            yield (
+                f"'{names[link.target]}.{link.input.name}' holds the last value of "
+                f"'{names[link.source]}.{link.output.name}', which has one only while its clock ticks "
+                f"({', '.join(link.output.clocks)})"
+            )
 
 
 def clocked_visits(links: Iterable[Link], names: tuple[str, ...]) -> tuple[ClockedVisit, ...]:

@@ -13,7 +13,7 @@ from fmimaster.plan.clocks import (
     without_clocked_links,
 )
 from fmimaster.plan.corrections import find_corrections
-from fmimaster.plan.dataflow import clocked_visits, is_clocked, loops_without_delay
+from fmimaster.plan.dataflow import clocked_visits, held_inputs, is_clocked, loops_without_delay
 from fmimaster.plan.events import event_members, place_triggers, plan_events
 from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
@@ -29,11 +29,11 @@ from fmimaster.plan.rhythms import check_clocks, clock_differences, only_ticking
 from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
 from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.steady import steady_notes, steady_states, with_start_values
-from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, step_groups
+from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, settled, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.plan.used_events import with_used_events
 from fmimaster.plan.visits import visits
-from fmimaster.system.model import DataType, Model, Scope
+from fmimaster.system.model import DataType, Interface, Model, Scope
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
 
@@ -167,6 +167,8 @@ def make_plan(
         if not instances[k.target].event_mode
         or (k.target, Group.DISCRETE, k.input.name) not in layout.slots
     ]
+    groups = step_groups(models, in_steps, loops)
+    step_loops = [v.loop for v in step_visits if v.loop is not None]
     return Plan(
         instances=instances,
         links=Links(system.links),
@@ -185,6 +187,7 @@ def make_plan(
             *unread_outputs(system),
             *connected_parameters(system),
             *clock_notes(system.components, use),
+            *held_inputs(system.links, order.names),
             *silent,
             *other_programs(system),
             *steady_notes(system.components, steady_ones),
@@ -204,11 +207,9 @@ def make_plan(
         corrections=find_corrections(
             models, system.links, events, layout, read if is_one_of_several else ()
         ),
-        step_groups=in_order_of_sweeps(
-            step_groups(models, in_steps, loops),
-            [v.loop for v in step_visits if v.loop is not None],
-            models,
-            sequence,
+        step_groups=in_order_of_sweeps(groups, step_loops, models, sequence),
+        settled=settled(
+            step_loops, models, loops, groups, [i for i, p in enumerate(instances) if p.event_mode]
         ),
     )
 
@@ -266,9 +267,11 @@ def _instance(
     )
     executes = any(e.trigger is None and e.scope is Scope.PRIVATE for e in model.events)
     early_return = early_return or (stops_alone and event_mode and executes)
+    has_ticks = has_clocks(model) and model.interface is Interface.MODEL_EXCHANGE
     early_return = early_return and (event_mode or not can.has_event_mode)
     if use.policies:  # an instance that never announces its events must not stop at them either
         early_return = early_return and Policy.ANNOUNCE in policies
+    early_return = early_return or has_ticks  # inside a step, its clocks cannot be read
     return InstancePlan(
         component.name,
         component.source,
@@ -306,7 +309,7 @@ def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tu
             for segment in groups.get(group, ()):
                 for name, target in segment.slots().items():
                     link = by_target[i, name]
-                    kind, source = layout.slots[link.source, Group.OUTPUTS, link.output.name]
+                    kind, source = layout.placed(link.source, link.output.name)
                     slots, output = [], link.output.name
                     while output := derivative_of.get((link.source, output), ""):
                         slot = layout.slots[link.source, Group.OUTPUTS, output][1]

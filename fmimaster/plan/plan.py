@@ -54,6 +54,12 @@ class InstancePlan:
         discards = self.may_return_early and not self.event_mode
         return not (self.model.capabilities.can_get_and_set_fmu_state or discards)
 
+    @property
+    def may_request_events(self) -> bool:
+        """Whether a step of it may end with an event of its own in Event Mode: not where it has a policy not to."""
+        announces = self.model.event_policy is None or Policy.ANNOUNCE in self.policies
+        return self.event_mode and announces
+
     def policy(self, variant: int) -> Policy:
         """Its policy at its own events in one variant."""
         return self.policies[min(variant, len(self.policies) - 1)]
@@ -135,6 +141,9 @@ class Plan:
     """Sorted by name."""
     step_groups: tuple[tuple[int, ...], ...] = ()
     """Instances that are solved together in Step Mode, because they share algebraic loops; in the order of a sweep."""
+
+    settled: tuple[int, ...] = ()
+    """Instances in algebraic loops that are solved at the end of each step, by setting inputs and reading outputs."""
 
     def __repr__(self) -> str:
         names = ", ".join(i.name for i in self.instances[:MOST_NAMES])

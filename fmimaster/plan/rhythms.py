@@ -242,17 +242,19 @@ def _check_ticks_together(
     given = rhythms.of_clocks(link.source, link.output)
     taken = rhythms.of_clocks(link.target, link.input)
     for name, variable, found in ((source, link.output, given), (target, link.input, taken)):
-        if not found:
+        if variable.clocks and not found:
             what = listed(repr(c) for c in variable.clocks)
             raise DescriptionError(
                 f"{text}: {name} has a value only while its clock ticks, and nothing makes {what} active. Connect the "
                 "clock, or give it an interval as its start value."
             )
+    if not link.input.clocks:
+        return  # it holds the value in between
     meetings = {a.meets(b) for a in given for b in taken}
     if True not in meetings and None not in meetings:
         raise DescriptionError(
             f"{text}: {_both(link, components)}, and the two never tick together. Connect the clock of the source to the "
-            "clock of the input, or hold the value in between by a SampleAndHold(clocked=True)."
+            "clock of the input, or the value to an input without clock, which holds it in between."
         )
 
 
@@ -269,7 +271,7 @@ def clock_differences(system: ResolvedSystem) -> Iterator[str]:
     """Warnings about connections of clocked variables whose clocks tick together only by chance."""
     components, rhythms = system.components, Rhythms(system.components, system.links)
     for link in system.links:
-        if link.input.type is DataType.CLOCK or not link.output.clocks:
+        if not (link.input.clocks and link.output.clocks):
             continue
         given = rhythms.of_clocks(link.source, link.output)
         taken = rhythms.of_clocks(link.target, link.input)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 
 from fmimaster.plan.graph import components, dependency_arcs, is_loop
@@ -79,6 +79,46 @@ def _passing(models: Sequence[Model], links: Sequence[Link]) -> set[int]:
         if models[k.source].capabilities.can_get_and_set_fmu_state
         and not fed[k.source].isdisjoint(models[k.source].dependencies.get(k.output.name, ()))
     }
+
+
+def settled(
+    loops: Iterable[AlgebraicLoop],
+    models: Sequence[Model],
+    chosen: Loops,
+    groups: Iterable[tuple[int, ...]],
+    with_event_mode: Collection[int],
+) -> tuple[int, ...]:
+    """Instances in loops of which an FMU cannot go back, while all outputs follow their inputs without a step.
+
+    Parameters
+    ----------
+    loops
+        Those of Step Mode.
+    groups
+        What :func:`step_groups` returns: these loops are solved by repeating steps.
+    with_event_mode
+        Instances whose Event Mode is used: there, outputs can be read again without leave of a card.
+    """
+    if chosen is Loops.NONE:
+        return ()
+    kept = [set(group) for group in groups]
+    found = set[int]()
+    for loop in loops:
+        inside = set(loop.instances)
+        is_chosen = chosen is Loops.ALL or not loop.assumed
+        if is_chosen and not any(inside <= group for group in kept) and _follow(loop, models):
+            found |= inside if inside.isdisjoint(with_event_mode) else set()
+    return tuple(sorted(found))
+
+
+def _follow(loop: AlgebraicLoop, models: Sequence[Model]) -> bool:
+    """Whether each output in a loop follows all inputs in the loop on which it depends."""
+    inside = set(loop.variables)
+    return all(
+        (i, known) not in inside or known in models[i].followed.get(name, ())
+        for i, name in loop.variables
+        for known in models[i].dependencies.get(name, ())
+    )
 
 
 def in_order_of_sweeps(

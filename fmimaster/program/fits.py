@@ -85,7 +85,9 @@ def sub_steps(plan: Plan, instance: int, kinds: Iterable[Polynomial]) -> int:
         routes = plan.routes[instance, Group.CONTINUOUS]
         if any(plan.instances[instance].model.takes_polynomial_of(r.link.input) for r in routes):
             return 1
-        stops = plan.instances.any_may_return_early
+        # an event between the parts would come before the next part
+        has_events = plan.instances[instance].may_request_events
+        stops = plan.instances.any_may_return_early or has_events
         if can.can_handle_variable_communication_step_size and not stops:
             return max(k.sub_steps for k in kinds)
     return 1

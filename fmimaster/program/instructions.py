@@ -161,6 +161,9 @@ class Set(Instruction):
     """Group in the store → FMU. Continuous inputs get the value of their polynomial at the time of the instance; the
     FMU gets the other coefficients in the form that it accepts.
 
+    An instance that is at the limit or beyond it is not set: it does no step there, and FMI forbids to read outputs
+    between setting inputs and stepping.
+
     For the group TRIGGERS: active triggers with their payload; a counter is incremented. No trigger is active
     afterwards. For each clock among the INPUT_CLOCKS the store then shows whether it was set. For the group INTERVALS, in
     Initialization Mode: intervals and shifts of clocks that the importer decides.
@@ -216,10 +219,13 @@ class Derive(Instruction):
 class Step(Instruction):
     """``DoStep`` from the time of the instance to the fraction ``end`` of the interval, but not beyond the limit.
 
-    The limit is the time of the earliest early return in this pass; before the first one it is the end of the interval.
-    An instance that returns early sets the limit. An instance at the limit or beyond it is not stepped. An instance
+    The limit is the time of the earliest early return or event in this pass; before the first one it is the end of the
+    interval. An instance that returns early sets the limit, and so does one that requests an event, since it must not step
+    on before Event Mode: the parts of a step end there. An instance at the limit or beyond it is not stepped. An instance
     that *discards* a step at its own event also sets the limit, and is treated as being at the end of the step: ALIGN
     rolls it back.
+
+    If an instance ends the run in a part of a step, nothing of the program follows.
 
     A time that differs from the start or the end of the step by rounding is the start or the end. An early return at
     the start is an event there. A return at the end is no early return; a step that is discarded at its end is repeated
@@ -346,8 +352,10 @@ class Mode(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Update(Instruction):
-    """``UpdateDiscreteStates``: the instance can request another one, end the run, and give the time of its next
-    event."""
+    """``UpdateDiscreteStates``: the instance can request another one, and give the time of its next event.
+
+    It can also end the run. Then nothing of the program follows, because FMI requires ``Terminate``.
+    """
 
     instance: int
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError
+from fmimaster.typed_arguments import TypedArguments
 
 MOST_POINTS, MOST_COEFFICIENTS = 8, 64
 """Of one polynomial."""
 
 
 @dataclass(frozen=True, slots=True)
-class Polynomial:
+class Polynomial(TypedArguments):
     """Polynomial of an input over the interval: the Hermite polynomial through the newest points of its source.
 
     Parameters

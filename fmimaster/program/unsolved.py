@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.delays import Delay, course, delays, in_steps
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions import Get, Program, Set, Step
 from fmimaster.system.notes import listed
 
 
@@ -26,8 +27,11 @@ def unsolved_loops(attempt: Program, plan: Plan) -> tuple[UnsolvedLoop, ...]:
     if not plan.step_loops:
         return ()
     late = [d for d in delays(attempt, plan) if not d.is_fresh]
+    settled = _settled(attempt)
     found = []
     for loop in plan.step_loops:
+        if settled.issuperset(loop.instances):
+            continue
         inside = set(loop.variables)
         broken = tuple(
             d
@@ -41,6 +45,21 @@ def unsolved_loops(attempt: Program, plan: Plan) -> tuple[UnsolvedLoop, ...]:
         if broken:
             found.append(UnsolvedLoop(loop, broken))
     return tuple(found)
+
+
+def _settled(attempt: Program) -> set[int]:
+    """Instances whose outputs are read with new inputs after their last step, in Step Mode or in Event Mode."""
+    given, found = set[int](), set[int]()
+    for instruction in attempt.instructions:
+        match instruction:
+            case Step(instance):
+                given.discard(instance)
+                found.discard(instance)
+            case Set(instance, Group.CONTINUOUS | Group.DISCRETE):
+                given.add(instance)
+            case Get(instance, Group.OUTPUTS) if instance in given:
+                found.add(instance)
+    return found
 
 
 def loop_notes(
@@ -73,10 +92,12 @@ def loop_notes(
                 f"which inputs {_their(undeclared)} outputs depend. {instead} If the FMUs repeat a step exactly, "
                 "loops=Loops.ALL (--loops all) solves it."
             )
-        elif stuck:
+        elif stuck and not (hindrance and set(unsolved.loop.instances) <= {*plan.settled}):
             warnings.append(
                 f"{what}: {_names(stuck, plan)} cannot get and set {_their(stuck)} FMU state "
-                f"(canGetAndSetFMUState is false). {instead} Use short steps, or an FMU with this capability."
+                f"(canGetAndSetFMUState is false). {instead} Use short steps, an FMU with this capability, or a card "
+                "('fmimaster probe FMU', then cards='cached' or --card cached): if it shows that outputs follow inputs "
+                "without a step, the loop is solved."
             )
         elif hindrance:
             warnings.append(f"{what}: {hindrance} {instead}")

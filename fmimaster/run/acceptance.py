@@ -20,6 +20,7 @@ from fmimaster.run.error_reader import ErrorReader
 from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.failures import no_progress, step_failure, too_short
 from fmimaster.run.loop import Loop
+from fmimaster.run.planned_events import read_all
 
 MOST_TRIES = 1000
 """Of one step: halving a step down to the distance of two doubles takes less than a hundred."""
@@ -82,6 +83,10 @@ class Acceptance:
         # if an FMU has ended the run within the step, the others are ahead of it: no row belongs to all
         together = not outcome.terminate or end == goal.end or len(self._plan.instances) == 1
         if together and end.seconds > s.time.seconds:
+            if (
+                outcome.terminate and end != goal.end
+            ):  # the program may have ended before they were read
+                self._executor.run(read_all(self._plan), end.seconds, end.seconds)
             self._executor.run(self._programs.commit, end.seconds, end.seconds)
             self.committed(end, goal.cause if end == goal.end else self._cause(outcome))
             if changed:
@@ -94,10 +99,11 @@ class Acceptance:
 
     def _find_ahead(self, end: float, wanted: float) -> None:
         """Find the instances past an early return in a step that was to end later; both times in s."""
-        s, reached = self._state, self._executor.registers.at.tolist()
+        s, registers = self._state, self._executor.registers
+        reached = registers.at.tolist()
         s.ahead = frozenset(i for i, at in enumerate(reached) if at > end)
-        # those that have returned early themselves, later than another one, have their events there
-        s.late |= {i for i in s.ahead if reached[i] < wanted}
+        # those that have returned early themselves or requested an event, later than another one, have their events there
+        s.late |= {i for i in s.ahead if reached[i] < wanted or registers.pending[i]}
 
     def context(self, goal: Goal, changed: tuple[str, ...] = ()) -> StepContext:
         """The arguments for rules and algorithms."""

@@ -23,7 +23,7 @@ from fmimaster.run.failures import (
 from fmimaster.run.log import Delay, recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.run.observed import Observer
-from fmimaster.run.planned_events import PlannedEvent, PlannedEvents
+from fmimaster.run.planned_events import PlannedEvent, PlannedEvents, last_row
 from fmimaster.run.ticks import ClockTicks
 from fmimaster.system.model import Scope
 
@@ -169,7 +169,7 @@ class EventHandler:
         for i in sorted(changed):
             set_values(i)
         executor.next_events[list(change.modes)] = inf
-        answer = executor.run(change.after, now, now)
+        answer = self._record_end(executor.run(change.after, now, now))
         if answer.stopped is not None:
             raise self._checks.illegitimate(planned.instances)
         s.index += executor.rows.count
@@ -289,13 +289,20 @@ class EventHandler:
         """Run the program of an event; values that the user has set are set when all instances are in Event Mode."""
         executor, now = self._executor, self._state.time.seconds
         if self._waiting_values is None:
-            return executor.run(planned.program, now, now)
+            return self._record_end(executor.run(planned.program, now, now))
         (instances, set_values), self._waiting_values = self._waiting_values, None
         before, after = planned.halves
         executor.run(before, now, now)
         for i in instances:
             set_values(i)
-        return executor.run(after, now, now)
+        return self._record_end(executor.run(after, now, now))
+
+    def _record_end(self, outcome: Outcome) -> Outcome:
+        """The outcome of an event; if an FMU has ended the run in it, the row follows that its program did not reach."""
+        if outcome.terminate:
+            now = self._state.time.seconds
+            self._executor.run(last_row(self._plan, self._executor.registers.initialized), now, now)
+        return outcome
 
     def _execute(
         self,
@@ -378,6 +385,7 @@ class EventHandler:
         if outcome.stopped is not None:
             raise self._checks.illegitimate(planned.instances)
         self._checks.check_happened({}, {}, last)
+        self._record_end(outcome)
         return outcome.terminate
 
     def _leave_ahead(self, late: frozenset[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.control.step_rule import RuleTwin
 from fmimaster.plan.corrections import Means
+from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.program.hook import Twin
@@ -182,6 +184,9 @@ def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
             store.values[kind][slot] = plan.instances[i].start_values[name]
         elif group is Group.OUTPUTS:
             _set_unread(store.values[kind][slot], plan.instances[i], name)
+        elif group is Group.CLOCKED:
+            _set_start(store.values[kind][slot], plan.instances[i], name)
+    _set_held(plan, store)
     for trigger in plan.triggers:
         if trigger.counter is not None:  # it is counted up from the value that the FMU has seen
             count = store.values[DataType.INT32][trigger.counter : trigger.counter + 1]
@@ -196,6 +201,21 @@ def _set_unread(values: NDArray[Any], planned: InstancePlan, name: str) -> None:
     assert variable is not None
     if not variable.get_in_initialization:
         _set_start(values, planned, name)
+
+
+def _set_held(plan: Plan, store: ValueStore) -> None:
+    """Before the first tick of a clocked output without start value, inputs that hold it have a start value of theirs: a
+    given one, else a declared one."""
+    held = [
+        (link.input.name in plan.instances[i].start_values, i, route)
+        for (i, _), routes in plan.routes.items()
+        for route in routes
+        if is_held(link := route.link) and link.output.start is None
+    ]
+    for _, i, route in sorted(held, key=itemgetter(0)):
+        kind, link = route.source_type, route.link
+        if kind is route.target_type and link.transformation.is_identity:
+            _set_start(store.values[kind][route.source], plan.instances[i], link.input.name)
 
 
 def _set_start(values: NDArray[Any], planned: InstancePlan, name: str) -> None:

@@ -15,6 +15,9 @@ from fmimaster.system.model import DataType
 MOST_NAMES = 6
 """Most names in a list of a message."""
 
+MOST_EXACT = 2**20
+"""Largest denominator of a step size in s whose multiples are exact for all practical times."""
+
 
 def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> SimulationError:
     """The error for an attempt that stopped and is not tried again; times in s."""
@@ -40,13 +43,28 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
     logged = "".join(f"\n  {name}: {message}" for message in stop.messages[-5:])
     return CallError(
         f"DoStep of '{name}' was discarded at t = {begin:.12g} s (step {size:.6g} s); it reached "
-        f"t = {stop.time:.12g} s. A fixed step cannot be made smaller during the run. Use a smaller step size."
+        f"t = {stop.time:.12g} s. A fixed step cannot be made smaller during the run. Use a smaller step size"
+        + _exact_size(size if stop.time == begin else 0.0)
         + (f" Messages of the FMU:{logged}" if logged else ""),
         instance=name,
         function="DoStep",
         status="Discard",
         messages=stop.messages,
         time=begin,
+    )
+
+
+def _exact_size(refused: float) -> str:
+    """The end of an advice on the step size, where an FMU has refused a whole step of a size in s.
+
+    Steps of 0.1 s differ in their last bits, as the points in time do. FMUs with a period of their own that count in
+    nanoseconds (Overture's) then refuse some of them.
+    """
+    if refused.as_integer_ratio()[1] <= MOST_EXACT:
+        return "."
+    return (
+        f", or one that a float holds exactly, such as 0.25 or 0.5 s: steps of {refused:.6g} s differ in their last bits, "
+        "and FMUs with a period of their own may refuse those that are no exact multiple of it."
     )
 
 

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.control.indicators import NONE
 from fmimaster.plan.events import concerned
-from fmimaster.program.instructions import Mode, Program
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.instructions import Get, Mode, Program, Sample
 from fmimaster.program.programs import ChangedStructure
 from fmimaster.run.loop import Loop
 from fmimaster.run.outdated import outdated_instances, unseen_sets
@@ -39,6 +44,28 @@ class PlannedEvent:
         instructions = self.program.instructions
         n = len(list(takewhile(lambda i: isinstance(i, Mode), instructions)))
         return Program("event", instructions[:n]), Program("event", instructions[n:])
+
+
+def last_row(plan: Plan, initialized: NDArray[np.uint8]) -> Program:
+    """The row of an event in which an FMU has ended the run: what can be read where all instances are.
+
+    Parameters
+    ----------
+    initialized : shape (n_instances,)
+        Whether each instance has left Initialization Mode.
+    """
+    read = (
+        Get(i, Group.OUTPUTS)
+        for i, planned in enumerate(plan.instances)
+        if planned.event_mode and initialized[i] and plan.layout.segments(i, Group.OUTPUTS)
+    )
+    return Program("last row", (*read, Sample()))
+
+
+def read_all(plan: Plan) -> Program:
+    """Reads the outputs of all instances."""
+    with_outputs = (i for i in range(len(plan.instances)) if plan.layout.segments(i, Group.OUTPUTS))
+    return Program("read", tuple(Get(i, Group.OUTPUTS) for i in with_outputs))
 
 
 class PlannedEvents:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.apart.shared_run import marks
+
 RegisterCopy = tuple[NDArray[Any], ...]
 """The arrays of the registers, in their order."""
 
@@ -38,12 +40,17 @@ class Registers:
         Present time of each instance in s.
     stepped : shape (n_instances,)
         Number of the step that led each instance to its state; goes back with it.
+    pending : shape (n_instances,)
+        Whether ``DoStep`` has requested an event that the instance has not had: it must not step on before.
     follows_polynomials : shape (n_instances,)
         Whether the instance has been given a polynomial: then it is given one each time.
     next_events : shape (n_instances,)
         Time in s of the next event that each instance has named; inf for none.
     initialized : shape (n_instances,)
-        Whether each instance has left Initialization Mode. It is not copied: a run that continues initializes all.
+        Whether each instance has left Initialization Mode, and is not terminated. It is not copied: a run that continues
+        initializes all.
+    calling : shape (n_instances,)
+        What the integrator of each instance has called last, for the kernel; it is not copied.
     calls : shape (number of kinds, n_instances)
         How often each kind of call was made, see :class:`Counted`.
     kept_from : shape (n_instances,)
@@ -58,11 +65,13 @@ class Registers:
     def __init__(self, n_instances: int, n_places: int, n_buffers: int, start: float) -> None:
         self.at = np.full(n_instances, start)
         self.stepped = np.zeros(n_instances, np.int64)
+        self.pending = np.zeros(n_instances, np.uint8)
         self.follows_polynomials = np.zeros(n_instances, np.intc)
         self.next_events = np.full(n_instances, np.inf)
         self.calls = np.zeros((len(Counted), n_instances), np.int64)
         self.kept_from = np.full(n_instances, np.inf)
-        self.initialized = np.zeros(n_instances, np.uint8)
+        self.initialized = marks(n_instances)
+        self.calling = marks(n_instances)
         self.place_at = np.full(n_places, start)
         self.place_stepped = np.zeros(n_places, np.int64)
         self.kept_limit = np.full(n_buffers, start)
@@ -73,6 +82,7 @@ class Registers:
         return (
             self.at,
             self.stepped,
+            self.pending,
             self.follows_polynomials,
             self.next_events,
             self.calls,
@@ -92,6 +102,7 @@ class Registers:
         return (
             self.at,
             self.stepped,
+            self.pending,
             self.follows_polynomials,
             self.next_events,
             self.calls,

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.apart import shared_run
+from fmimaster.apart.shared_run import Number
 from fmimaster.control.zeno import MOST_MICROSTEPS
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
@@ -30,17 +32,14 @@ class RowBlock:
 
     def __init__(self, plan: Plan, store: ValueStore, capacity: int | None = None) -> None:
         self.capacity = capacity = capacity or _rows_of_a_block(plan)
-        self.count = 0
         self._taken = 0
         """Number of rows that were passed on early."""
-        self.times = np.empty(capacity + SPARE_ROWS)
-        self.values: dict[DataType, NDArray[Any]] = {}
-        self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = []
-        for kind, chosen in plan.rows.items():
-            block = self.values[kind] = np.empty(
-                (capacity + SPARE_ROWS, len(chosen)), dtype=kind.dtype
-            )
-            self._sources.append((block, store.values[kind], _as_slice(chosen)))
+        self._count = np.zeros(1, np.int64)
+        self.times, self.values = self._room(plan)
+        self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = [
+            (self.values[kind], store.values[kind], _as_slice(chosen))
+            for kind, chosen in plan.rows.items()
+        ]
         self.clocks: NDArray[Any] | None = self.values.get(DataType.CLOCK)
         """Rows of clocks: one in which a clock is active is an iteration of an event with a value of its own."""
         self._is_held = _held(plan)
@@ -48,6 +47,26 @@ class RowBlock:
             (block, np.flatnonzero(self._is_held[kind])) for kind, block in self.values.items()
         ]
         """What is compared."""
+
+    def _room(self, plan: Plan) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
+        """Times and values; in the process of a run, where the process that waits for it can read them."""
+        shared, n = shared_run.keeper_of_rows(), self.capacity + SPARE_ROWS
+        size = row_bytes(plan) * n
+        address = 0 if shared is None else shared.take(size)
+        if shared is None or not address:
+            return np.empty(n), {k: np.empty((n, len(c)), k.dtype) for k, c in plan.rows.items()}
+        self._count = shared.numbers[Number.COUNT :][:1]
+        shared.numbers[Number.BLOCK], shared.numbers[Number.CAPACITY] = address, n
+        return rows_in(plan, n, shared.at(address, size))
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self._count[0])
+
+    @count.setter
+    def count(self, value: int) -> None:
+        self._count[0] = value
 
     @property
     def room(self) -> int:
@@ -96,8 +115,12 @@ class RowBlock:
     def take(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
         """All rows: times, and per type the values, shape (rows, columns); they are valid until the next one is taken."""
         rows = self.take_early()
-        self.count = self._taken = 0
+        self.clear()
         return rows
+
+    def clear(self) -> None:
+        """Make room for other rows."""
+        self.count = self._taken = 0
 
     def take_early(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
         """All rows that were not taken before. They stay in the block: an executor may be adding to them."""
@@ -136,10 +159,35 @@ def _held(plan: Plan) -> dict[DataType, NDArray[np.bool_]]:
     return held
 
 
+def row_bytes(plan: Plan) -> int:
+    """Bytes of a row: time and the recorded values, with 8 bytes for a reference to a text."""
+    size: int = 8 + sum(kind.dtype.itemsize * len(slots) for kind, slots in plan.rows.items())
+    return size
+
+
+def rows_in(
+    plan: Plan, n: int, memory: memoryview
+) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
+    """Times and values of so many rows in one piece of memory; text and binaries, which are objects, lie elsewhere."""
+    times, at = np.frombuffer(memory, np.float64, n), 8 * n
+    values: dict[DataType, NDArray[Any]] = {}
+    # the widest types first: then all are aligned
+    for kind, chosen in sorted(plan.rows.items(), key=lambda item: -item[0].dtype.itemsize):
+        if kind.dtype == object:
+            values[kind] = np.empty((n, len(chosen)), object)
+            continue
+        values[kind] = np.frombuffer(memory, kind.dtype, n * len(chosen), at).reshape(n, -1)
+        at += values[kind].nbytes
+    return times, {kind: values[kind] for kind in plan.rows}
+
+
 def _rows_of_a_block(plan: Plan) -> int:
-    """How many rows are collected: time and the recorded values, with 8 bytes for a reference to a text."""
-    row: int = 8 + sum(kind.dtype.itemsize * len(slots) for kind, slots in plan.rows.items())
-    return min(max(BLOCK_BYTES // row, LEAST_ROWS), MOST_ROWS)
+    """How many rows are collected."""
+    has_objects = any(kind.dtype == object for kind in plan.rows)
+    keeper = shared_run.keeper_of_rows()
+    if keeper is not None and (has_objects or keeper.keeps_each_row):
+        return 1  # what only this process has is passed on at once
+    return min(max(BLOCK_BYTES // row_bytes(plan), LEAST_ROWS), MOST_ROWS)
 
 
 def _as_slice(indices: tuple[int, ...]) -> slice | NDArray[np.intp]:

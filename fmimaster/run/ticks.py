@@ -60,7 +60,8 @@ class ClockTicks:
         return f"{self._instances[t.instance].name}.{t.name}"
 
     def begin(self, instances: Collection[int] | None = None) -> None:
-        """Schedule the first ticks, after instances were initialized: all, unless some are given."""
+        """Schedule the first ticks, after instances were initialized: all that are not scheduled yet, unless some are
+        given."""
         start = self.calendar.exact(self._state.time)
         told = self._told if instances is None else instances
         clocks = {
@@ -69,7 +70,7 @@ class ClockTicks:
             if instances is None or self._triggers[k].instance in instances
         }
         for k, clock in clocks.items():
-            if clock.interval is not None:
+            if clock.interval is not None and k not in self.calendar.next:
                 self._check(k, clock.interval)
                 first = start + self.calendar.in_base(clock.shift)
                 self.calendar.repeat(k, first, self.calendar.in_base(clock.interval))
@@ -141,15 +142,28 @@ class ClockTicks:
             for at, k in enumerate(self._told[i]):
                 if intervals.qualifier[at] == Qualifier.CHANGED:
                     intervals.qualifier[at] = Qualifier.UNCHANGED
-                    self._told_interval(i, at, k, self._interval(intervals, at, k))
+                    interval = self._interval(intervals, at, k)
+                    if not self._is_scheduled(k, interval, ticked):
+                        self._told_interval(i, at, k, interval)
                 elif k in ticked and self._kind(k) is IntervalVariability.CHANGING:
                     self._told_interval(i, at, k, self._interval(intervals, at, k))
+
+    def _is_scheduled(self, k: int, interval: Fraction, ticked: Collection[int]) -> bool:
+        """Whether the next tick follows from an equal interval: some FMUs tell it as changed at each event."""
+        calendar = self.calendar
+        period = calendar.periods.get(k)
+        if period is not None:
+            return period.interval == calendar.in_base(interval)
+        is_ahead = k in calendar.next and k not in ticked
+        return is_ahead and calendar.told.get(k) == calendar.in_base(interval)
 
     def _told_interval(self, i: int, at: int, k: int, interval: Fraction) -> None:
         calendar = self.calendar
         now = calendar.exact(self._state.time)
         self._check(k, interval)
         if not self._clocks[k].is_periodic:
+            if self._kind(k) is IntervalVariability.CHANGING:
+                calendar.told[k] = calendar.in_base(interval)
             calendar.put(k, now + calendar.in_base(interval))
             return
         if k not in calendar.next and self._clocks[k].interval is None:

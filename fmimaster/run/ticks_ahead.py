@@ -14,7 +14,7 @@ from fmimaster.causes import GRID, Cause
 from fmimaster.control.calendar import Period
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Goal, Instant, TimeBase
-from fmimaster.control.merged_ticks import LARGEST, MOST_CLOCKS, Every, merged
+from fmimaster.control.merged_ticks import LARGEST, Every, distinct, members, merged, ticking
 from fmimaster.control.step_rule import StepRule
 from fmimaster.program.instructions import Program
 from fmimaster.run.event_handler import EventHandler
@@ -43,8 +43,8 @@ class TicksOutlook:
 
     Attributes
     ----------
-    sets : shape (steps,)
-        Which clocks tick after each step: bit k for the k-th of ``clocks``.
+    sets : shape (steps, numbers)
+        Which of ``clocks`` tick after each step; see :func:`fmimaster.control.merged_ticks.members`.
     """
 
     stretch: Stretch
@@ -78,13 +78,13 @@ class TicksOutlook:
 
     def counts(self, done: int) -> dict[int, int]:
         """How often each clock has ticked after the first steps."""
-        sets = self.sets[:done]
-        return {c: int((sets >> bit & 1).sum()) for bit, c in enumerate(self.clocks)}
+        often = members(self.sets[:done], len(self.clocks)).sum(axis=0)
+        return dict(zip(self.clocks, often.tolist(), strict=True))
 
     def ticked(self, k: int) -> frozenset[int]:
         """The triggers of the clocks that tick after a step."""
-        found = self.sets.item(k)
-        return frozenset(c for bit, c in enumerate(self.clocks) if found >> bit & 1)
+        found = members(self.sets[k : k + 1], len(self.clocks))[0]
+        return frozenset(self.clocks[n] for n in np.flatnonzero(found))
 
 
 class TicksAhead:
@@ -113,15 +113,13 @@ class TicksAhead:
         s = self._loop.state
         grid, calendar = self._loop.rule.ahead(s.memory), s.calendar
         clocks = tuple(sorted(calendar.periods.keys() & calendar.next.keys()))
-        if not (
-            isinstance(grid, Grid) and len(grid.offsets) == 1 and 0 < len(clocks) < MOST_CLOCKS
-        ):
+        if not (isinstance(grid, Grid) and len(grid.offsets) == 1 and clocks):
             return None
         others = [calendar.next[k] for k in calendar.next.keys() - calendar.periods.keys()]
         stop = min(limit, *others, key=lambda i: i.seconds) if others else limit
         last = Fraction(stop.seconds) - BEFORE_THE_END * self._loop.rule.exact_size
         periods = [calendar.periods[k] for k in clocks]
-        scale = lcm(*(Fraction(t).denominator for p in periods for t in (p.first, p.interval)))
+        scale = lcm(*(t.denominator for p in periods for t in (p.first, p.interval)))
         resolution = calendar.resolution * scale
         if resolution >= LARGEST or last * resolution <= 0:
             return None
@@ -157,8 +155,7 @@ class TicksAhead:
     ) -> TicksOutlook:
         loop = self._loop
         now = loop.state.time.seconds
-        places = (sets >> len(clocks) & 1).astype(np.bool_)
-        sets = sets & ((1 << len(clocks)) - 1)
+        places = ticking(sets, len(clocks))
         table = self._table(clocks, sets)
         begins = np.concatenate(([now], seconds[:-1]))
         renewed = begins + REFRESH * (seconds - begins)
@@ -172,7 +169,7 @@ class TicksAhead:
         codes[before] = table.renewals[np.flatnonzero(is_renewed) - 1]
         numbers = np.full(n, RENEWAL, np.int32)
         numbers[at] = table.numbers
-        all_sets, instants = np.zeros(n, np.int64), np.full(n, -1, np.int64)
+        all_sets, instants = np.zeros((n, sets.shape[1]), np.int64), np.full(n, -1, np.int64)
         all_sets[at], instants[at] = sets, np.arange(len(seconds))
         restart = loop.programs.restart
         after = None if restart is None else restart.attempt
@@ -189,12 +186,12 @@ class TicksAhead:
 
     def _table(self, clocks: tuple[int, ...], sets: NDArray[np.int64]) -> _Table:
         """What is known of each set of clocks that ticks."""
-        found, of = np.unique(sets, return_inverse=True)
+        found, of = distinct(sets)
         programs, causes = [self._loop.programs.renew], [GRID]
         numbers = np.full(len(found), NO_EVENT, np.int32)
         codes, renewals = np.zeros((2, len(found)), np.int64)
-        for k, one in enumerate(found.tolist()):
-            triggers = [c for bit, c in enumerate(clocks) if one >> bit & 1]
+        for k, one in enumerate(members(found, len(clocks))):
+            triggers = [clocks[n] for n in np.flatnonzero(one)]
             if not triggers:
                 continue
             planned = self._events.of_ticks(frozenset(triggers))

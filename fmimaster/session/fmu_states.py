@@ -1,7 +1,8 @@
 """FMU states in a file: the initial or final states of a run.
 
-For a single FMU the file contains the bytes of its serialized state, as FMPy writes and reads them. For a system it is
-a zip archive: ``states.json`` with the time and the components, and a member for the state of each.
+For a single FMU the file contains the bytes of its serialized state, as FMPy writes and reads them. For a system, and for
+an FMU with clocks or time events, it is a zip archive: ``states.json`` with the time, the components and what the run
+remembers about events (:mod:`fmimaster.session.event_memory`), and a member for the state of each component.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from fmimaster.errors import FileError, OptionError
+from fmimaster.files import check_is_file, decoding, open_file, parsed_json
 from fmimaster.fmu.instance import Instance
 from fmimaster.preparation import Prepared
-from fmimaster.system.files import check_is_file
+from fmimaster.system.archive import Archive, open_archive
+from fmimaster.system.description import Source
+from fmimaster.system.zip_entries import ANY_GROWTH
 
 _INDEX = "states.json"
 
@@ -37,8 +42,9 @@ def refuse_unserializable(prepared: Prepared) -> None:
         )
 
 
-def read_states(path: Path, prepared: Prepared) -> list[bytes]:
-    """The states of all instances, in their order; empty for components that are not FMUs.
+def read_states(path: Path, prepared: Prepared) -> tuple[list[bytes], Any]:
+    """The states of all instances, in their order, empty for components that are not FMUs; and what the run before has
+    remembered about events, which may be anything, None if the file does not say it.
 
     Raises
     ------
@@ -48,21 +54,24 @@ def read_states(path: Path, prepared: Prepared) -> list[bytes]:
         If the run does not begin at the time of the states.
     """
     check_is_file(path)
+    if not path.stat().st_size:
+        raise FileError(f"'{path}' is empty, expected FMU states. Write it again.")
     names = _names(prepared)
-    try:
-        if not zipfile.is_zipfile(path):
-            if len(names) > 1:
-                raise FileError(
-                    f"'{path}' has the state of a single FMU, and the system has {len(names)} components. Give a file "
-                    "from a run of this system."
-                )
-            return _in_order(prepared, {names[0]: path.read_bytes()})
-        with zipfile.ZipFile(path) as archive:
-            index = json.loads(archive.read(_INDEX))
-            found = {name: archive.read(member) for name, member in index["members"].items()}
-            time = float(index["time"])
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise FileError(f"'{path}' is not a file of FMU states: {error}.") from error
+    if not zipfile.is_zipfile(path):
+        if len(names) > 1:
+            raise FileError(
+                f"'{path}' has the state of a single FMU, and the system has {len(names)} components. Give a file "
+                "from a run of this system."
+            )
+        with open_file(path) as stream:
+            return _in_order(prepared, {names[0]: stream.read()}), None
+    with decoding(path, "a file of FMU states"), open_archive(Source(path)) as archive:
+        index = parsed_json(archive.read(_INDEX))
+        members = dict(index["members"])
+        if len(set(members.values())) != len(members):
+            raise ValueError("two components have one state")
+        found = {name: _content(archive, member) for name, member in members.items()}
+        time, memory = float(index["time"]), index.get("events")
     if found.keys() != set(names):
         differing = ", ".join(sorted(found.keys() ^ set(names)))
         raise FileError(f"'{path}' has states of other components: {differing}.")
@@ -72,7 +81,13 @@ def read_states(path: Path, prepared: Prepared) -> list[bytes]:
             f"The FMU states of '{path}' are of t = {time:.12g} s, but the run begins at {start:.12g} s. Give the start "
             f"time {time!r}: start_time (--start-time)."
         )
-    return _in_order(prepared, found)
+    return _in_order(prepared, found), memory
+
+
+def _content(archive: Archive, member: str) -> bytes:
+    content = BytesIO()
+    archive.copy(member, content)
+    return content.getvalue()
 
 
 def has_states(path: Path) -> bool:
@@ -80,14 +95,18 @@ def has_states(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return _INDEX in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
         return False
 
 
 def write_states(
-    path: Path, prepared: Prepared, instances: Sequence[Instance], time: float
+    path: Path,
+    prepared: Prepared,
+    instances: Sequence[Instance],
+    time: float,
+    memory: dict[str, Any],
 ) -> None:
-    """Write the states of all instances at this time in s.
+    """Write the states of all instances at this time in s, and what the run remembers about events.
 
     Raises
     ------
@@ -99,12 +118,15 @@ def write_states(
     names = _names(prepared)
     states = {i.name: i.serialized() for i in instances if i.name in names}
     try:
-        if len(names) == 1:
+        if len(names) == 1 and not memory:
             path.write_bytes(states[names[0]])
             return
         members = {name: f"states/{k}" for k, name in enumerate(names)}
-        index: dict[str, Any] = {"time": time, "members": members}
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        index: dict[str, Any] = {"time": time, "members": members, "events": memory}
+        # what is very large is not packed: it could grow by more than is plausible when it is read
+        is_large = sum(map(len, states.values())) > ANY_GROWTH
+        method = zipfile.ZIP_STORED if is_large else zipfile.ZIP_DEFLATED
+        with zipfile.ZipFile(path, "w", method) as archive:
             archive.writestr(_INDEX, json.dumps(index, indent=2))
             for name, member in members.items():
                 archive.writestr(member, states[name])

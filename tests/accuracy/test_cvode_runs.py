@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from math import exp, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from exchanging_fmu import exchanging
 from public_fmus import modelica_fmu
+from strict_fmu import Strict
 
 from fmimaster import (
     Aligned,
@@ -15,7 +18,9 @@ from fmimaster import (
     Cvode,
     DormandPrince,
     Jacobi,
+    OptionError,
     Results,
+    Simulation,
     SystemBuilder,
     Waveform,
     reference_path,
@@ -117,3 +122,37 @@ def test_van_der_pol_of_modelica_is_stiff(version: str) -> None:
     results = both(system.build(stop_time=2000.0, step_size=20.0), solver="cvode:relative=1e-8")
     # Hairer and Wanner (1996), IV.10, in the scaled time t / mu = 2
     assert results["a.x0"][-1] == pytest.approx(1.7061677321, abs=1e-4)
+
+
+def test_step_events_that_change_nothing_do_not_restart_it(tmp_path: Path) -> None:
+    """x' = 1, and after each step the FMU enters Event Mode, as many FMUs of Maplesoft do."""
+    system = SystemBuilder()
+    system.add("a", exchanging(tmp_path), {"u": 1.0, "eager": 1})
+    results = both(system.build(stop_time=1000.0, step_size=1000.0), solver="cvode")
+    assert results["a.x"][-1] == pytest.approx(1000.0, rel=1e-9)
+    assert (
+        results["a.entries"][-1] < 30
+    )  # the steps grow; with restarts, there are more than 1000 events
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_the_jacobian_is_by_the_fmu_or_by_differences(version: str, tmp_path: Path) -> None:
+    system = SystemBuilder()
+    system.add("a", Strict(version, exchange=True, derivatives=True).write(tmp_path, "a"))
+    for jacobian in ("differences", "directional"):
+        solver = f"cvode:relative=1e-8,jacobian={jacobian}"
+        results = both(system.build(stop_time=2.0, step_size=0.1), solver=solver)
+        assert results["a.y"][-1] == pytest.approx(exp(-2.0), abs=1e-6)
+
+
+def test_an_fmu_without_directional_derivatives_is_refused_before_the_run(tmp_path: Path) -> None:
+    fmu = Strict("fmi3", exchange=True).write(tmp_path, "a")
+    with pytest.raises(OptionError, match="'a' provides no directional derivatives of its state"):
+        Simulation(fmu, solver="cvode:jacobian=directional", stop_time=1, step_size=0.1).prepare()
+
+
+def test_a_jacobian_of_another_kind_is_refused() -> None:
+    with pytest.raises(
+        OptionError, match=r"expected Jacobian\.DIFFERENCES or Jacobian\.DIRECTIONAL or None"
+    ):
+        Cvode(jacobian="directional")  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import inspect
 import logging
 import re
 import struct
@@ -14,11 +16,14 @@ import pytest
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
 from call_trace import traced
+from fmpy.fmi2 import FMU2Model, FMU2Slave
+from fmpy.fmi3 import FMU3Model, FMU3ScheduledExecution, FMU3Slave
 
 from fmimaster import (
     FIRST_ORDER,
     Backend,
     CallError,
+    ClockInterval,
     EarlyReturn,
     FileError,
     GaussSeidel,
@@ -28,6 +33,7 @@ from fmimaster import (
     Waveform,
     reference_path,
 )
+from fmimaster.fmu.call_log import CallLog
 
 _CALL = re.compile(r"(?:t=(\S+) )?(\w+): (fmi\d\w+)(?:\((.*?)\))?(?: -> (\w+)(.*))?")
 """A call; its answer is in another line, without arguments, if the FMU has called back."""
@@ -143,6 +149,23 @@ def test_a_failing_call_is_there_with_its_status_and_message(tmp_path: Path, ver
     assert answer.startswith(f"t=0.5 Faulty: {version}DoStep -> {version}Fatal")
 
 
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+@pytest.mark.parametrize("unit", ["Sampler", "ClockKinds", "Countdown", "TrafficLight"])
+def test_calls_of_clocks_are_logged(unit: str, backend: Backend, tmp_path: Path) -> None:
+    """A shift is asked for one clock by reference, which is logged as an array of one."""
+    log = tmp_path / "calls.log"
+    fmu = reference_path(f"fmi3/{unit}.fmu")
+    Simulation(fmu, stop_time=1, step_size=0.5, fmi_log_file=log, backend=backend).run()
+    logged = {call[2]: call[3:] for call in calls(log)}
+    assert "fmi3GetIntervalFraction" in logged or "fmi3GetClock" in logged
+    if "fmi3GetShiftFraction" in logged:
+        arguments, status, answers = logged["fmi3GetShiftFraction"]
+        assert re.fullmatch(r"valueReferences=\[\d+\], nValueReferences=1", arguments)
+        assert status == "fmi3OK"
+        assert re.fullmatch(r", counters=\[\d+\], resolutions=\[\d+\]", answers)
+    assert ("fmi3GetShiftFraction" in logged) == (unit in {"Sampler", "ClockKinds"})
+
+
 def test_without_a_file_calls_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "fmimaster"):
         Simulation(
@@ -169,3 +192,56 @@ def test_the_log_does_not_overwrite_the_fmu_and_names_a_file_that_cannot_be_writ
     with pytest.raises(FileError, match="would overwrite the input"):
         Simulation(fmu, stop_time=0.1, step_size=0.1, input=inputs, fmi_log_file=inputs).run()
     assert inputs.read_text() == "time,u\n0,1\n"
+
+
+def test_clocks_with_intervals_and_shifts_are_shown(tmp_path: Path) -> None:
+    """All kinds of clocks, whose times are fractions or decimals, are asked for and set by the run."""
+    path, log = reference_path("fmi3/ClockKinds.fmu"), tmp_path / "calls.log"
+    settings: dict[str, Any] = {
+        "stop_time": 0.5,
+        "start_values": {"fixed": ClockInterval("1/5", shift="1/10")},
+    }
+    plain = Simulation(path, **settings).run()
+    logged = Simulation(path, fmi_log_file=log, **settings).run()
+    assert all(np.array_equal(plain[n], logged[n]) for n in ("time", *plain.names))
+    text = log.read_text()
+    one = r"\(valueReferences=\[\d+\], nValueReferences=1"
+    assert re.search(
+        rf"fmi3GetShiftFraction{one}\) -> fmi3OK, counters=\[0\], resolutions=\[20\]", text
+    )
+    assert re.search(rf"fmi3SetIntervalFraction{one}, counters=\[1\], resolutions=\[5\]\)", text)
+    assert re.search(rf"fmi3SetShiftFraction{one}, counters=\[1\], resolutions=\[10\]\)", text)
+    assert re.search(r"fmi3SetClock\(.*values=\[True\]\) -> fmi3OK", text)
+
+
+@pytest.mark.parametrize(
+    "kind", [FMU2Model, FMU2Slave, FMU3Model, FMU3Slave, FMU3ScheduledExecution]
+)
+@pytest.mark.parametrize("form", ["array", "one by reference", "address", "null"])
+def test_arguments_of_every_function_are_shown_in_every_form(kind: Any, form: str) -> None:
+    """The log never ends a run, however a pointer is passed."""
+    for name, function in inspect.getmembers(kind, inspect.isfunction):
+        if not name.startswith(("fmi2", "fmi3")) or name.endswith(
+            ("GetTypesPlatform", "GetVersion")
+        ):
+            continue
+        parameters = [*inspect.signature(function).parameters.values()][1:]
+        names = [p.name for p in parameters]
+        kinds = [(*getattr(p.annotation, "__args__", ()), p.annotation)[0] for p in parameters]
+        arguments = [_argument(k, form) for k in kinds]
+        logged = CallLog().logged(lambda *_: 0, name, (names, kinds), "unit", lambda: None)
+        assert logged(*arguments) == 0
+
+
+def _argument(kind: Any, form: str) -> Any:
+    """An argument of a C type, of which a pointer comes in a form."""
+    is_pointer = hasattr(kind, "contents")
+    if not is_pointer:
+        return 1 if kind is ctypes.c_size_t else kind()
+    elements = (kind._type_ * 1)()
+    return {
+        "array": elements,
+        "one by reference": ctypes.byref(kind._type_()),
+        "address": ctypes.cast(elements, ctypes.c_void_p),
+        "null": None,
+    }[form]

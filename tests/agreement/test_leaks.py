@@ -85,6 +85,7 @@ for k in range(-warm_up, runs):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     not (Path("/proc/self/maps").exists() and hasattr(ctypes.CDLL(None), "mallinfo2")),
     reason="needs /proc and the GNU C library",

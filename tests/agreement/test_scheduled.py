@@ -114,7 +114,9 @@ def isolated(file: FmuFile) -> Instance:
     from fmimaster.run.isolated.loss import Limits
 
     plan = InstancePlan("se", file.source, file.model, {}, True, False, ())
-    return IsolatedInstance(plan, [], file, InstanceOptions(), n_places=1, limits=Limits())
+    instance = IsolatedInstance(plan, [], file, InstanceOptions(), n_places=1, limits=Limits())
+    instance.load()
+    return instance
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only")

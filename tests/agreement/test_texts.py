@@ -27,7 +27,7 @@ from fmimaster.algorithms import Algorithm, Waveform
 TEXTS = ["", "one", "one", "größer", "x" * 300, "one", "", "", "two\n", "two\n", "three"]
 BINARIES = [b"", b"\0", b"\0\0", b"\0\0", b"\xff\0a", b"", b"b" * 700, b"c", b"c", b"c", b"d"]
 TIMES = np.arange(len(TEXTS)) / 8
-DEFAULT: dict[str, Any] = {"start_time": 0, "stop_time": TIMES[-1], "step_size": "1/8"}
+DEFAULT: dict[str, Any] = {"start_time": 0, "stop_time": TIMES[-1], "step_size": 0.125}
 
 
 class Speaker(PythonComponent):

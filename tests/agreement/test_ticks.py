@@ -148,6 +148,49 @@ def test_stretches_over_ticks_are_left_to_the_kernel(monkeypatch: pytest.MonkeyP
     assert sum(done) > 0.8 * results.statistics.steps
 
 
+@pytest.mark.parametrize("n", [8, 70])
+def test_many_clocks_are_left_to_the_kernel_as_a_few_are(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 8 clocks on, the loop made each step in Python; more than 62 have no bits in one number."""
+    calls = list[int]()
+    repeat = NativeExecutor.repeat_over_events
+
+    def noted(self: NativeExecutor, *arguments: Any) -> Any:
+        found = repeat(self, *arguments)
+        calls.append(found[0])
+        return found
+
+    monkeypatch.setattr(NativeExecutor, "repeat_over_events", noted)
+
+    def many() -> SystemBuilder:
+        builder = SystemBuilder("many")
+        for k in range(n):
+            counter = 1 + k % 2
+            builder.add(f"s{k}", reference_path("fmi3/Sampler.fmu"), sampler(counter, 10))
+        return builder
+
+    results = simulate(many(), stop_time=40, step_size="1/10", backend=Backend.NATIVE)
+    assert sum(calls) > 0.95 * results.statistics.steps
+    assert len(calls) < sum(calls) / 5  # on a slow machine a call ends early, to look for a signal
+    assert [results[f"s{k}.count"][-1] for k in (0, 1, n - 2, n - 1)] == [401, 201, 401, 201]
+
+
+def test_rows_with_more_clocks_than_a_number_has_bits_are_the_same_in_both_executors() -> None:
+    def many() -> SystemBuilder:
+        builder = SystemBuilder("many")
+        for k in range(70):
+            counter = 7 + (k % 3)
+            builder.add(f"s{k}", reference_path("fmi3/Sampler.fmu"), sampler(counter, 100))
+        return builder
+
+    first, second = (
+        simulate(many(), stop_time=1, step_size="1/10", backend=backend)
+        for backend in (Backend.REFERENCE, Backend.NATIVE)
+    )
+    assert facts(first) == facts(second)
+
+
 @pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
 def test_no_grid_point_is_missed_between_ticks_before_t_0(backend: Backend) -> None:
     results = simulate(two_rates(), start_time=-1, stop_time=1, step_size="1/4", backend=backend)

@@ -2,7 +2,7 @@
  * tests/exchanging_fmu.py, which builds it.
  *
  * x' = u + d, with the continuous input u, the discrete input d, and a time event at each multiple of `period`, which counts
- * n. It executes a time event only if the time is not before it. Event indicator: u - threshold. */
+ * n. If it is eager, each completed step of the integrator is followed by an event, in which nothing happens. It executes a time event only if the time is not before it. Event indicator: u - threshold. */
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,12 +16,12 @@
 #define EXPORT(function) __attribute__((visibility("default"))) fmi3Status fmi3##function
 #define UNUSED(function) EXPORT(function)(void *c) { (void)c; return fmi3Error; }
 
-enum { TIME, X, DER_X, U, D, PERIOD, THRESHOLD, N, STATE_EVENTS, STUBBORN, REALS = THRESHOLD + 1 };
+enum { TIME, X, DER_X, U, D, PERIOD, THRESHOLD, N, STATE_EVENTS, STUBBORN, EAGER, ENTRIES, REALS = THRESHOLD + 1 };
 typedef enum { INSTANTIATED = 1, INITIALIZATION = 2, EVENT = 4, CONTINUOUS = 8 } Mode;
 
 typedef struct {
     double real[REALS], next, last_event, last_z;
-    int32_t n, state_events, stubborn;
+    int32_t n, state_events, stubborn, eager, entries;
     Mode mode;
     bool ended;
     fmi3LogMessageCallback log;
@@ -77,6 +77,7 @@ EXPORT(EnterEventMode)(fmi3Instance c)
 {
     ALLOW(CONTINUOUS);
     self->mode = EVENT;
+    self->entries++;
     self->last_event = self->real[TIME];
     double z = self->real[U] - self->real[THRESHOLD];
     self->state_events += (z > 0) != (self->last_z > 0);
@@ -136,7 +137,8 @@ EXPORT(CompletedIntegratorStep)(fmi3Instance c, fmi3Boolean keeps, fmi3Boolean *
 {
     ALLOW(CONTINUOUS);
     (void)keeps;
-    *event = *terminate = false;
+    *event = self->eager;
+    *terminate = false;
     return fmi3OK;
 }
 
@@ -176,15 +178,15 @@ EXPORT(GetInt32)(fmi3Instance c, const fmi3ValueReference references[], size_t c
 {
     const Instance *self = c;
     for (size_t i = 0; i < count; i++)
-        values[i] = references[i] == N ? self->n : references[i] == STUBBORN ? self->stubborn : self->state_events;
+        values[i] = references[i] == N ? self->n : references[i] == STUBBORN ? self->stubborn
+            : references[i] == EAGER ? self->eager : references[i] == ENTRIES ? self->entries : self->state_events;
     return n == count ? fmi3OK : fmi3Error;
 }
 
 EXPORT(SetInt32)(fmi3Instance c, const fmi3ValueReference references[], size_t count, const fmi3Int32 values[], size_t n)
 {
     ALLOW(INSTANTIATED | INITIALIZATION);
-    (void)references;
-    self->stubborn = values[0];
+    *(references[0] == EAGER ? &self->eager : &self->stubborn) = values[0];
     return n == 1 && count == 1 ? fmi3OK : fmi3Error;
 }
 

@@ -20,6 +20,7 @@ from fmimaster import (
     SystemBuilder,
 )
 from fmimaster.fmu.load import Loader
+from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.rhythms import Clock, Rhythm, check_clocks
 from fmimaster.system.resolve import Link, resolve
@@ -95,11 +96,17 @@ def test_a_value_does_not_drive_a_clock(system: SystemBuilder) -> None:
     refused(system, "Int32 to Clock cannot be converted")
 
 
-def test_an_event_signal_is_not_connected_to_an_input_that_always_has_a_value(
-    system: SystemBuilder,
-) -> None:
+def test_an_input_that_always_has_a_value_holds_an_event_signal(system: SystemBuilder) -> None:
     system.connect("source.value", "sampler.u")
-    refused(system, r"'value' has a value only while its clock ticks .*'u' always needs one")
+    [link] = checked(system)
+    assert is_held(link)
+
+
+def test_the_clock_of_a_held_event_signal_must_tick(system: SystemBuilder) -> None:
+    system.connect("kinds.triggered.tick", "sampler.u")
+    refused(
+        system, r"'kinds\.triggered\.tick' has a value only .* nothing makes 'triggered' active"
+    )
 
 
 def test_it_can_be_held_in_between(system: SystemBuilder) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fmimaster.errors import OptionError
-from fmimaster.fmu.model_exchange.cvode import Cvode
+from fmimaster.fmu.model_exchange.cvode import Cvode, Jacobian
 from fmimaster.fmu.model_exchange.integrator import Integration, StuckError, Vector
 
 RATE = 1000.0
@@ -132,6 +132,33 @@ def test_a_jump_of_an_input_restarts_it() -> None:
         time = integration.advance(2.0)
     exact = exp(-1.0) * exp(-1.0) + 5.0 * (1.0 - exp(-1.0))
     assert integration.states[0] == pytest.approx(exact, abs=1e-6)
+
+
+@pytest.mark.parametrize("change", ["nothing", "derivatives", "nominals"])
+def test_an_event_restarts_it_if_it_changes_something(change: str) -> None:
+    rate = [1.0]
+    equations = Equations(lambda _, x: [-rate[0] * x[0]], 1)
+    integration = integrate(equations, 1.0)
+    integration.mark_event()
+    if change == "derivatives":
+        rate[0] = 2.0
+    elif change == "nominals":
+        equations.nominals[0] = 0.5
+    integration.events += 1
+    length = integration.size
+    integration.restart(1.0, integration.states)
+    assert integration.size == (length if change == "nothing" else 0.0)
+
+
+@pytest.mark.parametrize("jacobian", [None, *Jacobian])
+def test_directional_derivatives_are_used_unless_differences_are_chosen(
+    jacobian: Jacobian | None,
+) -> None:
+    equations = oscillator(jacobian=True)
+    integration = Cvode(jacobian=jacobian).start(equations, 1e-6)
+    integration.restart(0.0, np.array([1.0, 0.0]))
+    integration.advance(1.0)
+    assert (equations.products == 0) == (jacobian is Jacobian.DIFFERENCES)
 
 
 def test_states_between_two_steps_have_the_accuracy_of_the_steps() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from edited_fmu import edited_fmu
 
 from fmimaster import (
+    AccuracyWarning,
     Backend,
     FileError,
     OptionError,
@@ -167,3 +169,88 @@ def test_what_cannot_serialize_is_refused(tmp_path: Path) -> None:
         with pytest.raises(OptionError, match=f"The state of '{name}' cannot be written"):
             simulation.run()
     assert not (tmp_path / "states").exists()
+
+
+@pytest.mark.parametrize("backend", [Backend.NATIVE, Backend.REFERENCE])
+@pytest.mark.parametrize("between", ["1/2", "9/20"])
+@pytest.mark.parametrize(
+    "fmu", ["ClockKinds", "Countdown", "TrafficLight", "BouncingBall", "EventSource"]
+)
+def test_clocks_and_time_events_go_on(
+    fmu: str, between: str, backend: Backend, tmp_path: Path
+) -> None:
+    whole = Simulation(
+        reference_path(f"fmi3/{fmu}.fmu"),
+        stop_time=1,
+        step_size="1/20",
+        backend=backend,
+        event_mode=True,
+    )
+    expected, file = whole.run(), tmp_path / "states"
+    with replace(whole, final_fmu_state=file).start() as run:
+        run.advance(float(Fraction(between)))
+    n = run.results.rows
+    then = replace(whole, start_time=between, initial_fmu_state=file).run()
+    assert np.array_equal(then.time, expected.time[n - 1 :])
+    assert then.statistics.warnings == ()
+    for name in expected.names:  # the ticks of the first row belong to the run before
+        parts = then[name][1:], expected[name][n:]
+        here, there = (np.ma.filled(np.ma.asarray(part), 0) for part in parts)
+        assert np.array_equal(here, there), name
+        absent, also_absent = map(np.ma.getmaskarray, parts)
+        assert np.array_equal(absent, also_absent), name
+
+
+def test_a_held_value_goes_on(tmp_path: Path) -> None:
+    builder = SystemBuilder()
+    builder.add("source", reference_path("fmi3/EventSource.fmu"))
+    builder.add("logger", reference_path("fmi3/Feedthrough.fmu"))
+    for name, values in (("times", [3]), ("values", [1.5])):
+        builder.set(f"source.{name}", [*values, *[0] * 7])
+    builder.set("source.resolution", 10)
+    builder.connect("source.value", "logger.Float64_continuous_input")
+    builder.connect("source.text", "logger.String_input")
+    whole = Simulation(builder, stop_time=1, step_size="1/10")
+    file = tmp_path / "states"
+    with replace(whole, final_fmu_state=file).start() as run:
+        run.advance(0.5)
+    then = replace(whole, start_time=0.5, initial_fmu_state=file).run()
+    assert set(then["logger.Float64_continuous_output"]) == {1.5}
+    texts = set(then["logger.String_output"])
+    assert len(texts) == 1
+    assert texts == {run.results["logger.String_output"][-1]}
+
+
+def test_a_file_that_says_nothing_of_clocks_is_a_warning(tmp_path: Path) -> None:
+    whole = Simulation(reference_path("fmi3/Countdown.fmu"), stop_time=1, step_size="1/20")
+    file, raw = tmp_path / "states", tmp_path / "raw"
+    with replace(whole, final_fmu_state=file).start() as run:
+        run.advance(0.5)
+    with zipfile.ZipFile(file) as archive:
+        raw.write_bytes(archive.read("states/0"))
+    with pytest.warns(AccuracyWarning, match="does not say when clocks tick"):
+        replace(whole, start_time=0.5, initial_fmu_state=raw).run()
+
+
+@pytest.mark.parametrize(
+    ("clock", "why"),
+    [
+        ({"next": [1, 10]}, "is over"),
+        ({"next": [1, 0]}, "is not a file of FMU states"),
+        ({"next": [1, 1], "interval": [0, 1]}, "positive interval"),
+        ({"next": [1, 1], "interval": []}, "is not a file of FMU states"),
+        ([], "is not a file of FMU states"),
+    ],
+)
+def test_clocks_that_cannot_be(clock: object, why: str, tmp_path: Path) -> None:
+    whole = Simulation(reference_path("fmi3/ClockKinds.fmu"), stop_time=1, step_size="1/20")
+    file, other = tmp_path / "states", tmp_path / "other"
+    with replace(whole, final_fmu_state=file).start() as run:
+        run.advance(0.5)
+    with zipfile.ZipFile(file) as archive, zipfile.ZipFile(other, "w") as damaged:
+        index = json.loads(archive.read("states.json"))
+        index["events"]["clocks"]["ClockKinds.constant"] = clock
+        damaged.writestr("states.json", json.dumps(index))
+        damaged.writestr("states/0", archive.read("states/0"))
+    with pytest.raises(FileError, match=why):
+        replace(whole, start_time=0.5, initial_fmu_state=other).run()

@@ -450,9 +450,10 @@ def test_settings_that_mean_nothing_are_refused_when_they_are_made() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"mode": "lin"}, "expected a mode such as END"),
-        ({"stale": "a"}, "expected pairs of component names"),
-        ({"stale": {"a", "b"}}, "expected pairs of component names"),
+        ({"mode": "lin"}, "expected a Mode"),
+        ({"stale": "a"}, "expected a sequence"),
+        ({"stale": {"a", "b"}}, "expected a sequence"),
+        ({"stale": {("a", "b", "c")}}, "expected pairs of component names"),
     ],
 )
 def test_names_in_place_of_objects_are_refused(settings: dict[str, Any], message: str) -> None:

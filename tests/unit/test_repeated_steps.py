@@ -5,15 +5,24 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
-from fmimaster import Backend, Simulation, SystemBuilder, reference_path, resume, simulate
+from fmimaster import (
+    Backend,
+    Simulation,
+    SystemBuilder,
+    reference_path,
+    repeated_steps,
+    resume,
+    simulate,
+)
 from fmimaster.causes import GRID, Cause, Kind, Steps
 from fmimaster.cli import main
 from fmimaster.errors import FileError
-from fmimaster.repeated_steps import with_more
+from fmimaster.repeated_steps import MOST_PLACES, with_more
 from fmimaster.results.facts import read_facts
 from fmimaster.results.facts_writer import line, step_facts
 from fmimaster.results.results import Results
@@ -135,6 +144,17 @@ def test_no_entry_is_lost_where_a_pattern_begins_and_ends(seed: int) -> None:
         done += n
     assert tuple(StepSeries(parts)) == tuple(every)
     assert any(isinstance(part, RepeatedSteps) for part in parts)
+
+
+def test_each_time_is_shortened_once_at_most() -> None:
+    """As of a ball that bounces: step sizes repeat, but times are no short fractions. Patterns of hundreds of sizes are
+    tried, and each time is costly to shorten."""
+    sizes = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.1, 0.197]
+    ends = list(accumulate(sizes[k % 8] for k in range(4000)))
+    columns = StepColumns.of(entries(ends, [TICK if k % 8 else GRID for k in range(4000)]))
+    repeated_steps._short.cache_clear()
+    assert with_more((), columns, REFRESH) == (columns,)
+    assert 0 < repeated_steps._short.cache_info().misses <= 2 * MOST_PLACES
 
 
 def test_times_of_which_each_differs_are_kept_one_by_one() -> None:

@@ -69,6 +69,8 @@ class Executor:
             assert begin == end
             self.commits.append(end)
             return Outcome(end)
+        if program.name == "read":
+            return Outcome(end)
         self.attempts.append((begin, end))
         return self.outcome.get(begin, Outcome(end))
 
@@ -180,6 +182,20 @@ def test_where_others_are_ahead_of_an_fmu_that_ends_the_simulation_nothing_is_co
 def test_an_fmu_that_ends_the_simulation_without_any_step_gives_no_second_row() -> None:
     _, executor = stepped(0.1, 1, outcome={0.2: Outcome(0.2, terminate=True)})
     assert executor.commits == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("step", "reached", "is_advised"),
+    [("0.1", 0.0, True), ("0.1", 0.05, False), ("1/8", 0.0, False), ("1/3", 0.0, True)],
+)
+def test_an_exact_step_size_is_advised_where_an_fmu_refuses_a_whole_inexact_step(
+    step: str, reached: float, is_advised: bool
+) -> None:
+    end = float(Fraction(step))
+    discarded = Outcome(end, stopped=Stop(Reason.DISCARDED, 0, 0, reached))
+    with pytest.raises(CallError, match="Use a smaller step size") as caught:
+        stepped(step, 1, outcome={0.0: discarded})
+    assert ("such as 0.25 or 0.5 s" in str(caught.value)) is is_advised
 
 
 def test_a_discarded_step_is_an_error_that_names_instance_step_and_time_reached() -> None:

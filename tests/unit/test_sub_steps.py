@@ -184,9 +184,17 @@ def test_numbers_that_do_not_nest_are_refused() -> None:
         SubSteps(counts={"a": 2, "b": 3})
 
 
-@pytest.mark.parametrize("counts", [{"a": 0}, {"a": 1.5}, {"a": True}, ["a"]])
-def test_what_is_no_number_of_sub_steps_is_refused(counts: Any) -> None:
-    with pytest.raises(OptionError, match=r"expected names of components with numbers"):
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"a": 0}, "expected names of components with numbers"),
+        ({"a": 1.5}, r"counts\['a'\]=1.5, expected a whole number"),
+        ({"a": True}, r"counts\['a'\]=True, expected a whole number"),
+        (["a"], r"counts=\['a'\], expected a mapping"),
+    ],
+)
+def test_what_is_no_number_of_sub_steps_is_refused(counts: Any, expected: str) -> None:
+    with pytest.raises(OptionError, match=expected):
         SubSteps(counts=counts)
 
 

@@ -214,6 +214,35 @@ def test_a_fixed_clock_is_not_asked_again(simulate: Simulate, backend: Backend) 
     assert ticks(results) == [0, 0.25, 0.5, 0.75, 1]
 
 
+@pytest.mark.parametrize("kind", ["tunable", "changing"])
+def test_an_equal_interval_that_is_told_as_changed_changes_no_schedule(
+    simulate: Simulate, kind: str, backend: Backend
+) -> None:
+    """The FMU tells 1/4 s at each event, and its other clock ticks each 1/10 s: else its clock would never tick."""
+
+    def update(v: Any) -> None:
+        v.n += v.tick
+
+    clocks = {
+        "tick": ClockAttributes(IntervalVariability(kind)),
+        "beat": ClockAttributes(IntervalVariability.CONSTANT, TENTH),
+    }
+    whole: dict[str, Any] = {"type": DataType.INT32, "variability": Variability.DISCRETE}
+    unit = PythonFmu(
+        inputs={"tick": False, "beat": False},
+        states={"n": 0},
+        outputs={"y": lambda v: v.n},
+        update=update,
+        intervals={"tick": lambda v: Fraction(1, 4)},
+        attributes={n: {"type": DataType.CLOCK, "clock": c} for n, c in clocks.items()}
+        | {"y": whole, "n": whole},
+        has_event_mode=True,
+    )
+    results = simulate({"a": unit}, stop_time=1, step_size=1, backend=backend)
+    first = [0.25] if kind == "changing" else [0, 0.25]
+    assert ticks(results) == [*first, 0.5, 0.75, 1]
+
+
 # Events near ticks ----------------------------------------------------------------------------------------------------
 
 

@@ -113,7 +113,7 @@ class PredictionError(Hook):
         worst, known = 0, True
         for k, output in enumerate(self.outputs):
             i, slot = output.instance, output.slot
-            ys = [(v.item(slot), read.item(i)) for v, read in history if not isnan(read.item(i))]
+            ys = _known(history, i, slot)
             if len(ys) < self.least:
                 known = False
                 break
@@ -154,6 +154,18 @@ class PredictionError(Hook):
                 "nominals": np.array([o.nominal for o in self.outputs]),
             },
         )
+
+
+def _known(
+    history: list[tuple[NDArray[np.float64], NDArray[np.float64]]], instance: int, slot: int
+) -> list[tuple[float, float]]:
+    """The known points (value, time) of an output, newest first; one of those between which its instance stood still."""
+    found: list[tuple[float, float]] = []
+    for values, read in history:
+        time = read.item(instance)
+        if not isnan(time) and not (found and found[-1][1] == time):
+            found.append((values.item(slot), time))
+    return found
 
 
 def _extrapolated(points: list[tuple[float, float]], time: float) -> float:

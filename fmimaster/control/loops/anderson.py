@@ -14,7 +14,8 @@ from math import inf, isfinite
 
 import numpy as np
 
-from fmimaster.control.loops.search import Attempts, Solution, Sweep, Trial, norm
+from fmimaster.control.loops.newton import differences, smallest_singular_value
+from fmimaster.control.loops.search import Attempts, Solution, Sweep, Trial, Vector, norm
 
 ANDERSON = "Anderson acceleration"
 
@@ -57,6 +58,18 @@ class Anderson:
             for i in range(len(found)):
                 found[i] -= (step[i] + change[i]) * factor
         return found
+
+    def slope(self, s: Sequence[float], r: Sequence[float]) -> float:
+        """The change of the residual from the last iterate to this one, relative to the change of the iterate.
+
+        It is an upper bound of the smallest singular value of the Jacobian; inf if nothing is known.
+        """
+        if self._before is None:
+            return inf
+        s_before, r_before = self._before
+        step = norm([a - b for a, b in zip(s, s_before, strict=True)])
+        change = norm([a - b for a, b in zip(r, r_before, strict=True)])
+        return change / step if step > LEAST_STEP * (1.0 + norm(s)) else inf
 
 
 def least_squares(
@@ -104,6 +117,10 @@ def least_squares(
     return chosen, gamma
 
 
+LEAST_STEP = 1e-8
+"""Relative change of the iterate below which rounding decides how the residual changes."""
+
+
 BLOWN_UP = 1e8
 """Anderson acceleration is abandoned at a residual of this many times the first one."""
 
@@ -128,9 +145,12 @@ def anderson(
     history, first = Anderson(depth), inf
     for k in range(most):
         u, residual, _ = yield from attempts.sweep(u)
-        if problem.is_solved(u, residual):
-            return Solution(inf, None)
         r = residual.tolist()
+        if problem.is_solved(u, residual):
+            if k == 0 and problem.is_measured and not bounded:
+                return (yield from measured(attempts, u, residual))
+            scaled = [x / m for x, m in zip(u.tolist(), nominal, strict=True)]
+            return Solution(history.slope(scaled, r), None)
         size = norm(r)
         first = size if k == 0 else first
         if k + 1 == most:
@@ -143,3 +163,13 @@ def anderson(
         scaled = history.next([x / m for x, m in zip(u.tolist(), nominal, strict=True)], r)
         u = np.array([s * m for s, m in zip(scaled, nominal, strict=True)])
     return None
+
+
+def measured(attempts: Attempts, u: Vector, residual: Vector) -> Generator[Trial, Sweep, Solution]:
+    """The solution that the start values are, with the singular value of a Jacobian by differences.
+
+    With a loop gain near 1, every value has a small residual: without this measurement it would be taken.
+    """
+    jacobian = yield from differences(attempts, u, residual, None)
+    yield from attempts.sweep(u)
+    return Solution(smallest_singular_value(jacobian, np.ones(len(u))), None)

@@ -21,9 +21,12 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.control.loops.anderson import measured
 from fmimaster.control.loops.messages import doubtful, not_solved
 from fmimaster.control.loops.search import (
+    FEW_UNKNOWNS,
     ROUNDINGS,
+    Attempts,
     Matrix,
     NoSolution,
     Problem,
@@ -58,7 +61,8 @@ class _At(IntEnum):
     KEPT = 1
     """Differences that the twin remembers."""
     STAGE = 2
-    """0: Anderson acceleration in C; 1: it has given up; 2: the search continues in Python."""
+    """0: Anderson acceleration in C; 1: it has given up; 2: the search continues in Python; 3: the start values are a
+    solution, of which nothing else is known."""
     TOTAL = 3
     """Sweeps of all solutions."""
     SOLUTIONS = 4
@@ -147,8 +151,11 @@ class LoopHooks:
         self.plain = u.size + 1 if assumed else 0
         self._precision = precision(plan, [*(variables or ()), *outputs], replayed=replayed)
         self.relative = np.full(n, max(solver.relative, ROUNDINGS * self._precision))
-        self.sizes = np.full(2, inf)
+        self.sizes = np.full(3, inf)
+        """Of residuals, the first and the smallest one; and the smallest slope of a residual."""
         self.work = np.zeros((4 + 3 * depth) * n)
+        # a sweep of steps costs much, and most loops of steps are solved at the start before
+        self._measures = not replayed and solver.bounded is None
         self.smallest = inf
         """Smallest singular value of a Jacobian at a solution so far."""
         self._search: Search | None = None
@@ -189,6 +196,12 @@ class LoopHooks:
         ):  # the sweeps of the twin in C, up to this one, have not converged
             self.counts[_At.STAGE] = 2
             self._search = self._continued()
+            return self._next(store, None)
+        if self.counts[_At.STAGE] == 3:
+            self.counts[_At.STAGE] = 2
+            attempts = Attempts(self._problem())
+            residual = (self.unknowns.get(store) - self.x) / self.unknowns.nominal
+            self._search = measured(attempts, self.x.copy(), residual)
             return self._next(store, None)
         if self._search is None:
             self._search = self.solver.solve(self._problem(self._jacobian_before(store)))
@@ -239,6 +252,7 @@ class LoopHooks:
             jacobian=jacobian,
             precision=self._precision,
             plain=self.plain,
+            is_first=self._measures and not self.counts[_At.SOLUTIONS],
         )
 
     def _continued(self) -> Search:
@@ -295,6 +309,7 @@ class LoopHooks:
                 "most": solver.anderson_limit(self.plain),
                 "plain": self.plain,
                 "bounded": solver.bounded is not None,
+                "measures": self._measures and u.size <= FEW_UNKNOWNS and not self.plain,
                 "absolute": solver.absolute,
             },
             arrays={
@@ -322,7 +337,12 @@ class LoopHooks:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes solutions so far doubtful."""
-        return doubtful(self.what, self.smallest)
+        return doubtful(self.what, self.least)
+
+    @property
+    def least(self) -> float:
+        """Smallest singular value so far, by this hook or by its twin."""
+        return min(self.smallest, float(self.sizes[2]))
 
     def _error(self, failure: NoSolution, store: ValueStore) -> LoopError:
         residuals = failure.residual * self.unknowns.nominal
@@ -404,7 +424,7 @@ class _Sweep(_InPython):
     def remembered(self) -> tuple[float, ...]:
         """Numbers of solutions and sweeps, and the smallest singular value."""
         h = self.hooks
-        return (*(int(h.counts[k]) for k in _OF_RUN), h.smallest)
+        return (*(int(h.counts[k]) for k in _OF_RUN), h.least)
 
     def remember(self, numbers: tuple[float, ...]) -> None:
         """Continue with these."""

@@ -103,6 +103,8 @@ class Problem:
         Jacobian of an earlier solution, which is tried first.
     plain : int
         Number of first sweeps without acceleration: n + 1 are enough for a loop that is only assumed.
+    is_first : bool
+        Whether nothing is known of the gain of the loop: where the start values already solve it, it is measured.
     precision : float
         Relative rounding error of the result of a sweep: that of the least precise type in the loop.
     """
@@ -115,6 +117,7 @@ class Problem:
     constrained: frozenset[int] = frozenset()
     jacobian: Matrix | None = None
     plain: int = 0
+    is_first: bool = False
     precision: float = DOUBLE
 
     @property
@@ -122,6 +125,11 @@ class Problem:
         """Whether the search starts with Newton's method."""
         derives = self.has_derivatives and not self.plain and len(self.u) <= FEW_UNKNOWNS
         return derives or bool(self.constrained)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the gain of the loop is measured if its start values already solve it."""
+        return self.is_first and not self.plain and len(self.u) <= FEW_UNKNOWNS
 
     def is_solved(self, u: Vector, residual: Vector) -> bool:
         """Whether the residual is within its tolerance."""

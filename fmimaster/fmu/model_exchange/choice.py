@@ -52,7 +52,8 @@ def chosen_solvers(
     Raises
     ------
     OptionError
-        If a name or glob fits no Model Exchange FMU, or two globs with different solvers fit one.
+        If a name or glob fits no Model Exchange FMU, two globs with different solvers fit one, or an FMU lacks the
+        directional derivatives that its solver needs.
     """
     if setting is None:
         return {}
@@ -61,11 +62,34 @@ def chosen_solvers(
     for pattern in given:
         if not any(fnmatchcase(name, pattern) for name in exchanged):
             raise OptionError(_nothing_fits(pattern, exchanged, models))
-    return {
+    chosen = {
         name: _of_one(name, fitting)
         for name in exchanged
         if (fitting := {p: s for p, s in given.items() if fnmatchcase(name, p)})
     }
+    for name, solver in chosen.items():
+        if solver.needs_jacobian and models[name].n_states and not has_jacobian(models[name]):
+            raise OptionError(
+                f"solver: '{name}' provides no directional derivatives of its state derivatives "
+                "(providesDirectionalDerivatives). Leave jacobian=directional out, or use jacobian=differences, for this "
+                "component."
+            )
+    return chosen
+
+
+def has_jacobian(model: Model) -> bool:
+    """Whether an FMU provides directional derivatives of its derivatives by the states."""
+    can = model.capabilities.provides_directional_derivatives
+    return can and jacobian_references(model) is not None
+
+
+def jacobian_references(model: Model) -> tuple[list[int], list[int]] | None:
+    """Value references of the derivatives and of the states; None if one is not declared."""
+    derivatives = [model.variable(name) for name in model.state_derivatives]
+    states = [d and model.variable(d.derivative_of or "") for d in derivatives]
+    if not (all(derivatives) and all(states)):
+        return None
+    return tuple([v.value_reference for v in side if v] for side in (derivatives, states))  # type: ignore[return-value]
 
 
 def _of_one(name: str, fitting: Mapping[str, Integrator]) -> Integrator:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from ctypes import byref, c_double, c_void_p, cast
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,13 +42,22 @@ _TOO_CLOSE = -27
 """``CV_TOO_CLOSE``: the end of the step is the present time, apart from rounding."""
 
 
+class Jacobian(Enum):
+    """How CVODE gets the partial derivatives of the derivatives by the states."""
+
+    DIFFERENCES = "differences"
+    """Difference quotients: one evaluation of the derivatives for each state."""
+    DIRECTIONAL = "directional"
+    """Directional derivatives of the FMU: one call for each state."""
+
+
 @dataclass(frozen=True)
 class Cvode(ErrorControlled):
     """CVODE: backward differentiation formulas of variable order, for stiff models.
 
-    The step size and the order follow from earlier steps. They begin anew after an event, after an input has jumped by
-    more than the tolerance, and when an earlier state was restored; otherwise not. The Jacobian consists of directional
-    derivatives if the FMU provides them, otherwise of difference quotients.
+    The step size and the order follow from earlier steps. They begin anew where states or nominal values have changed in an
+    event, where an event or an input makes the derivatives jump by more than the tolerance, and when an earlier state was
+    restored; otherwise not.
 
     Parameters
     ----------
@@ -55,6 +65,8 @@ class Cvode(ErrorControlled):
         Relative tolerance; default: the tolerance of the run, see ``Settings.tolerance``.
     absolute : float, optional
         Tolerance in units of the nominal value of a state; default: the relative one.
+    jacobian : Jacobian, optional
+        Default: directional derivatives if the FMU provides them, otherwise differences.
 
     Raises
     ------
@@ -64,9 +76,21 @@ class Cvode(ErrorControlled):
     Source: Hindmarsh et al. (2005), SUNDIALS: Suite of nonlinear and differential/algebraic equation solvers.
     """
 
+    jacobian: Jacobian | None = None
+
     title: ClassVar[str] = "CVODE"
     remembers: ClassVar[bool] = True
     twin: ClassVar[str] = "cvode"
+
+    @property
+    def words(self) -> str:
+        """Its settings in a few words."""
+        return super().words + (f", Jacobian: {self.jacobian.value}" if self.jacobian else "")
+
+    @property
+    def needs_jacobian(self) -> bool:
+        """Whether it uses the directional derivatives of the FMU, and nothing else."""
+        return self.jacobian is Jacobian.DIRECTIONAL
 
     def start(self, equations: Equations, tolerance: float) -> Integration:
         """The integration of an instance.
@@ -79,7 +103,10 @@ class Cvode(ErrorControlled):
         relative, absolute = self.tolerances(tolerance)
         if not equations.n:  # there is nothing to integrate: only events
             return DormandPrince().start(equations, relative)
-        return CvodeIntegration(equations, relative, absolute)
+        differences = self.jacobian is Jacobian.DIFFERENCES
+        return CvodeIntegration(
+            equations, relative, absolute, equations.has_jacobian and not differences
+        )
 
 
 class CvodeIntegration(Integration):
@@ -89,6 +116,8 @@ class CvodeIntegration(Integration):
     ----------
     relative, absolute : float
         Tolerances; the absolute one in units of the nominal values.
+    has_jacobian : bool
+        Whether the Jacobian consists of directional derivatives of the FMU.
 
     Attributes
     ----------
@@ -101,8 +130,13 @@ class CvodeIntegration(Integration):
         Length in s of the longest step since it began; 0 if it begins.
     """
 
-    def __init__(self, equations: Equations, relative: float, absolute: float) -> None:
+    judges_events: ClassVar[bool] = True
+
+    def __init__(
+        self, equations: Equations, relative: float, absolute: float, has_jacobian: bool
+    ) -> None:
         self._equations, self.relative, self.absolute = equations, relative, absolute
+        self.has_jacobian = has_jacobian
         self._raised: BaseException | None = None
         """The exception of a callback, which CVODE cannot pass on."""
         self.message = ""
@@ -116,7 +150,9 @@ class CvodeIntegration(Integration):
         self._is_fresh = True
         """Whether no step was done since it began."""
         self._is_known = False
-        """Whether the derivatives where it stands are known for the inputs of the last step."""
+        """Whether the derivatives where it stands are known as they were in the last step."""
+        self._events = 0.0
+        """How often Event Mode had been entered at the last restart."""
         self._context, self.memory = c_void_p(), c_void_p()
         self._callbacks: tuple[Any, ...] = ()
 
@@ -148,7 +184,7 @@ class CvodeIntegration(Integration):
         s.CVodeSetMaxHnilWarns(self.memory, _NONE)
         s.CVodeSVtolerances(self.memory, self.relative, self.vectors[2])
         s.CVodeSetLinearSolver(self.memory, self._solver, self._matrix)
-        if self._equations.has_jacobian:
+        if self.has_jacobian:
             s.CVodeSetJacFn(self.memory, jacobian)
 
     # What CVODE calls
@@ -204,13 +240,21 @@ class CvodeIntegration(Integration):
         if not self.memory:
             self._callbacks = DERIVATIVES(self._derive), JACOBIAN(self._linearize)
             self.allocate(*(cast(callback, c_void_p).value or 0 for callback in self._callbacks))
-        is_new = self.size == 0.0  # after an event
-        if is_new or time != self._time.value or not np.array_equal(states, self.states):
+        is_new = self.size == 0.0  # an earlier state was restored
+        if is_new or time != self._time.value or self._has_other_states(states):
             self._is_fresh = True
-        if self._is_fresh or (self._equations.has_inputs and self._has_jumped()):
+        may_jump = self._equations.has_inputs or self.events != self._events
+        self._events = self.events
+        if self._is_fresh or (may_jump and self._has_jumped()):
             self._time.value = time
             self.states[:] = states
             self._begin()
+
+    def _has_other_states(self, states: Vector) -> bool:
+        """Whether the states, or their nominal values, are not those of the last step."""
+        tolerances = self.absolute * self._equations.nominals
+        is_same = np.array_equal(states, self.states)
+        return not (is_same and np.array_equal(tolerances, self.tolerances))
 
     def _begin(self) -> None:
         self.tolerances[:] = self.absolute * self._equations.nominals
@@ -241,13 +285,18 @@ class CvodeIntegration(Integration):
             raise StuckError(before, self.message)
         elif self._time.value <= before:
             raise StuckError(before, TOO_SHORT)
-        self._is_fresh = flag == _TOO_CLOSE
+        self._is_fresh, self._is_known = flag == _TOO_CLOSE, False
         self.size = max(self.size, self._time.value - before)
         there, equations = self._time.value, self._equations
         equations.move(there, self.states)
         if there == end and equations.has_inputs:
-            self._is_known = equations.derive(self._slopes_before)
+            self.mark_event()
         return there
+
+    def mark_event(self) -> None:
+        """Keep the derivatives, to find out whether they jump."""
+        if not self._is_known:
+            self._is_known = self._equations.derive(self._slopes_before)
 
     def _step(self, end: float) -> int:
         s = self._sundials

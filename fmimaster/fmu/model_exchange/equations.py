@@ -10,6 +10,7 @@ import numpy as np
 
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.instance import Transfer
+from fmimaster.fmu.model_exchange.choice import has_jacobian, jacobian_references
 from fmimaster.fmu.model_exchange.integrator import Vector
 from fmimaster.fmu.status import DISCARD, SUCCESS
 from fmimaster.system.model import Causality
@@ -120,8 +121,7 @@ class FmuEquations:
     @property
     def has_jacobian(self) -> bool:
         """Whether the FMU provides directional derivatives of the derivatives by the states."""
-        can = self._instance.model.capabilities.provides_directional_derivatives
-        return can and self.jacobian_references is not None
+        return has_jacobian(self._instance.model)
 
     @property
     def has_inputs(self) -> bool:
@@ -132,12 +132,7 @@ class FmuEquations:
     @cached_property
     def jacobian_references(self) -> tuple[list[int], list[int]] | None:
         """Value references of the derivatives and of the states; None if one is not declared."""
-        model = self._instance.model
-        derivatives = [model.variable(name) for name in model.state_derivatives]
-        states = [d and model.variable(d.derivative_of or "") for d in derivatives]
-        if not (all(derivatives) and all(states)):
-            return None
-        return tuple([v.value_reference for v in side if v] for side in (derivatives, states))  # type: ignore[return-value]
+        return jacobian_references(self._instance.model)
 
     @cached_property
     def _multiply(self) -> Transfer:

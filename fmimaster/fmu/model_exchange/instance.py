@@ -166,6 +166,7 @@ class ModelExchangeInstance(BinaryInstance):
         if memory[Number.MODE] != Mode.EVENT:
             if not is_first:
                 self._reach_time_event()
+            self._tell_completed()
             self.call("ExitInitializationMode" if is_first else "EnterEventMode")
         memory[Number.MODE] = Mode.EVENT
         memory[Number.EVENTS] += 1
@@ -183,14 +184,16 @@ class ModelExchangeInstance(BinaryInstance):
             self.enter_event_mode()
         if not self._uses_event_mode:
             self._settle()
-        self._continue()
+        if not self.memory[Number.ENDS]:
+            self._continue()
 
     def _continue(self) -> None:
         """``EnterContinuousTimeMode``: the states, their nominal values and the indicators may be others."""
         memory = self.memory
         self.call("EnterContinuousTimeMode")
         memory[Number.MODE] = Mode.CONTINUOUS_TIME
-        memory[Number.SIZE] = 0.0
+        if not self.integration.judges_events:
+            memory[Number.SIZE] = 0.0
         self.equations.read(memory.states)
         if not self.equations.indicate(memory.indicators):
             self.fail("GetEventIndicators", DISCARD)
@@ -245,9 +248,13 @@ class ModelExchangeInstance(BinaryInstance):
         memory = self.memory
         if abs(memory[Number.TIME] - time) > _SAME * abs(time):  # otherwise it stands there already
             memory[Number.TIME] = time
+        self._tell_events()
+        if memory[Number.ENDS]:  # at the start: FMI allows only Terminate
+            return self._answer(StepAnswer(time, terminate=True))
         if memory[Number.MODE] == Mode.EVENT:  # discrete inputs were set
             self.execute_events()
-        self._begin_step(time)
+        if not memory[Number.ENDS]:
+            self._begin_step(time)
         stop = time + size
         while True:
             now, happened = memory[Number.TIME], False
@@ -285,7 +292,7 @@ class ModelExchangeInstance(BinaryInstance):
         end = min(stop, memory[Number.NEXT_EVENT])
         try:
             if self._starts:
-                integration.size = memory[Number.SIZE]
+                integration.size, integration.events = memory[Number.SIZE], memory[Number.EVENTS]
                 integration.restart(time, memory.states)
                 self._starts = False
             there = integration.advance(end)
@@ -301,11 +308,34 @@ class ModelExchangeInstance(BinaryInstance):
         memory[Number.TIME] = there
         memory.states[:] = states
         memory.indicators[:] = self._there
-        if not self.completes:
-            return has_changed
-        wants_event, ends = self._completed(self.kept_from() >= there)
+        happened = has_changed
+        if self.completes:
+            memory[Number.UNTOLD] = 1.0
+            if not (self._copies and self.kept_from() < there):
+                happened |= self._tell_completed()
+        if (happened or self._is_due(there)) and not memory[Number.ENDS]:
+            integration.mark_event()
+        return happened
+
+    def _tell_completed(self) -> bool:
+        """``CompletedIntegratorStep``, if the FMU has not heard of a step; returns whether it requests an event.
+
+        An FMU that cannot save its state must not go back behind it (FMI 3.0.2, 3.2.1). So where copies may be restored, it
+        hears of their last step when the time is certain.
+        """
+        memory = self.memory
+        if not memory[Number.UNTOLD]:
+            return False
+        memory[Number.UNTOLD] = 0.0
+        wants_event, ends = self._completed(self.kept_from() >= memory[Number.TIME])
         memory[Number.ENDS] = float(ends)
-        return has_changed or wants_event
+        return wants_event
+
+    def _tell_events(self) -> None:
+        """The same where no copy of earlier states can be restored any more, and the events that are requested."""
+        is_certain = self.kept_from() > self.memory[Number.TIME]
+        if is_certain and self._tell_completed() and not self.memory[Number.ENDS]:
+            self.execute_events()
 
     def _located(self, low: float, high: float) -> float:
         """Go to the first change of an indicator in the last step of the integrator; returns its time in s."""
@@ -353,6 +383,7 @@ class ModelExchangeInstance(BinaryInstance):
         An integrator that remembers earlier steps begins anew where the last saved state was restored: then the first
         attempt of a step and its repetition are equal in every bit.
         """
+        self._tell_events()
         if self._goes_back:
             self.memory[Number.SIZE] = 0.0
         self._goes_back = False
@@ -374,6 +405,7 @@ class ModelExchangeInstance(BinaryInstance):
         self.memory.values[:] = saved
         if self._copies and self.memory[Number.MODE] == Mode.CONTINUOUS_TIME:
             self.equations.move(self.memory[Number.TIME], self.memory.states)
+            self.memory[Number.UNTOLD] = float(self.completes)
 
     def behind_event(self, time: float) -> CallError:
         """The error if there was an event after the states were copied."""
@@ -412,6 +444,11 @@ class ModelExchangeInstance(BinaryInstance):
             )
         super().deserialize(state[end:])
         self._take(np.frombuffer(state[first:end], np.float64))
+
+    def terminate(self) -> None:
+        """``Terminate``, after the last ``CompletedIntegratorStep``."""
+        self._tell_completed()
+        super().terminate()
 
     def free(self) -> None:
         """Free the integrator, saved states and the instance."""

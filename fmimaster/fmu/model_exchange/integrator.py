@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError
+from fmimaster.typed_arguments import TypedArguments
 
 Vector = NDArray[np.float64]
 
@@ -70,6 +71,10 @@ class Integration(ABC):
 
     states: Vector
     size: float = 0.0
+    events: float = 0.0
+    """How often Event Mode was entered; set before a restart."""
+    judges_events: ClassVar[bool] = False
+    """Whether :meth:`restart` finds out what an event has changed; otherwise ``size`` is 0 after each."""
 
     @abstractmethod
     def restart(self, time: float, states: Vector) -> None:
@@ -95,6 +100,9 @@ class Integration(ABC):
     def between(self, time: float, states: Vector) -> None:
         """States at a time inside the last step (dense output)."""
 
+    def mark_event(self) -> None:  # noqa: B027 (may do nothing)
+        """An event follows here. The FMU stands where the last step has ended, with its inputs as they were."""
+
     def free(self) -> None:  # noqa: B027 (may do nothing)
         """Release all resources. Never raises."""
 
@@ -116,13 +124,18 @@ class StuckError(Exception):
         self.reason = reason
 
 
-class Integrator(ABC):
+class Integrator(TypedArguments, ABC):
     """How the differential equations of a Model Exchange FMU are solved: settings, as a frozen dataclass."""
 
     remembers: ClassVar[bool] = False
     """Whether a step depends on the steps before, which are in no FMU state; a ``size`` of 0 ends that."""
     twin: ClassVar[str] = ""
     """Name of its functions in the kernel; empty if it has none: then the instance is called in Python."""
+
+    @property
+    def needs_jacobian(self) -> bool:
+        """Whether only FMUs with directional derivatives of all derivatives by the states can be integrated."""
+        return False
 
     @abstractmethod
     def start(self, equations: Equations, tolerance: float) -> Integration:

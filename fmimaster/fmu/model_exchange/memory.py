@@ -26,6 +26,8 @@ class Number(IntEnum):
     """How often Event Mode was entered."""
     ENDS = 5
     """1 if the FMU has requested the end of the run."""
+    UNTOLD = 6
+    """1 if ``CompletedIntegratorStep`` waits until no copy of earlier states can be restored."""
 
 
 class Mode(IntEnum):

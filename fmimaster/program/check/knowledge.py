@@ -96,6 +96,8 @@ class Knowledge:
         self._steps = 0
         self._returns: list[_Return] = []
         """The last steps of two different instances that may have ended early, the newest first."""
+        self._past: dict[int, int] = {}
+        """Instance → another one that was stepped to an earlier time inside the interval, where it may request an event."""
 
     def begins_in(self, i: int, state: State) -> None:
         """An instance that is in another state than the others at first."""
@@ -115,6 +117,8 @@ class Knowledge:
         self.instances[i] = Known(
             known.state, end, stamp=self._stamps, read=known.read, since=since
         )
+        if end < 1.0 and self.plan.instances[i].may_request_events:
+            self._past |= {j: i for j, other in enumerate(self.instances) if other.at > end}
         if self.plan.instances[i].may_return_early:
             others = [r for r in self._returns if r.instance != i]
             self._returns = [_Return(i, self._steps), *others[:1]]
@@ -122,16 +126,18 @@ class Knowledge:
     def aligned(self, i: int) -> None:
         """The instance is not past an early return."""
         self.instances[i] = self.instances[i]._replace(since=self._steps)
+        self._past.pop(i, None)
 
     def restored(self, i: int, saved: Known) -> None:
         """The instance has its saved state; the outputs in the store are unchanged."""
         read = self.instances[i].read
+        self._past.pop(i, None)
         self.instances[i] = Known(
             saved.state, saved.at, stamp=saved.stamp, read=read, since=self._steps
         )
 
     def ahead_of(self, i: int) -> int:
-        """An instance that may have returned early, while this one may be past that time; -1 for none.
+        """An instance that may have stopped at an event, while this one may be past that time; -1 for none.
 
         It may be this instance itself, if it discards a step at an event: it is then at the end of the step. An instance
         that cannot go back may be past that time.
@@ -139,6 +145,8 @@ class Knowledge:
         known = self.instances[i]
         if self.plan.instances[i].stays_ahead:
             return -1
+        if i in self._past:
+            return self._past[i]
         for r in self._returns:
             discards = not self.plan.instances[i].event_mode
             if known.at > 0.0 and r.step > known.since and (r.instance != i or discards):

@@ -168,7 +168,8 @@ class Rules:
             )
         if group in _INPUTS:
             self.instances[i] = self.instances[i].with_given(group)
-        if self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE):
+        follows = group in _INPUTS and bool(self.plan.instances[i].model.followed)
+        if follows or self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE):
             self.knowledge.changed(i)
         elif group is Group.DISCRETE and self.plan.instances[i].event_mode:
             self.fail(
@@ -193,7 +194,8 @@ class Rules:
             self.fail(f"{instruction.group.name.lower()} of {self.name(i)} cannot be read")
         if self.instances[i].state is State.INITIALIZATION_MODE:
             self.may_be_read(i, instruction.group)
-        if self.instances[i].state is State.STEP_MODE and self.instances[i].given:
+        follows = self.plan.instances[i].model.followed  # a card has shown that it may be read
+        if self.instances[i].state is State.STEP_MODE and self.instances[i].given and not follows:
             self.fail(
                 f"outputs of {self.name(i)} are read after its inputs were set and before it is stepped; "
                 "FMI forbids that in Step Mode"
@@ -297,10 +299,12 @@ class Rules:
         if instruction.buffer not in self.knowledge.kept:
             self.fail(f"buffer {instruction.buffer} is recalled, but nothing has been kept in it")
         for i, then in enumerate(self.knowledge.kept[instruction.buffer]):
-            if self.plan.instances[i].may_return_early and self.instances[i].at != then.at:
+            planned = self.plan.instances[i]
+            stops = planned.may_return_early or planned.may_request_events
+            if stops and self.instances[i].at != then.at:
                 self.fail(
                     f"buffer {instruction.buffer} is recalled with the limit that was kept, but {self.name(i)}, which may "
-                    f"return early, stands at {self.instances[i].at:g} instead of {then.at:g}"
+                    f"stop at an event, stands at {self.instances[i].at:g} instead of {then.at:g}"
                 )
             self.instances[i] = self.instances[i].with_read(then.read)
 
@@ -394,7 +398,7 @@ class Rules:
                 )
             if (early := self.knowledge.ahead_of(i)) >= 0:
                 self.fail(
-                    f"{self.name(early)} may return early, but {self.name(i)} has been stepped and is never "
+                    f"{self.name(early)} may stop at an event, but {self.name(i)} has been stepped and is never "
                     "aligned"
                 )
         if end is State.STEP_MODE:

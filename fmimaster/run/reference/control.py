@@ -9,7 +9,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.program.instructions import Call, Mode, Repeat, Tick, Until, Update
 from fmimaster.program.outcome import Reason, Stop
 from fmimaster.run.convergence import largest_change
-from fmimaster.run.reference.machine import Action, Machine, Stopped
+from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
 from fmimaster.system.states import State
 
 SAME_LIMIT = 1e-9
@@ -57,7 +57,7 @@ def mode(m: Machine, instruction: Mode, _: int) -> Action:
         State.TERMINATED: instance.terminate,
     }
     is_event = instruction.state is State.EVENT_MODE
-    is_later = instruction.state in (State.STEP_MODE, State.EVENT_MODE, State.TERMINATED)
+    is_initialized = instruction.state in (State.STEP_MODE, State.EVENT_MODE)
     clocks = [
         m.part(segment)
         for group in (Group.CLOCKS, Group.INPUT_CLOCKS)
@@ -68,7 +68,9 @@ def mode(m: Machine, instruction: Mode, _: int) -> Action:
     def act() -> None:
         enter[instruction.state]()
         m.events[i] += is_event
-        m.initialized[i] = is_later
+        if is_event:
+            m.pending[i] = 0
+        m.initialized[i] = is_initialized
         for active in clocks:
             active[:] = False
 
@@ -84,6 +86,8 @@ def update(m: Machine, instruction: Update, _: int) -> Action:
         m.wants_another |= answer.wants_update
         m.terminate |= answer.terminate
         m.registers.next_events[i] = answer.next_event_time
+        if answer.terminate:
+            raise Ended
 
     return act
 

@@ -48,7 +48,7 @@ from fmimaster.program.instructions import (
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.executor import Experiment, make_store
 from fmimaster.run.reference import control, steps, values
-from fmimaster.run.reference.machine import Action, Machine, Stopped
+from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
 from fmimaster.run.registers import Registers
 
 
@@ -101,6 +101,8 @@ class ReferenceExecutor:
         try:
             for act in actions:
                 act()
+        except Ended:
+            pass
         except Stopped as stopped:
             return Outcome(stopped.stop.time, m.terminate, stopped.stop)
         if m.limit != end and not m.terminate and (i := self._past(m.limit)) is not None:

@@ -31,7 +31,7 @@ class Machine:
     begin, end : float
         Interval of the execution, in s.
     limit : float
-        Time in s of the earliest early return; ``end`` while there is none.
+        Time in s of the earliest early return or pending event; ``end`` while there is none.
     requests : set of int
         Instances that request an event.
     wants_another : bool
@@ -39,7 +39,7 @@ class Machine:
     terminate : bool
         Whether an FMU has asked to end the run.
     initialized : shape (n_instances,)
-        Whether each instance has left Initialization Mode.
+        Whether each instance has left Initialization Mode, and is not terminated.
     has_saved : bool
         Whether a state has been saved in this execution, or in one before.
     """
@@ -64,6 +64,7 @@ class Machine:
         self.seconds = [0.0] * len(instances)
         self.at = view(registers.at)
         self.stepped = view(registers.stepped)
+        self.pending = view(registers.pending)
         self.follows_polynomials = view(registers.follows_polynomials)
         self.steps, self.restores, self.events = map(view, registers.calls)
         self.polynomial_setters: dict[int, Callable[[float, Signal], None]] = {}
@@ -98,6 +99,10 @@ class Stopped(Exception):
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop)
         self.stop = stop
+
+
+class Ended(Exception):
+    """Leaves a program because an FMU ends the run in Event Mode or in a part of a step: only Terminate may follow."""
 
 
 def in_turn(actions: Sequence[Action]) -> Action:

@@ -11,7 +11,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.program.instructions import Align, Get, Parallel, Restore, Save, Set, Step
 from fmimaster.program.outcome import Reason, Stop
 from fmimaster.run.reference import values
-from fmimaster.run.reference.machine import Action, Machine, Stopped
+from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
 
 OUTSIDE = 1e-6
 """By how much, relative to the step, the time that an FMU names may be outside of it: its own clock may be a sum of many
@@ -41,6 +41,10 @@ def step(m: Machine, instruction: Step, line: int) -> Action:
         at[i] = there
         if answer is not None:
             _answered(m, i, line, here, there, answer)
+            if (
+                answer.terminate and fraction < 1.0
+            ):  # FMI: only Terminate may follow, no other part of the step
+                raise Ended
 
     return act
 
@@ -67,7 +71,16 @@ def _answered(m: Machine, i: int, line: int, here: float, there: float, answer: 
         m.limit = m.at[i] = reached
         m.requests = set()
     if answer.event and planned.event_mode:
-        m.requests.add(i)
+        _event_is_pending(m, i)
+
+
+def _event_is_pending(m: Machine, i: int) -> None:
+    """An instance must enter Event Mode before it steps on: its time is the limit, also between parts of a step."""
+    if m.at[i] < m.limit:
+        m.limit = m.at[i]
+        m.requests = set()  # those before are for events at later times
+    m.requests.add(i)
+    m.pending[i] = 1
 
 
 def time_in_step(named: float, here: float, there: float) -> float:
@@ -132,6 +145,7 @@ def restore(m: Machine, instruction: Restore, _: int) -> Action:
             return
         restore_state(place)
         restores[i] += 1
+        m.pending[i] = 0
         m.at[i] = registers.place_at[place]
         m.stepped[i] = registers.place_stepped[place]
 

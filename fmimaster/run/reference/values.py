@@ -102,7 +102,8 @@ def set_(m: Machine, instruction: Set, _: int) -> Action:
     segments = m.plan.layout.segments(i, group)
     setters = [instance.setter(s.type, s.value_references, m.part(s)) for s in segments]
     if group is not Group.CONTINUOUS:
-        return in_turn(setters)
+        put_all = in_turn(setters)
+        return lambda: None if _takes_no_step(m, i) else put_all()
     courses, degree, follows_polynomials = (
         m.store.courses,
         view(m.store.courses.degree),
@@ -111,6 +112,8 @@ def set_(m: Machine, instruction: Set, _: int) -> Action:
     values, polynomial_setters, put = m.part(segments[0]), m.polynomial_setters, setters[0]
 
     def act() -> None:
+        if _takes_no_step(m, i):
+            return
         if degree[i] < 0 and not follows_polynomials[i]:
             put()
             return
@@ -124,6 +127,12 @@ def set_(m: Machine, instruction: Set, _: int) -> Action:
         polynomial_setters[i](at[i], signal)
 
     return act
+
+
+def _takes_no_step(m: Machine, i: int) -> bool:
+    """Whether an instance is at the limit or beyond it: inputs that are set there could not be followed by DoStep, and FMI
+    forbids to read outputs in between. Programs without steps have no limit before their end."""
+    return bool(m.limit < m.end and m.at[i] >= m.limit)
 
 
 def _set_triggers(m: Machine, i: int) -> Action:

@@ -1,0 +1,197 @@
+"""An FMU that has requested an event enters Event Mode before it steps on, also between the parts of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from python_fmu import PythonFmu
+
+from fmimaster.algorithms import (
+    Algorithm,
+    GaussSeidel,
+    Jacobi,
+    Richardson,
+    SubSteps,
+    Waveform,
+)
+from fmimaster.algorithms.modes import HELD, LINEAR
+from fmimaster.algorithms.subsequence import SUBSEQUENCE
+from fmimaster.causes import Kind
+from fmimaster.control.estimators.step_doubling import StepDoubling
+from fmimaster.control.pid import PID
+from fmimaster.errors import AccuracyWarning, OptionError
+from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.results.results import Results
+from fmimaster.system.model import DataType, Variability
+from fmimaster.system.states import Call
+
+# the guard around each FMU refuses a step while an event is pending
+pytestmark = pytest.mark.usefixtures("each_executor")
+
+Simulate = Callable[..., Results]
+
+DISCRETE = {"type": DataType.INT32, "variability": Variability.DISCRETE}
+
+
+def requesting(*times: float, **options: Any) -> PythonFmu:
+    """x' = u; requests an event at the end of each step that reaches one of these times; ``n`` counts its events."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        end = v.t + h
+        v.x += h * v.u
+        v.is_due = any(v.t < time <= end for time in times)
+        return StepAnswer(end, event=True) if v.is_due else None
+
+    def update(v: Any) -> None:
+        v.count += v.is_due
+        v.is_due = False
+
+    return PythonFmu(
+        inputs={"u": 1.0},
+        states={"x": 0.0, "count": 0, "is_due": False},
+        outputs={"y": lambda v: v.x, "n": lambda v: v.count},
+        step=step,
+        update=update,
+        attributes={"n": DISCRETE, "count": DISCRETE, "is_due": DISCRETE},
+        **{"has_event_mode": True, **options},
+    )
+
+
+def plain(**options: Any) -> PythonFmu:
+    """x' = 1."""
+
+    def step(v: Any, h: float) -> None:
+        v.x += h
+
+    return PythonFmu(
+        inputs={"u": 0.0}, states={"x": 0.0}, outputs={"y": lambda v: v.x}, step=step, **options
+    )
+
+
+RING = ["a.y -> b.u", "b.y -> a.u"]
+WITH_SUB_STEPS: dict[str, Any] = {
+    "algorithm": SubSteps(counts={"a": 4}),
+    "event_mode": True,
+    "stop_time": 1,
+    "step_size": 0.8,
+}
+
+
+def requested(results: Results) -> list[float]:
+    """Times at which an FMU has requested an event."""
+    return [event.time for event in results.events if event.cause.kind is Kind.REQUESTED]
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        Jacobi(),
+        GaussSeidel(),
+        GaussSeidel(mode=LINEAR),
+        GaussSeidel(mode=HELD),
+        Waveform(Jacobi(), tolerance=1e-6),
+    ],
+    ids=["jacobi", "end", "lin", "held", "waveform"],
+)
+def test_a_half_of_step_doubling_ends_at_an_event(simulate: Simulate, base: Algorithm) -> None:
+    """The step from 0 to 0.4 ends in its middle, as by an early return; the events at 0.4 and 0.8 end no step."""
+    units = {"a": requesting(0.1, 0.35, 0.7), "b": plain()}
+    algorithm = Richardson(base)
+    results = simulate(
+        units, RING, algorithm=algorithm, event_mode=True, stop_time=1, step_size=0.4
+    )
+    assert requested(results) == pytest.approx([0.2, 0.4, 0.8])
+    assert results["a.n"].tolist()[-1] == 3
+    assert results["b.y"].tolist() == pytest.approx(results.time.tolist())
+
+
+def test_steps_that_are_doubled_for_their_errors_end_at_events(simulate: Simulate) -> None:
+    units = {"a": requesting(0.1, 0.3, 0.7), "b": plain()}
+    rule = PID(0.2, (StepDoubling(0.01),), smallest=0.001)
+    results = simulate(units, RING, step_size=rule, event_mode=True, stop_time=1)
+    assert results["a.n"].tolist()[-1] == 3
+
+
+def test_sub_steps_end_at_an_event(simulate: Simulate) -> None:
+    """The slower component goes back to the end of the sub-step."""
+    units = {"a": requesting(0.3), "b": plain()}
+    results = simulate(units, RING, **WITH_SUB_STEPS)
+    assert requested(results) == pytest.approx([0.4])
+    assert results["a.n"].tolist()[-1] == 1
+    assert results["b.y"].tolist() == pytest.approx(results.time.tolist())
+
+
+def test_a_component_that_cannot_go_back_stays_ahead_of_the_event(simulate: Simulate) -> None:
+    units = {"a": requesting(0.3), "b": plain(can_get_and_set_fmu_state=False)}
+    with pytest.warns(AccuracyWarning, match="'b' has seen the event at t = 0.4 s late"):
+        results = simulate(units, RING, **WITH_SUB_STEPS)
+    assert results["a.n"].tolist()[-1] == 1
+
+
+def test_an_event_of_an_instance_that_is_ahead_is_not_lost(simulate: Simulate) -> None:
+    """The slower one requests its event at the end of the step, the faster one has its own before that."""
+    units = {
+        "a": requesting(0.3),
+        "b": requesting(0.7, can_get_and_set_fmu_state=False),
+    }
+    with pytest.warns(AccuracyWarning, match="late"):
+        results = simulate(units, RING, **WITH_SUB_STEPS)
+    assert results["a.n"].tolist()[-1] == 1
+    assert results["b.n"].tolist()[-1] == 1
+    (late,) = [e for e in results.events if "b" in e.components]
+    assert late.time == pytest.approx(0.8)
+    assert late.cause.kind is Kind.SEEN_LATE
+
+
+def test_gauss_seidel_divides_no_step_of_an_fmu_with_event_mode(simulate: Simulate) -> None:
+    """Its outputs depend directly on inputs, so the mode would divide its steps."""
+    unit = requesting(0.3)
+    unit.outputs["y"] = lambda v: v.x + v.u
+    options: dict[str, Any] = {"event_mode": True, "stop_time": 1, "step_size": 0.4}
+    with pytest.raises(OptionError, match=r"'b' may have an event between them.*mode 'lin'"):
+        simulate(
+            {"a": plain(), "b": unit},
+            ["a.y -> b.u"],
+            algorithm=GaussSeidel(mode=SUBSEQUENCE),
+            **options,
+        )
+    depending = requesting(0.3, depends={"y": ["u"]})
+    depending.outputs["y"] = lambda v: v.x + v.u
+    with pytest.warns(AccuracyWarning, match="its step cannot be divided"):
+        simulate(
+            {"a": plain(), "b": depending},
+            ["a.y -> b.u"],
+            algorithm=GaussSeidel(mode=HELD),
+            **options,
+        )
+    assert [h for _, h in depending.instances[-1].called(Call.DO_STEP)] == pytest.approx(
+        [0.4, 0.4, 0.2]
+    )
+
+
+@pytest.mark.parametrize("at_start", [True, False])
+def test_an_fmu_that_ends_the_run_in_event_mode_gets_no_more_calls_but_terminate(
+    simulate: Simulate, at_start: bool
+) -> None:
+    """Also not if it requests another update; the row of the event has what it shows there."""
+    unit = requesting(0.3)
+
+    def update(v: Any) -> UpdateAnswer:
+        ends = at_start or v.is_due
+        v.count += 10 if ends else 0
+        return UpdateAnswer(wants_update=ends, terminate=ends)
+
+    unit.update = update
+    other = plain(has_event_mode=True)
+    results = simulate({"a": unit, "b": other}, RING, event_mode=True, stop_time=1, step_size=0.4)
+    assert results.time[-1] == (0.0 if at_start else 0.4)
+    assert results["a.n"].tolist()[-1] == 10
+    log = [call for call, _ in unit.instances[-1].log]
+    assert log[log.index(Call.UPDATE_DISCRETE_STATES, -5) + 1 :] == [
+        Call.GET,
+        Call.GET,
+        Call.TERMINATE,
+    ]
+    assert other.instances[-1].called(Call.TERMINATE) == [()]
