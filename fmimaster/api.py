@@ -69,7 +69,7 @@ from fmimaster.errors import (
 )
 from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.faults.policy import Drop, FaultPolicy, Restart, Stop
-from fmimaster.fmu.model_exchange.cvode import Cvode
+from fmimaster.fmu.model_exchange.cvode import Cvode, Jacobian
 from fmimaster.fmu.model_exchange.one_step import DormandPrince, Euler
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
@@ -191,6 +191,7 @@ __all__ = [
     "Intermediate",
     "Interrupted",
     "Jacobi",
+    "Jacobian",
     "JumpTimes",
     "Kind",
     "LeastStale",

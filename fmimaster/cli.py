@@ -21,9 +21,10 @@ import sys
 import threading
 import traceback
 import warnings
-from argparse import Action, ArgumentParser
+from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from errno import EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -34,6 +35,12 @@ from fmimaster.commands.text import tell
 from fmimaster.errors import AccuracyWarning, FmimasterError, Interrupted
 
 _DEFECT, _INTERRUPTED = 3, 130
+
+_RUNNING = ("simulate", "resume")
+"""Commands whose run has a process of its own, which does the rest of the command; not if another program calls main()."""
+
+_RUNNING_OFTEN = ("stability", "optimize", "budget")
+"""Commands that are in a process of their own as a whole; also ``plan --compare``."""
 
 _FIRST_STEPS = """First steps:
   fmimaster demo files        write example FMUs into this folder
@@ -61,15 +68,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         with _terminated_like_interrupted(), shown_log(parsed), warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)  # log and statistics have them
-            status: int = _command(parsed.command).run(parsed)
-            return status
+            parsed.process = arguments is None and parsed.command in _RUNNING
+            command = _command(parsed.command)
+            if arguments is None and _runs_often(parsed):
+                from fmimaster.session.own_command import go_on_in_own_process
+
+                go_on_in_own_process()
+            status: int = command.run(parsed)
     except (KeyboardInterrupt, Exception) as error:
         if parsed is not None and parsed.debug:
-            tell([traceback.format_exc()])
+            tell(traceback.format_exc().splitlines())
         status = _told(error)
-        if arguments is None and _any_left_alone():
-            _leave(status)
-        return status
+    _finish(status)
+    if arguments is None and _any_left_alone():
+        _leave(status)
+    return status
+
+
+def _runs_often(parsed: Namespace) -> bool:
+    return parsed.command in _RUNNING_OFTEN or (parsed.command == "plan" and parsed.compare)
+
+
+def _finish(status: int) -> None:
+    """In the process of a run: tell the process that waits how the command has ended."""
+    if (watch := sys.modules.get("fmimaster.apart.watch")) is not None:
+        watch.finish(status)
 
 
 def _take_standard_descriptors() -> None:
@@ -125,8 +148,7 @@ def _told(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):  # "fmimaster ... | head"
         return 0
     if isinstance(error, OSError):
-        where = f" ('{error.filename}')" if error.filename else ""
-        return _error(f"{error.strerror or error}{where}.", REFUSED)
+        return _error(_of_the_system(error), REFUSED)
     if isinstance(error, MemoryError):
         return _error("There is not enough memory.", REFUSED)
     words = "".join(traceback.format_exception_only(error)).strip()
@@ -134,6 +156,27 @@ def _told(error: BaseException) -> int:
         f"This is a defect of fmimaster: {words}. Run with --debug for a traceback, and report it.",
         _DEFECT,
     )
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the system refused, of which file, and what helps."""
+    words = str(error.strerror or error).rstrip(".")
+    where = f"'{error.filename}' cannot be used" if error.filename else "The system refused a file"
+    if error.errno in (EMFILE, ENFILE):
+        return (
+            f"{where}: {words[0].lower() + words[1:]}. Allow more open files (ulimit -n), or simulate fewer FMUs in "
+            "processes of their own."
+        )
+    if error.errno == ENOSPC:
+        from tempfile import gettempdir  # --version must be fast
+
+        return f"{where}: {words[0].lower() + words[1:]}. Make room, also in '{gettempdir()}'."
+    if error.errno in (EAGAIN, ENOMEM) and not error.filename:
+        return (
+            f"The system has no room for another process or thread: {words[0].lower() + words[1:]}. End other "
+            "programs, or allow more (ulimit -u)."
+        )
+    return f"{where}: {words[0].lower() + words[1:]}. Run with --debug for the place in fmimaster."
 
 
 def _error(message: str, status: int) -> int:

@@ -308,15 +308,16 @@ def warn_of(texts: Iterable[str]) -> None:
         warnings.warn(text, AccuracyWarning, stacklevel=level)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Sentence that suggests the nearest known name, with a leading space; empty if no name is near.
+def did_you_mean(name: str, known: Iterable[str], share: float = 0.6) -> str:
+    """Sentence that suggests the nearest known name, with a leading space; empty if no name is near: if less than this
+    share of the letters is equal (as in difflib).
 
     Names that differ only in case come first. A name is also near if it is the last part of a dotted name.
     """
     known = list(known)
     folded = [k for k in known if k.lower() == name.lower()]
     tails = [k for k in known if k.rpartition(".")[2] == name]
-    return suggested(folded or tails[:3] or get_close_matches(name, known, n=3, cutoff=0.6))
+    return suggested(folded or tails[:3] or get_close_matches(name, known, n=3, cutoff=share))
 
 
 def suggested(names: Sequence[str]) -> str:

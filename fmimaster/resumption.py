@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TextIO
 
 from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.session import ProgressCallback
-from fmimaster.session.origin import settings_in
+from fmimaster.session.origin import results_beside, settings_in
 from fmimaster.simulation import Simulation
 
 
@@ -20,6 +19,8 @@ def resume(
     progress: ProgressCallback | None = None,
     *,
     output_file: str | os.PathLike[str] | TextIO | None = None,
+    fmi_log_file: str | os.PathLike[str] | None = None,
+    final_fmu_state: str | os.PathLike[str] | None = None,
 ) -> Results:
     """Continue a run from its last checkpoint to its stop time.
 
@@ -33,8 +34,12 @@ def resume(
     progress
         As in :meth:`Simulation.run`.
     output_file : path or text stream, optional
-        As in :meth:`Simulation.run`. Default: the file of the run that was ended, if it had one; it then has the rows of
-        both parts.
+        As in :meth:`Simulation.run`. Default: if the run that was ended had one, a file of the same name beside the
+        checkpoint; it then has the rows of both parts. A file that is there is replaced only if it begins with the rows of
+        this run.
+    fmi_log_file, final_fmu_state : path, optional
+        As the settings. Default: if the run that was ended had one, ``CHECKPOINT.calls.log`` and
+        ``CHECKPOINT.states``. With a simulation, its settings hold.
 
     Returns
     -------
@@ -65,7 +70,8 @@ def resume(
     path = given_path(checkpoint).absolute()
     file = CheckpointFile.read(path)
     if simulation is None:
-        simulation = settings_in(path, file, Simulation)
-    if output_file is None and file.output_file:
-        output_file = Path(file.output_file)
+        written = {"fmi_log_file": fmi_log_file, "final_fmu_state": final_fmu_state}
+        simulation = settings_in(path, file, Simulation, **written)
+    if output_file is None:
+        output_file = results_beside(path, file)
     return simulation.run(progress, output_file=output_file, resume_from=path)

@@ -31,6 +31,7 @@ from fmimaster.session.launch import (
     files_read,
     refuse_one_file_for_two,
 )
+from fmimaster.session.own_process import run_in_own_process
 from fmimaster.settings import Settings
 from fmimaster.structures import structures_of
 
@@ -336,15 +337,16 @@ class Simulation(Settings):
         with ExitStack() as files:
             run = attended_run(self, signals, progress, output_file, files, resume_from)
             try:
-                with files.pop_all():
-                    results = run.run()
+                with files.pop_all() as opened:
+                    results = run_in_own_process(run, opened) if self.process else run.run()
             except KeyboardInterrupt as error:
                 if isinstance(error, Interrupted):
                     raise
                 raise run.interrupted() from None  # the second Ctrl-C, while files were written
         if output_file is not None:
             write_intermediate(results, output_file)
-        return results, run.session.accuracy_warnings if run.session else ()
+        found = run.session.accuracy_warnings if run.session else run.accuracy_warnings
+        return results, found
 
     def _judged(self, found: tuple[str, ...], results: Results) -> None:
         """Warn if results are less accurate than they should be; raise an error if ``strict``."""
@@ -386,7 +388,7 @@ class Simulation(Settings):
             if output_file is not None and results is not None and results.rows:
                 write_table(results, output_file)
         missed = () if reached.is_enough else (in_words(reached),)
-        self._judged((*found, *missed), reached.results)
+        self._judged((*found, *reached.own_steps.limits, *missed), reached.results)
         return reached.results
 
 

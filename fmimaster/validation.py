@@ -13,7 +13,7 @@ from fmimaster.errors import DescriptionError, InputError, ModelError, OptionErr
 from fmimaster.fmu import once
 from fmimaster.fmu.description.rules import broken_rules
 from fmimaster.fmu.description.terminals import read_terminals
-from fmimaster.fmu.library import FmuFile, find_library
+from fmimaster.fmu.library import FmuFile, compiled, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.garbage import left_for_later
@@ -41,9 +41,9 @@ class Severity(Enum):
     """Severity of a finding."""
 
     ERROR = "error"
-    """It cannot be simulated."""
+    """It cannot be simulated on this machine."""
     WARNING = "warning"
-    """It can perhaps be simulated: a rule is broken, or something is missing on this machine."""
+    """It can perhaps be simulated: a rule is broken."""
     NOTE = "note"
     """Nothing is wrong; the note explains how the system is simulated."""
 
@@ -187,8 +187,10 @@ def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
     try:
         find_library(fmu.folder, fmu.model, str(fmu.source))
     except ModelError as error:
-        advice = "It cannot be simulated on this machine; export it for this platform."
-        yield Finding(place, Severity.WARNING, str(error), advice)
+        has_sources = next(fmu.folder.glob("sources/*.c"), None)
+        own = f", or build one from its C sources: {compiled(fmu.model)}" if has_sources else ""
+        advice = f"It cannot be simulated on this machine. Export it for this platform{own}."
+        yield Finding(place, Severity.ERROR, str(error), advice)
 
 
 def _facts(model: Model, place: str) -> Iterator[Finding]:

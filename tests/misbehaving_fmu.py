@@ -44,6 +44,20 @@ CALLS = {
     ),
 }
 
+EXCHANGE_CALLS = {
+    # of Model Exchange, in this order, beside those above without DoStep and SetupExperiment
+    "fmi2": (
+        *("SetTime", "GetContinuousStates", "GetNominalsOfContinuousStates", "SetContinuousStates"),
+        *("GetDerivatives", "CompletedIntegratorStep", "EnterEventMode", "NewDiscreteStates"),
+        "EnterContinuousTimeMode",
+    ),
+    "fmi3": (
+        *("SetTime", "GetContinuousStates", "GetNominalsOfContinuousStates", "SetContinuousStates"),
+        *("GetContinuousStateDerivatives", "CompletedIntegratorStep", "EnterEventMode"),
+        *("UpdateDiscreteStates", "EnterContinuousTimeMode"),
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Act:
@@ -57,6 +71,9 @@ class Act:
     @property
     def line(self) -> str:
         """As ``misbehaving.c`` reads it."""
+        if isinstance(self.argument, bytes):
+            text = "".join(f"\\x{b:02x}" for b in self.argument)
+            return f"{self.call} {self.action} {self.since!r} {text}"
         text = "".join(
             c if c.isprintable() and c != "\\" else "".join(f"\\x{b:02x}" for b in c.encode())
             for c in str(self.argument)
@@ -72,6 +89,7 @@ def misbehaving(
     lacks: Collection[str] = (),
     trace: Path | None = None,
     files: Mapping[str, bytes] | None = None,
+    interface: str = "CoSimulation",
     **capabilities: str,
 ) -> Path:
     """Make such an FMU in a folder.
@@ -86,15 +104,17 @@ def misbehaving(
         A file to which it adds a line for each call: name of the instance, name of the call.
     files
         More files in the archive.
+    interface
+        "CoSimulation" or "ModelExchange".
     capabilities
-        More attributes of ``CoSimulation``.
+        More attributes of the interface.
     """
     lines = [act.line for act in acts]
     if trace is not None:
         lines.append(Act("-", "trace", trace).line)
     platform = fmpy.platform if version == "fmi2" else fmpy.platform_tuple
     contents = {
-        "modelDescription.xml": _description(version, capabilities).encode(),
+        "modelDescription.xml": _description(version, interface, capabilities).encode(),
         f"binaries/{platform}/Misbehaving{fmpy.sharedLibraryExtension}": _library(
             version, tuple(sorted(lacks))
         ),
@@ -124,7 +144,7 @@ def _library(version: str, lacks: tuple[str, ...]) -> bytes:
 
 _FMI2 = """<?xml version="1.0" encoding="UTF-8"?>
 <fmiModelDescription fmiVersion="2.0" modelName="Misbehaving" guid="{{misbehaving}}" variableNamingConvention="structured">
-  <CoSimulation modelIdentifier="Misbehaving"{capabilities}/>
+  <{interface} modelIdentifier="Misbehaving"{capabilities}/>
   <LogCategories><Category name="logStatusError"/></LogCategories>
   <DefaultExperiment startTime="0" stopTime="1" stepSize="0.1"/>
   <ModelVariables>
@@ -138,10 +158,13 @@ _FMI2 = """<?xml version="1.0" encoding="UTF-8"?>
       <Real start="1"/></ScalarVariable>
     <ScalarVariable name="n" valueReference="4" causality="output" variability="discrete" initial="calculated">
       <Integer/></ScalarVariable>
+    <ScalarVariable name="der(x)" valueReference="6" causality="local" variability="continuous" initial="calculated">
+      <Real derivative="3"/></ScalarVariable>
   </ModelVariables>
   <ModelStructure>
     <Outputs><Unknown index="3" dependencies=""/><Unknown index="5" dependencies=""/></Outputs>
-    <InitialUnknowns><Unknown index="5" dependencies=""/></InitialUnknowns>
+    <Derivatives><Unknown index="6" dependencies="1 3"/></Derivatives>
+    <InitialUnknowns><Unknown index="5" dependencies=""/><Unknown index="6" dependencies="1 3 4"/></InitialUnknowns>
   </ModelStructure>
 </fmiModelDescription>
 """
@@ -149,7 +172,7 @@ _FMI2 = """<?xml version="1.0" encoding="UTF-8"?>
 _FMI3 = """<?xml version="1.0" encoding="UTF-8"?>
 <fmiModelDescription fmiVersion="3.0" modelName="Misbehaving" instantiationToken="{{misbehaving}}"
     variableNamingConvention="structured">
-  <CoSimulation modelIdentifier="Misbehaving"{capabilities}/>
+  <{interface} modelIdentifier="Misbehaving"{capabilities}/>
   <LogCategories><Category name="logStatusError"/></LogCategories>
   <DefaultExperiment startTime="0" stopTime="1" stepSize="0.1"/>
   <ModelVariables>
@@ -159,20 +182,25 @@ _FMI3 = """<?xml version="1.0" encoding="UTF-8"?>
     <Float64 name="x" valueReference="2" causality="output" variability="continuous" initial="exact" start="1"/>
     <Float64 name="k" valueReference="3" causality="parameter" variability="fixed" initial="exact" start="1"/>
     <Int32 name="n" valueReference="4" causality="output" variability="discrete" initial="calculated"/>
+    <Float64 name="der(x)" valueReference="6" causality="local" variability="continuous" initial="calculated"
+      derivative="2"/>
   </ModelVariables>
   <ModelStructure>
     <Output valueReference="2" dependencies=""/>
     <Output valueReference="4" dependencies=""/>
+    <ContinuousStateDerivative valueReference="6" dependencies="1 2"/>
     <InitialUnknown valueReference="4" dependencies=""/>
+    <InitialUnknown valueReference="6" dependencies="1 2 3"/>
   </ModelStructure>
 </fmiModelDescription>
 """
 
 
-def _description(version: str, capabilities: Mapping[str, str]) -> str:
+def _description(version: str, interface: str, capabilities: Mapping[str, str]) -> str:
     intermediate = capabilities.get("providesIntermediateUpdate") == "true"
     attributes = "".join(f' {name}="{value}"' for name, value in capabilities.items())
     return (_FMI2 if version == "fmi2" else _FMI3).format(
+        interface=interface,
         capabilities=attributes,
         intermediate=' intermediateUpdate="true"' if intermediate else "",
     )

@@ -1,29 +1,41 @@
-"""Python objects over a socket between two processes."""
+"""Messages between two processes: objects to the one that is started, plain data from it.
+
+The process that is started trusts the one that has started it, and gets pickled objects. In the other direction nothing is
+unpickled, because foreign code may run in that process and write into its descriptors.
+"""
 
 from __future__ import annotations
 
 import pickle
+import select
 import socket
 import struct
+from math import inf
+from time import monotonic
 from typing import Any
 
+from fmimaster.apart.frames import FrameReader, FrameWriter
+
 _LENGTH = struct.Struct("=Q")
+_CHUNK = 1 << 20
 
 
 class Channel:
-    """One end of a connection between two processes of fmimaster that trust each other."""
+    """The end of the process that was started.
+
+    Attributes
+    ----------
+    token : int
+        What its messages begin with. It arrives with the first object.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
-        self.socket = connection
+        self._socket = connection
+        self.expect(0)
 
-    def fileno(self) -> int:
-        """The descriptor, for polling."""
-        return self.socket.fileno()
-
-    def send(self, message: Any) -> None:
-        """Send an object; raises OSError if the other process has ended."""
-        content = pickle.dumps(message)
-        self.socket.sendall(_LENGTH.pack(len(content)) + content)
+    def expect(self, token: int) -> None:
+        """Let the messages begin with this token."""
+        self.token, self._writer = token, FrameWriter(token)
 
     def receive(self) -> Any:
         """The next object; raises EOFError if the other process has ended."""
@@ -35,7 +47,7 @@ class Channel:
         view = memoryview(content)
         while view:
             try:
-                n = self.socket.recv_into(view)
+                n = self._socket.recv_into(view)
             except ConnectionError:
                 n = 0
             if n == 0:
@@ -43,6 +55,81 @@ class Channel:
             view = view[n:]
         return content
 
+    def send(self, content: bytes) -> None:
+        """Send a message; raises OSError if the other process has ended."""
+        self._socket.sendall(self._writer.frame(content))
+
+
+class Connection:
+    """The end of the process that has started the other one. It never blocks for ever.
+
+    Parameters
+    ----------
+    token : int
+        What messages of the other process begin with.
+    """
+
+    def __init__(self, connection: socket.socket, token: int) -> None:
+        self._socket = connection
+        self._socket.setblocking(False)
+        self._reader = FrameReader(token)
+
+    def fileno(self) -> int:
+        """The descriptor, for polling."""
+        return self._socket.fileno()
+
+    @property
+    def is_within(self) -> bool:
+        """Whether a message has begun and not ended."""
+        return self._reader.is_within
+
+    def send(self, message: Any, seconds: float | None = None) -> None:
+        """Send an object.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            How long the other process may read nothing; None before foreign code runs in it.
+
+        Raises
+        ------
+        OSError
+            If the other process has ended, or has read nothing for so long.
+        """
+        content, patience = pickle.dumps(message), inf if seconds is None else seconds
+        left, until = memoryview(_LENGTH.pack(len(content)) + content), monotonic() + patience
+        poll = select.poll()
+        poll.register(self._socket, select.POLLOUT)
+        while left:
+            try:
+                left, until = left[self._socket.send(left) :], monotonic() + patience
+            except BlockingIOError:
+                if monotonic() > until:
+                    raise TimeoutError("the other process reads nothing") from None
+                poll.poll(None if seconds is None else 1000.0 * seconds + 1.0)
+
+    def receive(self) -> bytes | None:
+        """The next message, if it has come completely.
+
+        Raises
+        ------
+        EOFError
+            If the other process has ended, or closed its end.
+        DamagedError
+            If it has sent something else.
+        """
+        while (message := self._reader.next()) is None:
+            try:
+                part = self._socket.recv(_CHUNK)
+            except BlockingIOError:
+                return None
+            except ConnectionError:
+                part = b""
+            if not part:
+                raise EOFError
+            self._reader.add(part)
+        return message
+
     def close(self) -> None:
         """Close this end."""
-        self.socket.close()
+        self._socket.close()

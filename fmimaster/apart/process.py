@@ -16,8 +16,9 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple
 
-from fmimaster.apart.channel import Channel
-from fmimaster.apart.server import KILL, REPORT, REQUEST, START, Start
+from fmimaster.apart.channel import Connection
+from fmimaster.apart.family import REPORT
+from fmimaster.apart.server import KILL, REQUEST, START, Start
 from fmimaster.errors import OptionError
 
 MODULES = (
@@ -39,6 +40,10 @@ _PROGRAM = (
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables for the preloaded process: libraries must not start threads in it, because it is forked."""
+
+_TOKEN_BYTES = 8
+_MOST_CHUNKS = 16
+"""Of 64 kB, the size of a pipe: read at one time."""
 
 _GRACE = 5.0
 """Time in s for the preloaded process to end after its socket was closed."""
@@ -86,8 +91,8 @@ class Process:
     Parameters
     ----------
     main : function
-        Called in the new process with its :class:`Channel`, a list of the further descriptors, and the arguments. It is
-        found by its name, so it must be defined at the top of a module.
+        Called in the new process with its :class:`~fmimaster.apart.channel.Channel`, a list of the further descriptors,
+        and the arguments. It is found by its name, so it must be defined at the top of a module.
     arguments : tuple
     descriptors : int
         Further descriptors, which the new process gets as well.
@@ -96,11 +101,13 @@ class Process:
 
     Attributes
     ----------
-    channel : Channel
+    channel : Connection
     output : int
         Descriptor, from which its standard output and standard error can be read; it does not block.
     report : int
         Descriptor that can be read when the process has ended.
+    token : int
+        What its messages begin with.
     """
 
     def __init__(
@@ -113,7 +120,8 @@ class Process:
     ) -> None:
         refuse_other_platforms()
         mine, theirs = socket.socketpair()
-        self.channel = Channel(mine)
+        self.token = int.from_bytes(os.urandom(_TOKEN_BYTES), "little")
+        self.channel = Connection(mine, self.token)
         self.report, report = os.pipe()
         self.output, output = os.pipe()
         os.set_blocking(self.output, False)
@@ -129,6 +137,7 @@ class Process:
                 dict(os.environ),
                 [os.path.abspath(p) for p in sys.path],
                 memory_limit,
+                self.token,
                 pickle.dumps((main, arguments)),
             )
             with suppress(OSError):  # it has ended: the report says how
@@ -151,13 +160,16 @@ class Process:
             self.pid, status, memory = REPORT.unpack(content)
             if status >= 0:
                 self._exit = Exit(status, memory)
+                os.read(self.report, 1)  # its keeper has ended too
         return self._exit
 
     def read_output(self) -> bytes:
-        """What it has printed since the last call."""
+        """What it has printed since the last call: a part of it, if it prints without end."""
         parts = []
         with suppress(BlockingIOError):
-            while part := os.read(self.output, 1 << 16):
+            for _ in range(_MOST_CHUNKS):
+                if not (part := os.read(self.output, 1 << 16)):
+                    break
                 parts.append(part)
         return b"".join(parts)
 
@@ -276,6 +288,11 @@ def _close() -> None:
         preloaded.close() if preloaded.owner == os.getpid() else preloaded.forget()
 
 
+def _close_at_exit() -> None:
+    with suppress(KeyboardInterrupt):  # it ends by itself, nobody has to wait for it
+        _close()
+
+
 def _forget() -> None:
     """In a fork of this process, whose lock another thread may hold."""
     global _LOCK
@@ -283,7 +300,7 @@ def _forget() -> None:
     _close()
 
 
-atexit.register(_close)
+atexit.register(_close_at_exit)
 if sys.platform != "win32":
     os.register_at_fork(after_in_child=_forget)
 

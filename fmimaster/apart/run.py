@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import select
 import traceback
 from collections.abc import Callable
@@ -11,10 +10,11 @@ from enum import Enum
 from math import inf
 from threading import Event
 from time import perf_counter
-from typing import Any
+from typing import Any, get_type_hints
 
 from fmimaster.apart.channel import Channel
-from fmimaster.apart.process import Process
+from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
+from fmimaster.apart.process import Exit, Process
 from fmimaster.errors import OptionError
 from fmimaster.text import bytes_in_words
 
@@ -36,6 +36,7 @@ class Cause(Enum):
     DEADLINE = "deadline"
     STOPPED = "stopped"
     MEMORY = "memory"
+    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ def run_apart(
     memory_limit: int | None = None,
     on_output: Callable[[str], None] | None = None,
     stop: Event | None = None,
+    returns: Any = None,
 ) -> Ended:
     """Run a function in a process of its own, with its own working directory, environment and signal handlers.
 
@@ -86,8 +88,12 @@ def run_apart(
     ----------
     function
         Defined at the top of a module that can be imported; not in a script that is run, nor in a notebook.
-    arguments, value
+    arguments
         They are pickled.
+    returns
+        Type of the value that the function returns: plain data, such as dataclasses, tuples, arrays, numbers and text.
+        What comes back is data of exactly this type. Nothing is unpickled, because foreign code may run in the process.
+        Default: as the function is annotated.
     deadline : float, in s
         After that time the process is ended, with all that it has started. Default: none.
     memory_limit : int, in bytes
@@ -109,9 +115,10 @@ def run_apart(
     """
     _check(function, deadline, memory_limit)
     begun = perf_counter()
+    kind = _annotated(function) if returns is None else returns
     process = Process(_call, (function, arguments), memory_limit=memory_limit)
     try:
-        return _followed(process, begun, deadline, memory_limit, on_output, stop)
+        return _followed(process, kind, begun, (deadline, memory_limit), on_output, stop)
     finally:
         process.kill()
         process.close()
@@ -129,31 +136,34 @@ def _check(function: Callable[..., Any], deadline: float | None, memory_limit: i
         raise OptionError(f"memory_limit: {memory_limit!r}, expected a positive number of bytes.")
 
 
+def _annotated(function: Callable[..., Any]) -> Any:
+    """The type of what a function returns."""
+    if isinstance(function, type):
+        return function
+    return get_type_hints(function).get("return", Any)
+
+
 def _call(channel: Channel, _: list[int], function: Callable[..., Any], arguments: Any) -> None:
     """In the process: call the function, and send what it returns or raises."""
     try:
-        answer = pickle.dumps((Cause.RETURNED, function(*arguments), ""))
+        answer = True, encoded(function(*arguments)), ""
     except BaseException as error:
-        text = traceback.format_exc()
-        try:
-            answer = pickle.dumps((Cause.RAISED, error, text))
-            pickle.loads(answer)
-        except Exception:
-            replaced = RuntimeError(f"{type(error).__name__}: {error}")
-            answer = pickle.dumps((Cause.RAISED, replaced, text))
-    channel.send(answer)
+        answer = False, plain_error(error), traceback.format_exc()
+    channel.send(encoded(answer))
 
 
 def _followed(
     process: Process,
+    kind: Any,
     begun: float,
-    deadline: float | None,
-    memory_limit: int | None,
+    limits: tuple[float | None, int | None],
     on_output: Callable[[str], None] | None,
     stop: Event | None,
 ) -> Ended:
     """The end of a process, while its output is read."""
-    output, answer = bytearray(), None
+    deadline, memory_limit = limits
+    output = bytearray()
+    answers = _Answers(process, kind)
     poll = select.poll()
     for descriptor in (process.channel.fileno(), process.output, process.report):
         poll.register(descriptor, select.POLLIN)
@@ -169,7 +179,7 @@ def _followed(
     while (end := process.ended()) is None:
         left = inf if deadline is None else begun + deadline - perf_counter()
         is_late, is_stopped = left <= 0.0, stop is not None and stop.is_set()
-        if is_late or is_stopped:
+        if is_late or is_stopped or answers.damage:
             end = process.kill()
             break
         if stop is not None:
@@ -178,12 +188,11 @@ def _followed(
         read()
         if process.output in ready and not ready[process.output] & select.POLLIN:
             poll.unregister(process.output)  # closed by the function
-        if process.channel.fileno() in ready:
-            answer = _received(process.channel)
+        if process.channel.fileno() in ready and not answers.read():
             poll.unregister(process.channel.fileno())
     read()
-    if answer is None and not is_late and not is_stopped:
-        answer = _received(process.channel)
+    if not is_late and not is_stopped:
+        answers.read()
     common: dict[str, Any] = {
         "output": output.decode("utf-8", "replace"),
         "seconds": perf_counter() - begun,
@@ -193,21 +202,50 @@ def _followed(
         return Ended(Cause.STOPPED, how="was stopped", **common)
     if is_late:
         return Ended(Cause.DEADLINE, how=f"did not end within {deadline:g} s", **common)
-    if answer is not None:
-        cause, value, text = answer
-        if cause is Cause.RETURNED:
-            return Ended(cause, value=value, **common)
-        if isinstance(value, MemoryError) and memory_limit is not None:
+    return answers.ended(end, memory_limit, common)
+
+
+class _Answers:
+    """What comes through the channel of a process: one answer, or what is none."""
+
+    def __init__(self, process: Process, kind: Any) -> None:
+        self._channel, self._kind = process.channel, kind
+        self._answer: tuple[bool, bytes, str] | None = None
+        self.damage = ""
+        """Why it is no answer."""
+
+    def read(self) -> bool:
+        """Take what has come; returns whether more is expected."""
+        try:
+            while self._answer is None:
+                content = self._channel.receive()
+                if content is None:
+                    return True
+                self._answer = decoded(tuple[bool, bytes, str], content)
+        except EOFError:
+            pass
+        except DamagedError as error:
+            self.damage = str(error)
+        return False
+
+    def ended(self, end: Exit, memory_limit: int | None, common: dict[str, Any]) -> Ended:
+        """The end of the process by its answer."""
+        try:
+            if self.damage:
+                raise DamagedError(self.damage)
+            if self._answer is None:
+                cause = Cause.SIGNAL if end.signal else Cause.EXIT
+                return Ended(
+                    cause, how=end.how, signal=end.signal, exit_status=end.exit_status, **common
+                )
+            returned, content, text = self._answer
+            if returned:
+                return Ended(Cause.RETURNED, value=decoded(self._kind, content), **common)
+            error = error_of(content)
+        except DamagedError as damage:
+            how = f"sent a damaged answer ({damage}) and was ended"
+            return Ended(Cause.DAMAGED, how=how, **common)
+        if isinstance(error, MemoryError) and memory_limit is not None:
             how = f"exceeded its memory limit of {bytes_in_words(memory_limit)}"
-            return Ended(Cause.MEMORY, error=value, traceback=text, how=how, **common)
-        return Ended(cause, error=value, traceback=text, **common)
-    cause = Cause.SIGNAL if end.signal else Cause.EXIT
-    return Ended(cause, how=end.how, signal=end.signal, exit_status=end.exit_status, **common)
-
-
-def _received(channel: Channel) -> Any:
-    """The answer of the function; None if there is none."""
-    try:
-        return pickle.loads(channel.receive())
-    except EOFError:
-        return None
+            return Ended(Cause.MEMORY, error=error, traceback=text, how=how, **common)
+        return Ended(Cause.RAISED, error=error, traceback=text, **common)

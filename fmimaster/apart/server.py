@@ -5,7 +5,6 @@ It has one thread, and nothing of the program that has started it, so a fork is 
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import pickle
@@ -20,6 +19,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple, NoReturn
 
+from fmimaster.apart import family
 from fmimaster.apart.channel import Channel
 
 START, KILL = 0, 1
@@ -27,15 +27,8 @@ START, KILL = 0, 1
 REQUEST = struct.Struct("=BQ")
 """What is requested, and the number of the process."""
 
-REPORT = struct.Struct("=qqq")
-"""Number of the process in the system; after its end its status as ``os.wait4`` has it, else -1; its largest memory in
-bytes."""
-
 MOST_DESCRIPTORS = 8
 """Largest number of descriptors that come with a request: channel, report, output, and those of the function."""
-
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-"""From <sys/prctl.h>."""
 
 _KIB = 1024
 
@@ -48,6 +41,8 @@ class Start(NamedTuple):
     path: list[str]
     memory_limit: int | None
     """In bytes, beyond what the process has at its start."""
+    token: int
+    """What its messages begin with."""
     call: bytes
     """Pickled: a function, called with the channel, further descriptors, and arguments; and the arguments. Unpickled when
     the path is set, on which the function is found."""
@@ -71,12 +66,9 @@ def main(control: int, modules: Sequence[str]) -> None:
 class _Server:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._reports: dict[int, int] = {}
-        """Number of a process in the system → descriptor for reports about it."""
-        self._numbers: dict[int, int] = {}
-        """Number in a request → number in the system."""
-        self._prctl = ctypes.CDLL(None).prctl
-        self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # also what an FMU starts ends here
+        self._keepers: dict[int, int] = {}
+        """Number in a request → number of the keeper in the system."""
+        family.adopt_orphans()  # of keepers that were killed
         self._wake, self._woken = os.pipe()
         os.set_blocking(self._woken, False)
         signal.set_wakeup_fd(self._woken)
@@ -94,8 +86,8 @@ class _Server:
                 self._reap()
             if self._control.fileno() in ready and not self._heed():
                 break
-        for pid in self._reports:
-            _kill(pid)
+        for keeper in self._keepers.values():
+            _end(keeper)
 
     def _heed(self) -> bool:
         content, descriptors, _, _ = socket.recv_fds(self._control, 4096, MOST_DESCRIPTORS)
@@ -104,8 +96,8 @@ class _Server:
         request, number = REQUEST.unpack(content)
         if request == START:
             self._start(number, descriptors)
-        elif number in self._numbers:
-            _kill(self._numbers[number])
+        elif number in self._keepers:
+            _end(self._keepers[number])
         return True
 
     def _start(self, number: int, descriptors: list[int]) -> None:
@@ -113,70 +105,55 @@ class _Server:
             os.set_inheritable(descriptor, False)
         channel, report, output, *further = descriptors
         server = os.getpid()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         pid = os.fork()
         if pid == 0:
             self._leave(server)
-            _run(channel, report, output, further)
-        for descriptor in (channel, output, *further):
+            of_process = (channel, output, *further)
+            family.keep(report, of_process, lambda: _run(channel, output, further))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        for descriptor in descriptors:
             os.close(descriptor)
-        self._reports[pid], self._numbers[number] = report, pid
-        self._tell(pid, -1, 0)
+        self._keepers[number] = pid
 
     def _leave(self, server: int) -> None:
         """In a new process: drop what belongs to the server."""
-        self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != server:
-            os._exit(1)
-        os.setsid()
+        family.end_with_parent(server, signal.SIGTERM)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         self._control.close()
-        for descriptor in (self._wake, self._woken, *self._reports.values()):
+        for descriptor in (self._wake, self._woken):
             os.close(descriptor)
 
     def _reap(self) -> None:
-        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        while True:
-            try:
-                ended = os.waitid(os.P_ALL, 0, options)
-            except ChildProcessError:
-                return
-            if ended is None:
-                return
-            pid = ended.si_pid
-            if pid in self._reports:
-                _kill(pid)  # what it has started itself
-            _, status, usage = os.wait4(pid, 0)
-            if pid in self._reports:
-                self._tell(pid, status, usage.ru_maxrss * _KIB)
-                os.close(self._reports.pop(pid))
-                self._numbers = {n: p for n, p in self._numbers.items() if p != pid}
-
-    def _tell(self, pid: int, status: int, memory: int) -> None:
-        with suppress(OSError):  # the process that asked has ended, or does not want to know
-            os.write(self._reports[pid], REPORT.pack(pid, status, memory))
+        """Forget keepers that have ended; what was below one that was killed has come to this process."""
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    return
+                self._keepers = {n: p for n, p in self._keepers.items() if p != pid}
+                if status:
+                    family.end_children(spared=self._keepers.values())
 
 
-def _kill(pid: int) -> None:
-    """End a process and all processes that it has started. It is not reaped yet, so its number is still its own."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+def _end(keeper: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(keeper, signal.SIGTERM)
 
 
-def _run(channel: int, report: int, output: int, further: list[int]) -> NoReturn:
+def _run(channel: int, output: int, further: list[int]) -> NoReturn:
     """In a new process: run what it is started for."""
     status = 1
     try:
-        os.close(report)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         for descriptor in (1, 2):
             os.dup2(output, descriptor)
         os.close(output)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         connection = Channel(socket.socket(fileno=channel))
         start: Start = connection.receive()
+        connection.expect(start.token)
         os.environ.clear()
         os.environ.update(start.environment)
         sys.path[:] = start.path

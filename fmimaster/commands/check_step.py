@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fmimaster.results.results import Results
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 MOST_LINES = 20
 """Outputs that are shown: those that differ most."""
+
+LEAST_SECONDS = 2.0
+"""CPU time in s that the search for the largest stable step may take after a short run."""
 
 
 def differences(simulation: Simulation, results: Results) -> list[str]:
@@ -32,22 +36,34 @@ def _row(d: Difference) -> tuple[str, ...]:
     return d.name, d.unit, f"{d.largest:.3g}", f"{d.time:.6g} s", f"{share:.2%}"
 
 
-def largest_stable_step(simulation: Simulation, results: Results) -> list[str]:
-    """The largest stable step size of the coupling, if an output of a run has grown without bound."""
-    if not results.statistics.diverging:
-        return []
+def largest_stable_step(simulation: Simulation, results: Results) -> Iterator[str]:
+    """The largest stable step size of the coupling, if an output of a run has grown without bound.
+
+    The search takes no longer than the run, or :data:`LEAST_SECONDS`. Ctrl-C ends it; the results are written already.
+    """
+    statistics = results.statistics
+    if not statistics.diverging:
+        return
     from fmimaster.stability.advisor import largest_stable_step  # its modules are slow to import
 
-    step = largest_stable_step(simulation)
+    seconds = max(LEAST_SECONDS, statistics.seconds + statistics.start_seconds)
+    yield f"note: looking for the largest stable step size, for at most {seconds:.3g} s (Ctrl-C ends it)"
+    try:
+        step = largest_stable_step(simulation, seconds)
+    except KeyboardInterrupt:
+        yield "note: the search was ended; 'fmimaster stability' repeats it"
+        return
     if step is None:
-        return [
-            "note: no largest stable step size was found. If outputs grow as much with half the step size "
+        yield (
+            "note: no largest stable step size was found for sure. If outputs grow as much with half the step size "
             "(--check-step), the model itself is unstable"
-        ]
+        )
+        return
     stable = f"note: the coupling is stable with steps of at most {step:.6g} s"
     if step < float(simulation.prepare().schedule.rule.exact_size):
-        return [stable]
-    return [
+        yield stable
+        return
+    yield (
         f"{stable} near the start, and the steps of the run are not longer: the model itself is unstable, or the "
         "coupling becomes unstable later (fmimaster stability --at)"
-    ]
+    )

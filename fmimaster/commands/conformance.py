@@ -34,6 +34,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--json", action="store_true", help="print the verdicts as JSON")
     compare = "show what has changed between two runs: --compare OLD NEW"
     add("--compare", action="store_true", help=compare)
+    verdicts = (
+        "run all FMUs again, and show what differs from the verdicts that are recorded in this file"
+    )
+    add("--verdicts", metavar="FILE", help=verdicts)
+    record = "with --verdicts: write the verdicts into that file in the end"
+    add("--record", action="store_true", help=record)
     page = "with --compare: file for the changes as an HTML page"
     add("--html", metavar="FILE", help=page)
     add = group(parser, "Processes").add_argument
@@ -64,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Run the FMUs; exit status 1 if one has failed."""
+    """Run the FMUs; exit status 1 if one has failed, or differs from what is recorded."""
     from fmimaster.commands import conformance_run  # takes 0.4 s
 
     return conformance_run.run(arguments)

@@ -14,10 +14,17 @@ from fmimaster.commands.settings import memory_in_bytes
 from fmimaster.commands.text import note, write, write_json
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import PAGE
+from fmimaster.conformance.recorded import (
+    Recorded,
+    departures,
+    read_recorded,
+    write_recorded,
+)
 from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.errors import OptionError
+from fmimaster.given_path import given_path
 from fmimaster.system.model import Interface
 from fmimaster.text import aligned, clipped, count, fitted, named, section
 
@@ -41,6 +48,7 @@ def run(arguments: Namespace) -> int:
     if arguments.compare:
         return _compare(arguments)
     folder = _one_folder(arguments.folders)
+    recorded = _recorded(arguments)
     limits = {n: v for n in _LIMITS if (v := getattr(arguments, n)) is not None}
     begun = perf_counter()
     found = check_conformance(
@@ -53,7 +61,7 @@ def run(arguments: Namespace) -> int:
         **({} if arguments.interface is None else {"interfaces": [arguments.interface]}),
         limits=ConformanceLimits(**limits),
         solver=arguments.solver,
-        again=arguments.again,
+        again=arguments.again or recorded is not None,  # a verdict that was kept shows no change
         retry=arguments.retry,
         cards=arguments.cards,
         progress=_Shown(arguments),
@@ -64,7 +72,42 @@ def run(arguments: Namespace) -> int:
         write(_summary(found))
         note(arguments, [f"wall time: {perf_counter() - begun:.1f} s"])
         write([f"report: {Path(arguments.output_folder) / PAGE}"])
-    return 0 if found.has_passed else _FAILED
+    if recorded is None:
+        return 0 if found.has_passed else _FAILED
+    return _departed(arguments, found, recorded)
+
+
+def _is_whole(arguments: Namespace) -> bool:
+    return not arguments.only and arguments.interface is None
+
+
+def _recorded(arguments: Namespace) -> tuple[Recorded, ...] | None:
+    """The recorded verdicts; None if none are given."""
+    if arguments.verdicts is None:
+        if arguments.record:
+            raise OptionError("--record needs a file for the verdicts: --verdicts FILE.")
+        return None
+    if arguments.record and not _is_whole(arguments):
+        raise OptionError("--record needs a run of all FMUs, without --only and --interface.")
+    file = given_path(arguments.verdicts)
+    if arguments.record and not file.exists():
+        return ()
+    return read_recorded(file)
+
+
+def _departed(arguments: Namespace, found: ConformanceRun, recorded: tuple[Recorded, ...]) -> int:
+    """Show how the run differs from what is recorded, and record it if that is asked for."""
+    is_whole = _is_whole(arguments)
+    differing = departures(recorded, found, is_whole=is_whole)
+    lines = str(differing).splitlines()
+    if arguments.json:
+        note(arguments, lines)
+    else:
+        write(lines)
+    if not arguments.record:
+        return _FAILED if differing else 0
+    write_recorded(found, given_path(arguments.verdicts))
+    return 0
 
 
 def _compare(arguments: Namespace) -> int:

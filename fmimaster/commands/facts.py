@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, fields
 from typing import Any
 
-from fmimaster.errors import InputError
+from fmimaster.errors import DescriptionError, InputError
 from fmimaster.fmu.description.terminals import Terminal, read_terminals
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
@@ -26,6 +27,7 @@ from fmimaster.system.model import (
     Variable,
     attribute_name,
 )
+from fmimaster.system.start_values import described, received
 from fmimaster.system.values import parse_value
 
 
@@ -77,13 +79,14 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
 
 def system_facts(description: SystemDescription, loader: Loader) -> dict[str, Any]:
     """The parts of a system description; an FMU that cannot be used is listed with its error."""
+    models: dict[str, Model] = {}
     return {
         "file": str(description.source),
         "name": description.system.name,
         "experiment": _camel_case(description.experiment),
-        "components": list(_components(description, loader)),
+        "components": list(_components(description, loader, models)),
         "connections": list(_connections(description.system, "")),
-        "parameters": list(_parameters(description.system, "")),
+        "parameters": [_parameter(p, models) for p in described(description.system)],
         "sharedEvents": [_shared_event(e) for e in description.shared_events()],
         "powerBonds": described_bonds(description.power_bonds()),
         "sequence": list(description.sequence),
@@ -192,12 +195,15 @@ def _dependencies(model: Model, variables: Iterable[Variable]) -> dict[str, Any]
     }
 
 
-def _components(description: SystemDescription, loader: Loader) -> Iterator[dict[str, Any]]:
+def _components(
+    description: SystemDescription, loader: Loader, models: dict[str, Model]
+) -> Iterator[dict[str, Any]]:
+    """The components; the models of those that can be used are added to ``models``."""
     for name, component in description.components():
         source = component.source.member or str(component.source)
         facts: dict[str, Any] = {"name": name, "source": source, "priority": component.priority}
         try:
-            model = loader.model(component)
+            model = models[name] = loader.model(component)
             facts |= {"modelName": model.name, "fmiVersion": model.fmi_version, "error": None}
         except InputError as error:
             facts |= {"modelName": None, "fmiVersion": None, "error": str(error)}
@@ -217,20 +223,19 @@ def _connections(system: System, prefix: str) -> Iterator[dict[str, Any]]:
         yield from _connections(nested, f"{prefix}{nested.name}.")
 
 
-def _parameters(system: System, prefix: str) -> Iterator[dict[str, Any]]:
-    for component in system.components:
-        yield from (_parameter(p, f"{prefix}{component.name}.") for p in component.parameters)
-    for nested in system.systems:
-        yield from _parameters(nested, f"{prefix}{nested.name}.")
-    yield from (_parameter(p, prefix) for p in system.parameters)
-
-
-def _parameter(parameter: Parameter, prefix: str) -> dict[str, Any]:
+def _parameter(parameter: Parameter, models: Mapping[str, Model]) -> dict[str, Any]:
+    """A parameter as it is given; and, if a mapping transforms it, as its variable gets it."""
     value = (
         parameter.value if isinstance(parameter.value, bool | int | float) else str(parameter.value)
     )
     unit = parameter.unit.name if parameter.unit else None
-    return {"name": prefix + parameter.name, "value": value, "unit": unit}
+    facts: dict[str, Any] = {"name": parameter.name, "value": value, "unit": unit}
+    if parameter.transformation.is_identity:
+        return facts
+    with suppress(DescriptionError):  # told by the page's notes and by validate
+        if (found := received(parameter, models)) is not None:
+            facts["received"] = {"values": found[0].ravel().tolist(), "unit": found[1] or None}
+    return facts
 
 
 def _declared(capabilities: Capabilities) -> dict[str, Any]:

@@ -298,13 +298,19 @@ def _system_page(facts: dict[str, Any], most: int | None) -> list[str]:
     lines += bonds_page(facts["powerBonds"])
     if facts["sequence"]:
         lines += section("Sequence of stepping", [f"  {', '.join(facts['sequence'])}"])
-    parameters = [
-        (p["name"], "=", f"{p['value']} {p['unit'] or ''}".strip()) for p in facts["parameters"]
-    ]
+    parameters = [(p["name"], "=", *_given(p)) for p in facts["parameters"]]
     lines += section("Parameters", shortened(parameters, most))
     for title in ("Warnings", "Notes"):
         lines += section(title, shortened([(text,) for text in facts[title.lower()]], most))
     return lines
+
+
+def _given(parameter: dict[str, Any]) -> tuple[str, str]:
+    """The value that the FMU gets, and the one that is given if a mapping transforms it."""
+    given = f"{parameter['value']} {parameter['unit'] or ''}".strip()
+    if (received := parameter.get("received")) is None:
+        return given, ""
+    return f"{_start(received['values'])} {received['unit'] or ''}".strip(), f"mapped from {given}"
 
 
 def _transformed(connection: dict[str, Any]) -> str:

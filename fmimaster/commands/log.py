@@ -13,7 +13,7 @@ from fmimaster.commands.text import tell
 from fmimaster.errors import FileError
 from fmimaster.given_path import given_path
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.visible import visible
+from fmimaster.visible import indented
 
 _NOTE = "note: "
 
@@ -116,7 +116,7 @@ class _LogFile(logging.FileHandler):
 
     def format(self, record: logging.LogRecord) -> str:
         """The further lines of a message are indented, so that none looks like another message."""
-        return visible(super().format(record)).replace("\n", "\n    ")
+        return indented(super().format(record))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is Python's
         """Remember the first failure."""

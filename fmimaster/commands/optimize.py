@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from fmimaster.algorithms import LINEAR
 from fmimaster.commands import settings
-from fmimaster.commands.optimize_page import facts, page
+from fmimaster.commands.optimize_page import NOISE, facts, page
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, tell, write, write_json
 from fmimaster.errors import FmimasterError, OptionError
@@ -69,6 +69,7 @@ def run(arguments: Namespace) -> int:
         note(arguments, [f"at most {count(method.trials(search.groups.arcs), 'simulation')}"])
     found = searched(search, search.run)
     if arguments.json:
+        note(arguments, [NOISE] if found.ranks_noise else [])
         write_json(facts(found, search))
     else:
         write(page(found, search))

@@ -18,6 +18,11 @@ from fmimaster.text import aligned, count, section
 LARGE = 0.1
 """A relative error above which predictions are not reliable."""
 
+NOISE = (
+    "These errors are as large as the outputs themselves: the order of the sequences is noise, and the one that was found "
+    "may be worse than others. Use a smaller step size."
+)
+
 
 def facts(found: FoundSequence, search: SequenceSearch) -> dict[str, Any]:
     """The result as plain data."""
@@ -38,6 +43,7 @@ def facts(found: FoundSequence, search: SequenceSearch) -> dict[str, Any]:
         "weights": [
             {"source": a, "target": b, "weight": w} for (a, b), w in sorted(found.weights.items())
         ],
+        "ranksNoise": found.ranks_noise,
         "unknown": [{"source": a, "target": b} for a, b in found.unknown],
         "failures": list(map(str, search.runs.failures.values())),
     }
@@ -74,7 +80,9 @@ def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
             "Errors, relative to the size of the outputs", aligned(_candidate_rows(found))
         )
     least = found.candidates[0].measured
-    if least is not None and least > LARGE:
+    if found.ranks_noise:
+        lines += [f"  {NOISE}"]
+    elif least is not None and least > LARGE:
         lines += [
             "  Even the smallest of these errors is large. Predictions are valid for small errors: use a smaller "
             "step size."

@@ -104,7 +104,7 @@ class Parser(ArgumentParser):
                 self.error("Write 'fmimaster --help', or 'fmimaster COMMAND --help'")
             is_file = re.search(r"\.(fmu|ssp|ssd|xml)$", value, re.IGNORECASE)
             near = f" Did you mean 'fmimaster simulate {value}'?" if is_file else None
-            self.error(f"There is no command '{value}'.{near or did_you_mean(value, COMMANDS)}")
+            self.error(f"There is no command '{value}'.{near or _near_commands(value)}")
         super()._check_value(action, value)
 
     def _get_values(self, action: Action, arg_strings: list[str]) -> Any:
@@ -196,6 +196,12 @@ class CommandParser(Parser):
         before = [word for word in given[: given.index(value)] if word.startswith("--")]
         action = self._option_string_actions.get(before[-1]) if before else None
         return before[-1] if action is not None and isinstance(action.default, list) else ""
+
+
+def _near_commands(name: str) -> str:
+    """A sentence that suggests commands, with a leading blank: those that begin so, or one with an error of spelling."""
+    begin = [command for command in COMMANDS if command.startswith(name)]
+    return suggested(begin[:3]) or did_you_mean(name, COMMANDS, share=0.75)
 
 
 def _near_options(name: str, known: Iterable[str]) -> str:

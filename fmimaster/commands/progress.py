@@ -90,11 +90,15 @@ def _bar() -> Iterator[Show]:
         TimeRemainingColumn(),
     )
     # FMUs may use the standard output at this time
-    with Bar(*columns, console=Console(stderr=True), redirect_stdout=False, transient=True) as bar:
-        task = bar.add_task("", total=None, now=0.0, speed="")
+    bar = Bar(*columns, console=Console(stderr=True), redirect_stdout=False, transient=True)
+    task = bar.add_task("", total=None, now=0.0, speed="")
 
-        def show(reached: Progress) -> None:
-            words = in_words(reached.real_time_factor)
-            bar.update(task, completed=reached.fraction, total=1.0, now=reached.time, speed=words)
+    def show(reached: Progress) -> None:
+        bar.start()  # not before: it starts a thread, and the run may be forked
+        words = in_words(reached.real_time_factor)
+        bar.update(task, completed=reached.fraction, total=1.0, now=reached.time, speed=words)
 
+    try:
         yield show
+    finally:
+        bar.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from typing import Any
 
 from fmimaster.commands.parser import group
@@ -15,10 +16,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="FILE", help=text)
     add = group(parser, "Results").add_argument
     output = (
-        "file for the results of the whole run: .csv, .parquet, .h5 or .mat (default: the file of the run that was "
-        "ended, if it wrote one during the run)"
+        "file for the results of the whole run: .csv, .parquet, .h5 or .mat (default: beside the checkpoint, with the "
+        "name of the file that the run wrote)"
     )
     add("--output-file", metavar="FILE", help=output)
+    states = (
+        "file for the FMU states at the end, if the run writes them (default: CHECKPOINT.states)"
+    )
+    add("--final-fmu-state-file", metavar="FILE", help=states)
+    calls = "file for the log of FMI calls, if the run writes one (default: CHECKPOINT.calls.log)"
+    add("--fmi-log-file", metavar="FILE", help=calls)
     ranges = "print variables with their ranges, files, statistics, warnings and notes as JSON"
     add("--json", action="store_true", help=ranges)
     add("--no-progress", action="store_true", help="show no progress bar")
@@ -27,6 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Continue the run; without a file for the results, print the ranges of the variables."""
     # they take 0.4 s
+    from fmimaster.apart import shared_run
     from fmimaster.checkpoint.file import CheckpointFile
     from fmimaster.commands.run_facts import run_facts
     from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
@@ -35,15 +43,28 @@ def run(arguments: Namespace) -> int:
     from fmimaster.given_path import given_path
     from fmimaster.results.files import check_results_file
     from fmimaster.results.results import Results
-    from fmimaster.session.origin import settings_in
+    from fmimaster.session.origin import results_beside, settings_in
     from fmimaster.simulation import Simulation
     from fmimaster.text import count
 
     path = given_path(arguments.checkpoint).absolute()
     file = CheckpointFile.read(path)
-    simulation = settings_in(path, file, Simulation)
-    output = arguments.output_file or file.output_file or None
-    check_outputs({"--output-file": output, "--log-file": arguments.log_file}, [str(path)])
+    written = {
+        "fmi_log_file": arguments.fmi_log_file,
+        "final_fmu_state": arguments.final_fmu_state_file,
+    }
+    simulation = settings_in(path, file, Simulation, **written)
+    simulation = replace(simulation, process=arguments.process)
+    shared_run.is_command = arguments.process
+    output: str | None = arguments.output_file
+    if output is None and (beside := results_beside(path, file)) is not None:
+        output = str(beside)
+    outputs = {
+        "--output-file": output,
+        "--fmi-log-file": arguments.fmi_log_file,
+        "--log-file": arguments.log_file,
+    }
+    check_outputs(outputs, [str(path)])
     if output:
         check_results_file(output)
 

@@ -176,9 +176,9 @@ def _add_execution(parser: ArgumentParser) -> None:
         "that allow one instance per process and are used more than once; all if another option needs it)"
     )
     add("--isolate", action="append", metavar="WHICH", help=isolate)
-    timeout = "wall time in s after which the process of an FMU that has not returned from a call is ended"
+    timeout = "wall time in s after which a call of an FMU that has not returned is ended, with its process"
     add("--call-timeout", type=float, metavar="S", help=timeout)
-    memory = "bytes that each FMU can allocate in its process, such as 2e9"
+    memory = "bytes that the process of the run may take, or each FMU with --isolate, such as 2e9"
     add("--memory-limit", type=float, metavar="BYTES", help=memory)
     faults = (
         f"what the run does when the process of an FMU ends: {', '.join(names.FAULT_POLICIES)}; with settings: "

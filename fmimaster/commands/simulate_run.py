@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TextIO, cast
 
+from fmimaster.apart import shared_run
+from fmimaster.apart.shared_run import Phase
 from fmimaster.commands import check_step, settings
 from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
@@ -20,6 +22,7 @@ from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import check_results_file, write_table
 from fmimaster.results.results import Results
+from fmimaster.session.own_process import reached
 from fmimaster.simulation import Simulation
 from fmimaster.text import count
 
@@ -52,7 +55,9 @@ def run(arguments: Namespace) -> int:
         final_fmu_state=arguments.final_fmu_state_file,
         checkpoint=arguments.checkpoint,
         checkpoint_interval=arguments.checkpoint_interval,
+        process=arguments.process,
     )
+    shared_run.is_command = arguments.process
     _refuse(arguments, simulation)
     try:
         results = simulate_and_keep(
@@ -74,15 +79,18 @@ def run(arguments: Namespace) -> int:
         write_json(_facts(arguments, results, comparison=comparison))
     elif not (arguments.output_file or arguments.plot or comparison or arguments.show_plot):
         write(ranges(results))
+    status = 0 if comparison is None or comparison.is_within else _BEYOND
+    reached(Phase.ADVISING, status)
     note(arguments, check_step.largest_stable_step(simulation, results))
     if arguments.check_step:
+        reached(Phase.DELIVERED)
         tell(check_step.differences(simulation, results))
     if comparison is not None and not arguments.json:
         put = tell if arguments.to_standard_output else write
         put(str(comparison).splitlines())
     if arguments.show_plot and results.rows:
         results.plot(show=True, reference=arguments.reference)
-    return 0 if comparison is None or comparison.is_within else _BEYOND
+    return status
 
 
 def _tell_of_checkpoint(arguments: Namespace, error: SimulationError) -> None:
@@ -169,7 +177,10 @@ def _is_standard_output(arguments: Namespace) -> bool:
 def _keep(results: Results, arguments: Namespace) -> list[str]:
     """Write the requested files; returns lines to print about them."""
     told = []
-    if arguments.output_file and not results.rows:
+    rows = (
+        results.statistics.rows
+    )  # all of them; `results` may have only those that are not in the file
+    if arguments.output_file and not rows:
         pass  # an older file stays
     elif arguments.output_file and arguments.to_standard_output:
         with standard_output() as output:
@@ -177,7 +188,6 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
     elif arguments.output_file:
         if not _streams(arguments):
             write_table(results, arguments.output_file)
-        rows = results.statistics.rows
         facts = facts_path(arguments.output_file)
         beside = f" and {facts.name}" if facts.is_file() else ""
         told.append(f"{count(rows, 'row')} written to {arguments.output_file}{beside}")

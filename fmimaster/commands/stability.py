@@ -93,6 +93,8 @@ def _of(simulation: Simulation, algorithm: Algorithm, arguments: Namespace) -> s
         return f"not possible: {str(error).splitlines()[0]}"
     if limit.step is not None:
         return f"stable up to {duration(limit.step)}"
+    if limit.stable is not None and not limit.is_sure:
+        return f"not sure: stable up to {duration(limit.stable)} or more"
     if limit.stable is not None:
         return f"stable up to at least {duration(limit.stable)}"
     return "unstable at each step size"
@@ -130,6 +132,11 @@ def _limit(advisor: Advisor, limit: Limit) -> Iterator[str]:
     tried = [s.size for s in advisor.spectra()]
     if limit.step is not None:
         yield f"  {duration(limit.step, 5)}"
+    elif not limit.is_sure and limit.stable and limit.unstable:
+        yield (
+            f"  not sure: steps of {duration(limit.stable)} are stable, those of {duration(limit.unstable)} not, but the "
+            "radius was not confirmed to be 1 between them. Try another time (--at)"
+        )
     elif limit.stable is not None:
         yield f"  none was found: all steps from {duration(tried[0])} to {duration(tried[-1])} are stable"
     else:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TextIO
 
 from fmimaster.errors import FileError
-from fmimaster.visible import visible, visible_json
+from fmimaster.visible import indented, visible, visible_json
 
 _COLOURS = {"error": "1;31", "warning": "1;33"}
 """Level of a message → bold red and bold yellow (ECMA-48, SGR)."""
@@ -54,13 +54,13 @@ def _is_utf8(stream: TextIO) -> bool:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Print a message to the standard error; control characters are escaped.
+    """Print messages to the standard error; control characters are escaped, and further lines of a message are indented.
 
     If the standard error is closed or full, nothing is written.
     """
     if sys.stderr is None:
         return
-    shown: Iterable[str] = map(visible, lines)
+    shown: Iterable[str] = map(indented, lines)
     if sys.stderr.isatty():
         shown = _for_a_terminal(shown, sys.stderr)
     try:
@@ -89,9 +89,11 @@ def _coloured(level: re.Match[str]) -> str:
 
 
 def note(arguments: Namespace, lines: Iterable[str]) -> None:
-    """Print information to the standard error; nothing with ``--quiet``."""
+    """Print information to the standard error, each line when it is known. With ``--quiet``, nothing is printed, and
+    lines that are computed when they are asked for are not computed."""
     if not arguments.quiet:
-        tell(lines)
+        for line in lines:
+            tell([line])
 
 
 @contextmanager

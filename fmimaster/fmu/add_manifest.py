@@ -8,11 +8,11 @@ import zipfile
 from pathlib import Path
 
 from fmimaster.errors import FileError, ModelError
+from fmimaster.files import check_is_file
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import FILE, NAMESPACE
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
-from fmimaster.system.files import check_is_file
 from fmimaster.system.xml import parse_xml
 from fmimaster.system.zip_entries import DAMAGE, entry_name
 

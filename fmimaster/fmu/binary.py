@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.apart import shared_run
 from fmimaster.errors import CallError
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.instance import IN_PYTHON, Binding, Instance, KernelInterface, Signal, Transfer
@@ -91,8 +92,8 @@ class BinaryInstance(Instance):
         self._call_log = call_log
         self.component = ctypes.c_void_p(_address(fmu.component))
         self._places: dict[int, ctypes.c_void_p] = {}
-        self.lent_places: Callable[[], list[int]] = list
-        """Addresses of FMU states that the kernel has saved; they are freed with the instance."""
+        self._lent_places: list[Callable[[], list[int]]] = []
+        """Of each executor: addresses of FMU states that the kernel has saved; they are freed with the instance."""
         self._keep_alive: list[Any] = []
         self._freed = False
 
@@ -111,18 +112,20 @@ class BinaryInstance(Instance):
             self.library,
             self.component.value or 0,
             self.address,
-            self._lend_places,
+            self._lent_places.append,
             self.raise_failure,
             lambda: tuple(self.messages.last),
         )
 
-    def _lend_places(self, places: Callable[[], list[int]]) -> None:
-        self.lent_places = places
-
     def raise_failure(self, name: str, status: int, step: float) -> None:
-        """Raise the error for a call that was made by the kernel, also for a missing function."""
+        """Raise the error for a call that was made by the kernel, also for a missing function.
+
+        If the call succeeded, its answer is not valid.
+        """
         if not self.address(name):
             raise self._lacks_function(name)
+        if status in SUCCESS and name == self.state_function("Get"):
+            raise self._has_no_state()
         self.fail(name, status, step if name == "DoStep" else None)
 
     # Calls
@@ -139,8 +142,9 @@ class BinaryInstance(Instance):
             function.argtypes = types or None
             function.restype = None if name == "FreeInstance" else ctypes.c_int
             known[key] = function
+        function = shared_run.noted(function, f"{self.prefix}{name} of '{self.name}'")
         if self._call_log is None:
-            return function  # type: ignore[no-any-return]
+            return function
         standard = self.fmu._functions[self.prefix + name]
         signature = standard.argnames, standard.argtypes
         return self._call_log.logged(
@@ -303,8 +307,8 @@ class BinaryInstance(Instance):
     # The end
 
     def terminate(self) -> None:
-        """``Terminate``; it is skipped if the library lacks it."""
-        if self.address("Terminate"):
+        """``Terminate``; it is skipped if the library lacks it, or after Fatal."""
+        if self.address("Terminate") and not self.fmu.condition.is_fatal:
             self.call("Terminate")
 
     def reset(self) -> None:
@@ -324,7 +328,27 @@ class BinaryInstance(Instance):
         if state and self.has(free_state):
             self.call(free_state, ctypes.byref(state))
             state.value = None
+        self._get_state(state)
+
+    def _get_state(self, state: ctypes.c_void_p) -> None:
+        """Save the FMU state under a new address."""
         self.call(self.state_function("Get"), ctypes.byref(state))
+        if not state:
+            raise self._has_no_state()
+
+    def _has_no_state(self) -> CallError:
+        function = self.prefix + self.state_function("Get")
+        said = "".join(f"\n  {self.name}: {m}" for m in list(self.messages.last)[-5:])
+        return CallError(
+            f"{function} of '{self.name}' succeeded, but gave no state. Ask the FMU's vendor, or use an algorithm and a "
+            "step-size rule that do not go back."
+            + (f" Messages of the FMU:{said}" if said else ""),
+            instance=self.name,
+            function=function,
+            status="not valid",
+            messages=tuple(self.messages.last),
+            time=self.clock(),
+        )
 
     def restore(self, place: int) -> None:
         """Restore the FMU state from a place."""
@@ -333,7 +357,7 @@ class BinaryInstance(Instance):
     def serialized(self) -> bytes:
         """The present FMU state as bytes."""
         state, size = ctypes.c_void_p(), ctypes.c_size_t()
-        self.call(self.state_function("Get"), ctypes.byref(state))
+        self._get_state(state)
         try:
             self.call(self.serialization_functions[0], state, ctypes.byref(size))
             content = (ctypes.c_char * size.value)()
@@ -369,7 +393,7 @@ class BinaryInstance(Instance):
         if self._freed:
             return
         self._freed = True
-        lent = [ctypes.c_void_p(address) for address in self.lent_places()]
+        lent = [ctypes.c_void_p(address) for places in self._lent_places for address in places()]
         saved = [self._places[place] for place in sorted(self._places)]
         free_state = self.state_function("Free")
         if self.has(free_state):

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from fmimaster.errors import FileError
 from fmimaster.fmu.status import status_name
+from fmimaster.visible import in_a_line
 
 log = logging.getLogger("fmimaster")
 
@@ -19,6 +20,7 @@ _RETURNED = frozenset(
         "dvUnknown",
         "earlyReturn",
         "eventHandlingNeeded",
+        "eventInfo",
         "lastSuccessfulTime",
         "nextEventTime",
         "nextEventTimeDefined",
@@ -50,6 +52,7 @@ class CallLog:
     """Records the calls of all instances of a run, and the messages of FMUs in between.
 
     In a file, a call is written with its arguments before it is made: if the process crashes, the last line shows where.
+    Names and texts of FMUs stay within their line.
 
     Parameters
     ----------
@@ -83,7 +86,8 @@ class CallLog:
 
     def begin(self, time: float | None, instance: str, name: str, arguments: str) -> None:
         """Log a call before it is made."""
-        call = f"{_time(time)}{instance}: {name}"
+        call = in_a_line(f"{_time(time)}{instance}: {name}")
+        arguments = in_a_line(arguments)
         if self._stream is not None:
             self._write(self._new_line(f"{call}({arguments})"))
             self._is_open = True
@@ -92,6 +96,7 @@ class CallLog:
     def end(self, answer: str) -> None:
         """Log the result of the last call."""
         call, arguments = self._calls.pop()
+        answer = in_a_line(answer)
         if self._stream is None:
             log.info("FMI call: %s(%s) -> %s", call, arguments, answer)
             return
@@ -102,10 +107,11 @@ class CallLog:
 
     def add(self, instance: str, text: str) -> None:
         """A line that is not a call of fmimaster: a message of an FMU, or a call that is already finished."""
+        line = in_a_line(f"{instance}: {text}")
         if self._stream is None:
-            log.info("FMI call: %s: %s", instance, text)
+            log.info("FMI call: %s", line)
             return
-        self._write(self._new_line(f"{instance}: {text}\n"))
+        self._write(self._new_line(f"{line}\n"))
         self._is_open = False
 
     def _new_line(self, text: str) -> str:
@@ -183,32 +189,29 @@ def _time(time: float | None) -> str:
 def _shown(names: Sequence[str], kinds: Sequence[Any], arguments: Sequence[Any], k: int) -> str:
     """One argument as text."""
     kind = kinds[k]
-    argument: Any = getattr(arguments[k], "_obj", arguments[k])  # of byref
-    is_pointer = issubclass(type(argument), ctypes.c_void_p)
-    if kind is ctypes.c_void_p or (is_pointer and _is_address(kind)):
-        return hex(getattr(argument, "value", argument) or 0)
-    if not hasattr(kind, "_type_") or isinstance(kind._type_, str):
-        value = getattr(argument, "value", argument)
-        return _text(value)
-    count = _count(names, kinds, arguments, k)
-    if _is_address(kind._type_) or kind._type_ is ctypes.POINTER(ctypes.c_ubyte):
-        sizes = arguments[k - 1][:count]  # the sizes of binaries come before them
-        parts = zip(list(argument)[:count], sizes, strict=True)
-        return _list((ctypes.string_at(p, n) if n else b"").hex() for p, n in parts)
-    if count is None:  # one value
-        if isinstance(argument, ctypes._Pointer):
-            argument = argument.contents
-        return _text(getattr(argument, "value", argument))
-    if argument is None:
+    if not issubclass(kind, ctypes._Pointer):
+        value = getattr(arguments[k], "value", arguments[k])
+        return hex(value or 0) if kind is ctypes.c_void_p else _text(value)
+    values = _pointer(kind, arguments[k])
+    if not values:
         return "NULL"
-    if is_pointer:
-        argument = ctypes.cast(argument, kind)
-    return _list(_text(argument[i]) for i in range(count))
+    count = _count(names, kinds, arguments, k)
+    if kind._type_ is ctypes.c_void_p:  # an FMU state
+        return hex(values[0] or 0)
+    if count is None:
+        return _text(values[0])
+    if issubclass(kind._type_, ctypes._Pointer):  # binaries, whose sizes come before them
+        sizes = _pointer(kinds[k - 1], arguments[k - 1])
+        sized = [(values[i], sizes[i]) for i in range(count)]
+        return _list((ctypes.string_at(p, n) if p and n else b"").hex() for p, n in sized)
+    return _list(_text(values[i]) for i in range(count))
 
 
-def _is_address(kind: Any) -> bool:
-    """Whether it is a pointer to an address, as of an FMU state."""
-    return kind is ctypes.c_void_p or getattr(kind, "_type_", None) is ctypes.c_void_p
+def _pointer(kind: Any, argument: Any) -> Any:
+    """An argument as a pointer of its type: it may be an array, an address, or a reference to one value."""
+    if (one := getattr(argument, "_obj", None)) is not None:  # of byref
+        argument = ctypes.pointer(one)
+    return ctypes.cast(argument, kind)
 
 
 def _count(
@@ -226,6 +229,8 @@ def _count(
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, ctypes.Structure):
+        return _list(f"{name}={getattr(value, name)!r}" for name, *_ in value._fields_)
     return repr(value.decode("utf-8", "replace")) if isinstance(value, bytes) else repr(value)
 
 

@@ -13,7 +13,14 @@ from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Causality, DataType, Variability, Variable
-from fmimaster.system.states import Call, State, after, call_between, states_that_allow
+from fmimaster.system.states import (
+    Call,
+    State,
+    after,
+    allowed_with_event_pending,
+    call_between,
+    states_that_allow,
+)
 
 
 class Guarded(Instance):
@@ -30,10 +37,26 @@ class Guarded(Instance):
         super().__init__(instance.name, instance.model)
         self._instance = instance
         self._uses_event_mode = False
-        self._places: dict[int, State] = {}
+        self._is_event_pending = False
+        self._places: dict[int, tuple[State, bool]] = {}
         self._variables = {v.value_reference: v for v in instance.model.variables}
         self.state = State.INSTANTIATED
         """State of FMI in which the instance is."""
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the other instance no longer takes part in the run."""
+        return self._instance.is_dropped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the other instance."""
+        return self._instance.notes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of the other instance."""
+        return self._instance.warnings
 
     def _check(self, call: Call) -> State:
         """The state after a call; an error if the call is not allowed."""
@@ -152,6 +175,7 @@ class Guarded(Instance):
         """``ExitInitializationMode`` with Event Mode used, or ``EnterEventMode``."""
         self._uses_event_mode |= self.state is State.INITIALIZATION_MODE
         self._enter(State.EVENT_MODE, self._instance.enter_event_mode, Call.ENTER_EVENT_MODE)
+        self._is_event_pending = False
 
     def enter_step_mode(self) -> None:
         """``ExitInitializationMode`` with Event Mode not used, or ``EnterStepMode``."""
@@ -167,17 +191,36 @@ class Guarded(Instance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """``DoStep``."""
         self._check(Call.DO_STEP)
-        return self._instance.do_step(time, size)
+        if self._is_event_pending and not allowed_with_event_pending(Call.DO_STEP):
+            raise CallError(
+                f"DoStep was called for '{self.name}', which has requested an event. It is allowed only after "
+                "EnterEventMode.",
+                instance=self.name,
+                function=Call.DO_STEP.value,
+                status="not allowed",
+            )
+        answer = self._instance.do_step(time, size)
+        self._is_event_pending = self._uses_event_mode and answer is not None and answer.event
+        return answer
 
     def save(self, place: int) -> None:
         """``GetFMUState``; the FMI state is saved with it."""
         self._go(Call.GET_FMU_STATE, lambda: self._instance.save(place))
-        self._places[place] = self.state
+        self._places[place] = self.state, self._is_event_pending
 
     def restore(self, place: int) -> None:
         """``SetFMUState``; the instance is in the FMI state in which it was saved."""
         self._go(Call.SET_FMU_STATE, lambda: self._instance.restore(place))
-        self.state = self._places[place]
+        self.state, self._is_event_pending = self._places[place]
+
+    def serialized(self) -> bytes:
+        """The present state as bytes; allowed where it can be saved."""
+        self._check(Call.GET_FMU_STATE)
+        return self._instance.serialized()
+
+    def deserialize(self, state: bytes) -> None:
+        """Go to a serialized state, which was saved in the same FMI state."""
+        self._go(Call.SET_FMU_STATE, lambda: self._instance.deserialize(state))
 
     # The end
 
@@ -185,6 +228,16 @@ class Guarded(Instance):
         """``Terminate``."""
         self._go(Call.TERMINATE, self._instance.terminate)
 
+    def reset(self) -> None:
+        """``Reset``; allowed in every state (FMI 3.0, section 2.3.1)."""
+        self._instance.reset()
+        self.state, self._uses_event_mode = State.INSTANTIATED, False
+        self._is_event_pending = False
+
     def free(self) -> None:
         """Release the other instance; allowed in every state."""
         self._instance.free()
+
+    def abandon(self) -> None:
+        """End the process of the other instance."""
+        self._instance.abandon()

@@ -163,6 +163,11 @@ class Journal:
         self._trunk = _Trunk(state)
         self.unchanged = 0
 
+    def reset(self) -> None:
+        """The instance is as after its instantiation. Saved states keep the entries that they need."""
+        self._trunk = _Trunk()
+        self.unchanged = 0
+
     def close(self) -> None:
         """Forget all entries and take no more."""
         self._is_open = False

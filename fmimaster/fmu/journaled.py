@@ -317,6 +317,17 @@ class Journaled(Instance):
         """``Terminate``."""
         self.instance.terminate()
 
+    def reset(self) -> None:
+        """``Reset``: the journal begins at the instantiation again."""
+        self.instance.reset()
+        self.journal.reset()
+        self._given.clear()
+        self._is_stepping = False
+
     def free(self) -> None:
         """Free the other instance."""
         self.instance.free()
+
+    def abandon(self) -> None:
+        """End the process of the other instance."""
+        self.instance.abandon()

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.errors import FileError, InputError, ModelError
+from fmimaster.files import read_whole
 from fmimaster.fmu import extensions
 from fmimaster.fmu.manifest import UnpackedFmu, find_manifest, manifest_files
-from fmimaster.system.files import read_whole
 from fmimaster.system.model import LayeredStandard, Model
 from fmimaster.system.xml import Element, parse_lenient_xml
 

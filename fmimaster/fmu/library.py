@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import shutil
+import re
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
@@ -13,6 +12,7 @@ from os import chdir
 from pathlib import Path
 from typing import Any
 
+from fmimaster.apart import shared_run
 from fmimaster.errors import ModelError
 from fmimaster.fmu import once
 from fmimaster.fmu.binary import MessageLog
@@ -24,6 +24,7 @@ from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.platforms import FMI2, FMI3, SUFFIX
 from fmimaster.fmu.preload import opened
 from fmimaster.fmu.process_state import LOADING
+from fmimaster.own_folder import OwnFolder
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
 from fmimaster.system.model import Interface, Model
@@ -117,7 +118,7 @@ class FmuFile:
     def _prepare(self, source: Source) -> None:
         self.source = source
         self.folder: Path
-        self._unpacked: Path | None = None
+        self._unpacked: OwnFolder | None = None
         self._fmu: Any = None
         self._description: Element | None = None
         self._instances: list[Instance] = []
@@ -136,7 +137,8 @@ class FmuFile:
         if source.path.is_dir() and not source.member:
             self.folder = source.path.resolve()
         else:
-            self.folder = self._unpacked = Path(tempfile.mkdtemp(prefix="fmimaster-"))
+            self._unpacked = OwnFolder()
+            self.folder = self._unpacked.path
         try:
             self._unpack(whole)
             root = parse_description(self.folder, str(source))
@@ -167,7 +169,7 @@ class FmuFile:
                     "of the archive; it must not be packed with a folder around it."
                 )
             if self._unpacked is not None:
-                archive.unpack(self._unpacked, () if whole else NOT_NEEDED)
+                archive.unpack(self.folder, () if whole else NOT_NEEDED)
 
     def description(self) -> Element:
         """The parsed model description, for the caller to change.
@@ -206,7 +208,8 @@ class FmuFile:
             messages.call_log = calls
             fmu.fmiCallLogger = partial(calls.add, name)  # by fmpy, for the instantiation
         try:
-            instance = self._kind()[1](fmu, self.model, name, messages, options)
+            make = shared_run.noted(self._kind()[1], f"the instantiation of '{name}'")
+            instance: Instance = make(fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
             said = " ".join(m for m in messages.last if m)
             raise ModelError(
@@ -221,16 +224,12 @@ class FmuFile:
             library = find_library(self.folder, self.model, str(self.source))
             with LOADING:
                 make, _ = self._kind()
-                self._fmu = _load(make, self.model, self.folder, library, str(self.source))
+                load = shared_run.noted(_load, f"the loading of the library of '{self.source}'")
+                self._fmu = load(make, self.model, self.folder, library, str(self.source))
             log.info("library of '%s': %s", self.source, library)
             missing = self._fmu.missing
             if self._fmu.has_none:
-                version = self.model.fmi_version
-                raise ModelError(
-                    f"The library of '{self.source}' has none of the functions of FMI {version}. Expected names such as "
-                    f"fmi{version[0]}DoStep. If they have a prefix: compile the sources with "
-                    f"FMI{version[0]}_OVERRIDE_FUNCTION_PREFIX; else ask the FMU's vendor."
-                )
+                raise ModelError(_without_functions(library, self.model, str(self.source)))
             if missing:
                 log.warning(
                     "'%s' lacks %d functions of the FMI standard: %s. The FMU can be used as long as none of them is "
@@ -260,7 +259,9 @@ class FmuFile:
         self._claimed = frozenset()
         self._instances.clear()
         if self._fmu is not None:
-            self._try(self._fmu.freeLibrary, f"The library of '{self.source}' cannot be unloaded")
+            unload = self._fmu.freeLibrary
+            unload = shared_run.noted(unload, f"the unloading of the library of '{self.source}'")
+            self._try(unload, f"The library of '{self.source}' cannot be unloaded")
             self._fmu = None
         self._remove_files()
 
@@ -278,7 +279,7 @@ class FmuFile:
 
     def _remove_files(self) -> None:
         if self._unpacked is not None:
-            shutil.rmtree(self._unpacked, ignore_errors=True)
+            self._unpacked.remove()
 
 
 def _kind(model: Model, where: str) -> Callable[[], Kind]:
@@ -318,13 +319,28 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
             return library
     there = sorted(p.name for p in binaries.iterdir()) if binaries.is_dir() else []
     has = f"it has {', '.join(there)}" if there else "it has no binary"
-    sources = (
-        " It has C sources: 'fmpy compile' can build a binary from them."
-        if (folder / "sources").is_dir()
-        else ""
-    )
     raise ModelError(
-        f"'{where}' has no binary for this platform, expected {' or '.join(platforms)}; {has}.{sources}"
+        f"'{where}' has no binary for this platform, expected {' or '.join(platforms)}; {has}."
+    )
+
+
+def compiled(model: Model) -> str:
+    """The command of fmpy that builds a binary from the C sources of an FMU. Without the definition, functions of FMI 3.0
+    can get a prefix (FMI 3.0, section 2.5.1.4.1); a shared library must not have it."""
+    return f"'CFLAGS=-DFMI{model.fmi_version[0]}_OVERRIDE_FUNCTION_PREFIX fmpy compile FILE.fmu'"
+
+
+def _without_functions(library: Path, model: Model, where: str) -> str:
+    """The error for a library without a function of its FMI version; it names the prefix that they have instead."""
+    version = model.fmi_version
+    known = f"fmi{version[0]}Instantiate"
+    text = f"The library of '{where}' has none of the functions of FMI {version}, for example {known}. "
+    found = re.search(rb"([A-Za-z_]\w{0,200})%b\w*\0" % known.encode(), library.read_bytes())
+    if found is None:
+        return f"{text}Ask the FMU's vendor."
+    return (
+        f"{text}Their names begin with '{found[1].decode()}', as for static linking. Compile the sources again, without a "
+        f"prefix: {compiled(model)}."
     )
 
 

@@ -17,6 +17,7 @@ from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.fmu.table import Table, TableInstance
+from fmimaster.own_folder import remove_folders_of_the_dead
 from fmimaster.results.csv import read_csv
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.system.constraints import constraint_model
@@ -54,6 +55,7 @@ class Loader:
         call_log_file: Path | None = None,
         whole: bool = False,
     ) -> None:
+        remove_folders_of_the_dead()
         self._logging_on = logging_on
         self._logs_calls = logs_calls
         # FMUs may change the working directory

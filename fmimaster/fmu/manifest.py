@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fmimaster.errors import FileError, ModelError
-from fmimaster.system.files import read_whole
+from fmimaster.files import read_whole
 from fmimaster.system.xml import Element, location, parse_xml
 
 NAMESPACE = "http://fmi-standard.org/fmi-ls-manifest"

@@ -24,6 +24,8 @@ _CHUNK = 65536
 """Bytes that are read at once: the size of a pipe."""
 _PATIENCE = 0.5
 """Wall time in s that flushing may take."""
+_REST = 1.0
+"""Wall time in s in which the rest is read of a pipe whose descriptors an FMU has closed or replaced."""
 _LONGEST_LINE = 8192
 """Bytes after which a line is logged although it has no end yet: bounds the memory."""
 
@@ -102,6 +104,7 @@ class _Redirection:
         _flush(self._c)
         self._before = _duplicate()
         self._reading, self._writing = os.pipe()
+        self._pipe = self._files()
         self._python = [] if self._before is None else _redirected_streams(self._before)
         os.dup2(self._writing, _STDOUT)
         # not the end of the pipe: a process that the FMU has started may keep the pipe open
@@ -109,27 +112,42 @@ class _Redirection:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    def _files(self) -> tuple[object, ...]:
+        """What the descriptors of the pipe stand for."""
+        return _file_of(self._reading), _file_of(self._writing)
+
     def end(self) -> None:
         """Restore the descriptor, and log the remaining output."""
         _flush(self._c)
-        if self._before is None:
-            os.close(_STDOUT)
-        else:
-            os.dup2(self._before, _STDOUT)
-            for raw, name, owns_it in self._python:
-                _point(raw, _STDOUT, name, owns_it)
-            os.close(self._before)
-        os.write(self._writing, self._end)
-        self._reader.join()
-        os.close(self._writing)
-        os.close(self._reading)
+        # the FMU may have closed any descriptor, or may have put another file in its place
+        is_ours = self._pipe == self._files()
+        with suppress(OSError):
+            if self._before is None:
+                os.close(_STDOUT)
+            else:
+                os.dup2(self._before, _STDOUT)
+                for raw, name, owns_it in self._python:
+                    _point(raw, _STDOUT, name, owns_it)
+                os.close(self._before)
+        if is_ours:
+            os.write(self._writing, self._end)
+        self._reader.join(None if is_ours else _REST)
+        if is_ours:
+            os.close(self._writing)
+            os.close(self._reading)
 
     def _read(self) -> None:
         """Log line after line until the end is read."""
         rest = b""
         while True:
-            rest += os.read(self._reading, _CHUNK)
-            *lines, rest = rest.split(b"\n")
+            try:
+                part = os.read(self._reading, _CHUNK)
+            except OSError:
+                part = b""
+            if not part:  # the descriptor is not ours any more
+                self._log(rest)
+                return
+            *lines, rest = (rest + part).split(b"\n")
             for line in lines:
                 self._log(line)
             if rest.endswith(self._end):
@@ -146,6 +164,15 @@ class _Redirection:
             self.lines += 1
             who = f"{self.component}: " if self.component else ""
             log.info("FMU output: %s%s", who, text)
+
+
+def _file_of(descriptor: int) -> tuple[int, int] | None:
+    """What tells the file of a descriptor from others; None if it is closed."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _duplicate() -> int | None:

@@ -90,8 +90,8 @@ class _Fmi3Tolerant(_Tolerant):
     Attributes
     ----------
     resources : bytes or None
-        Path of the folder with resources for instances. FMI 3.0, 2.3.1: null if the FMU has no such folder; an empty
-        folder is not unpacked.
+        Path of the folder with resources for instances. FMI 3.0, 2.3.1: null if the FMU has no such folder. FMUs of the
+        FMI Toolbox need it although it is empty.
     """
 
     def __init__(self, **kwargs: Any) -> None:

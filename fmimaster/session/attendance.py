@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import perf_counter
 
 import numpy as np
 
+from fmimaster.apart.watch import first_words
+from fmimaster.causes import Event, Steps
 from fmimaster.errors import FmimasterError, Interrupted, OptionError, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState
+from fmimaster.plan.recorded import Recorded
 from fmimaster.preparation import Prepared
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
@@ -28,6 +33,8 @@ from fmimaster.session.whereabouts import call_under_way
 from fmimaster.session.work_thread import WorkThread
 from fmimaster.settings import Settings
 from fmimaster.structures import Structures
+
+log = logging.getLogger("fmimaster")
 
 TICK = 0.1
 """Wall time in s between two checks of the listening thread."""
@@ -56,18 +63,26 @@ class Attendance:
         progress: ProgressCallback = silent,
         checkpoints: Checkpoints | None = None,
         structures: Structures | None = None,
+        output_file: str | os.PathLike[str] | None = None,
     ) -> None:
         self.session: Session | None = None
         """The session; None until all instances are made."""
-        self._prepared = prepared
-        self._loader = loader
-        self._settings = settings
+        self.prepared = prepared
+        self.loader = loader
+        self.settings = settings
         self.signals = signals
-        self._writer = writer
+        self.writer = writer
         self._facts = facts
         self._progress = progress
         self._checkpoints = checkpoints
         self._structures = structures
+        self.output_file = output_file
+        self.when_complete: Callable[[], None] = lambda: None
+        """Called in the thread of the FMUs when all rows were recorded, before FMUs are terminated."""
+        self.left: tuple[Sequence[Event], Sequence[Steps], Results] | None = None
+        """Events, steps and results that the process of the run has left, if it was lost."""
+        self.accuracy_warnings: tuple[str, ...] = ()
+        """Of a run in another process."""
         self._hanging = ""
         """The call that has not returned."""
         self._stop_request = StopRequest()
@@ -78,28 +93,40 @@ class Attendance:
         self._thread = WorkThread(self._work)
         self._lead: Callable[[Session], None] | None = None
 
+    @property
+    def changes_structure(self) -> bool:
+        """Whether the structure of the system changes during the run."""
+        return self._structures is not None
+
+    @property
+    def columns(self) -> Sequence[Recorded]:
+        """Those of the results."""
+        structures = self._structures
+        return self.prepared.plan.recorded if structures is None else structures.columns
+
     # In the thread of the FMUs
 
     def _work(self) -> Results:
         try:
             self.session = Session(
-                self._prepared,
-                self._loader,
-                self._settings,
-                self._writer,
+                self.prepared,
+                self.loader,
+                self.settings,
+                self.writer,
                 facts=self._facts,
                 stop_request=self._stop_request,
                 process=self._process,
                 checkpoints=self._checkpoints,
                 structures=self._structures,
             )
+            self.session.when_complete = self.when_complete
             if self._structures is not None:
                 self.session.changes = StructureChanges(self.session, self._structures)
             return self.session.run(self._lead)
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
-            self._loader.close()
+            self.loader.close()
             self._process.put_back(self._fmus)
 
     def _follow(self, session: Session) -> None:
@@ -167,6 +194,8 @@ class Attendance:
                 self._listen()
                 if not self._thread.is_resting:
                     self._thread.result()
+                if self._thread.is_left_alone:  # by exit() after the last row
+                    self._conclude()
             except BaseException as error:
                 with suppress(KeyboardInterrupt):  # a second Ctrl-C: do not wait any longer
                     self._end()
@@ -210,8 +239,8 @@ class Attendance:
         session = self.session
         if session is None:
             return
-        if self._writer is not None:
-            self.signals.is_held = not self._writer.may_block
+        if self.writer is not None:
+            self.signals.is_held = not self.writer.may_block
             session.rows.hand_on_if_old()
             self.signals.is_held = True
         session.ask()
@@ -247,8 +276,8 @@ class Attendance:
             self._conclude()
 
     def _leave_alone(self) -> None:
-        self._hanging = call_under_way(self._thread, self.session) or "a call of an FMU"
-        self._hanging = self._hanging[0].upper() + self._hanging[1:]
+        call = call_under_way(self._thread, self.session) or "a call of an FMU"
+        self._hanging = first_words(call)
         self._thread.leave_alone()
         self._conclude()
 
@@ -258,7 +287,7 @@ class Attendance:
             if self.session is not None:
                 self.session.rows.close(PATIENCE)
                 self.session.facts.close(PATIENCE)
-        self._loader.abandon()
+        self.loader.abandon()
         self._process.put_back_process(self._fmus)
 
     def interrupted(self) -> Interrupted:
@@ -279,11 +308,19 @@ class Attendance:
 
     def _exited(self) -> None:
         """Handle an FMU that ends the process."""
-        call = call_under_way(self._thread, self.session)
+        call, session = call_under_way(self._thread, self.session), self.session
         where = f" in {call}" if call else ""
+        if session is not None and session.is_complete:
+            log.warning(
+                "An FMU has called exit()%s. All rows had been recorded: the results are complete.",
+                where,
+            )
+            self._thread.ended_with(session.results())
+            return
+        when = "" if session is None else f" at t = {session.time:.12g} s"
         self._thread.ended_by(
             SimulationError(
-                f"An FMU has called exit(){where}, which would end the whole process. Often a licence or a file is "
+                f"An FMU has called exit(){where}{when}, which would end the whole process. Often a licence or a file is "
                 "missing; the output that the FMU printed before may name it (--verbose)."
             )
         )

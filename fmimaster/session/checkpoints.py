@@ -23,7 +23,7 @@ from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.replay import Noise
 from fmimaster.results.kept_rows import Block
-from fmimaster.session.origin import Origin
+from fmimaster.session.origin import Origin, check_is_of_run
 from fmimaster.session.snapshot import (
     Parts,
     add_steps,
@@ -54,15 +54,23 @@ class Checkpoints:
     path : Path
     resumed : CheckpointFile or None
         The checkpoint from which the run continues.
+    guarded : Path or None
+        The file of results that the checkpoint names: replaced only if it has rows of this run.
     """
 
     def __init__(
-        self, path: Path, interval: Interval, origin: Origin, resumed: CheckpointFile | None = None
+        self,
+        path: Path,
+        interval: Interval,
+        origin: Origin,
+        resumed: CheckpointFile | None = None,
+        guarded: Path | None = None,
     ) -> None:
         self._path = path
         self._interval = interval
         self._origin = origin
         self._resumed = resumed
+        self._guarded = guarded
         self._session: Parts
         self.earlier_seconds = 0.0
         """Wall time in s of the loop before the checkpoint from which the run continues."""
@@ -230,9 +238,14 @@ class Checkpoints:
         session = self._session
         row_log = rows_path(self._path, resumed.identity)
         state = _state_of(self._path, resumed, self._origin.modules | _modules_of(session))
-        for _ in records(row_log, resumed.identity, resumed.length):
-            pass  # a damaged file is refused before a results file is replaced
+        first = None
+        for kind, content in records(row_log, resumed.identity, resumed.length):
+            if first is None and kind is Record.ROWS:
+                first = content  # a damaged file is refused before a results file is replaced
         try:
+            if self._guarded is not None:
+                rows = None if first is None else rows_of(first, tuple(session.plan.rows))
+                check_is_of_run(self._guarded, session.rows.recorder.as_table(rows))
             put_back(session, state)
             entries = self._take_records(row_log, resumed)
             self._take_instances(state["instances"], entries)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+from fmimaster.apart import shared_run
+from fmimaster.apart.shared_run import SharedRun
 from fmimaster.causes import Event, Steps
 from fmimaster.repeated_steps import with_more
-from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.facts_writer import FactsWriter, event_facts, line
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.goal import REFRESH
 from fmimaster.run.state import RunState
@@ -36,6 +38,8 @@ class FactKeeper:
         self._lock = threading.Lock()
         self._is_closed = False
         self._table = table
+        self._shared = 0
+        """Number of events that are kept outside of this process."""
         self._parts: tuple[Part, ...] = ()
         """Entries of steps behind those that were written, and before those in the state."""
         self.before_removal: Callable[[], None] = lambda: None
@@ -50,6 +54,8 @@ class FactKeeper:
             If it cannot be written.
         """
         events, steps = self._state.event_log.events, self._state.step_log.ended
+        if (shared := shared_run.keeper_of_rows()) is not None:
+            self._share(shared)
         writer = self._writer
         if writer is not None and self._table is not None and self._table.has_written:
             self._table = None
@@ -69,6 +75,13 @@ class FactKeeper:
                 self._write(writer)
             steps.remove(n)
             self._state.step_log.handed_on += n
+
+    def _share(self, shared: SharedRun) -> None:
+        """Keep new events outside of this process."""
+        log = self._state.event_log
+        for event in log.events[max(self._shared - log.handed_on, 0) :]:
+            shared.put(shared_run.EVENTS, line(event_facts(event)).encode())
+        self._shared = log.handed_on + len(log.events)
 
     def _write(self, writer: FactsWriter) -> None:
         """Write surplus events, and all entries of steps but those that may repeat further."""

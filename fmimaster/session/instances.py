@@ -37,4 +37,5 @@ def make_instance(
         limits=Limits(settings.call_timeout, settings.memory_limit),
     )
     loader.own(instance)
+    instance.load()
     return instance

@@ -93,6 +93,7 @@ def attended_run(
         progress=progress,
         checkpoints=checkpoints,
         structures=structures,
+        output_file=output_file if isinstance(output_file, str | os.PathLike) else None,
     )
     if writer is not None:
         files.enter_context(writer)
@@ -120,17 +121,18 @@ def _checkpoints(
     from fmimaster.checkpoint.file import is_checkpoint as is_ours
     from fmimaster.checkpoint.interval import interval_of
     from fmimaster.session.checkpoints import Checkpoints
-    from fmimaster.session.origin import origin_of
+    from fmimaster.session.origin import is_place_of_results, origin_of
 
     path = given_path(given).absolute()
     rows = Path(output_file) if isinstance(output_file, str | os.PathLike) else None
-    origin, resumed = origin_of(settings, prepared, rows), None
+    origin, resumed, guarded = origin_of(settings, prepared, rows), None, None
     if resume_from is not None:
         resumed = CheckpointFile.read(path)
         check_fingerprint(path, resumed.fingerprint, origin.fingerprint)
+        guarded = rows if is_place_of_results(rows, path, resumed) else None
     else:
         check_file_to_write(path, "checkpoints", files_read(settings, prepared), is_ours)
-    return Checkpoints(path, interval_of(settings.checkpoint_interval), origin, resumed)
+    return Checkpoints(path, interval_of(settings.checkpoint_interval), origin, resumed, guarded)
 
 
 def files_read(settings: Settings, prepared: Prepared) -> list[Path]:
@@ -187,11 +189,13 @@ def _facts_written(
     write."""
 
     def write() -> None:
-        if facts is None or run.session is None:
+        if facts is None or (run.session is None and run.left is None):
             return
         if writer is None or not writer.has_written:
             facts.discard()
-        else:
+        elif run.left is not None:
+            finish_facts(facts, *run.left)
+        elif run.session is not None:
             finish_facts(facts, *run.session.new_facts, run.session.results())
 
     try:

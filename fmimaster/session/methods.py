@@ -32,6 +32,9 @@ def methods(prepared: Prepared, settings: Settings) -> Iterator[str]:
         yield f"Event Mode of {named(modes)}"
     if plan.step_groups:
         yield f"{count(len(plan.step_groups), 'algebraic loop')} solved in Step Mode"
+    if plan.settled:
+        names = [f"'{plan.instances[i].name}'" for i in plan.settled]
+        yield f"algebraic loop of {named(names)} solved at the ends of steps, by setting and reading"
     adapted = [
         f"'{c.name}' ({type(c.adaptation).__name__})"
         for c in prepared.components

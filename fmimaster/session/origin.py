@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError
@@ -16,8 +16,13 @@ from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.given_path import given_path
 from fmimaster.input_signals import InputSignals
 from fmimaster.preparation import Prepared
+from fmimaster.results.files import SUFFIXES, begins_with
+from fmimaster.results.results import Results
 from fmimaster.settings import Settings
 from fmimaster.version import installed_version
+
+_WRITTEN = {"checkpoint": "", "fmi_log_file": ".calls.log", "final_fmu_state": ".states"}
+"""Settings that are files which a run writes → what follows in their names on that of the checkpoint."""
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
@@ -66,13 +71,21 @@ def origin_of(settings: Settings, prepared: Prepared, output_file: Path | None) 
     )
 
 
-def settings_in(path: Path, file: CheckpointFile, kind: type[AnySettings]) -> AnySettings:
-    """The settings in a checkpoint.
+def settings_in(
+    path: Path,
+    file: CheckpointFile,
+    kind: type[AnySettings],
+    **files: str | os.PathLike[str] | None,
+) -> AnySettings:
+    """The settings in a checkpoint. The checkpoint can be of another person, so it does not decide which files are
+    written: all are beside it, with names that follow from its own.
 
     Parameters
     ----------
     kind : class
         Of the settings: Simulation.
+    files : setting → path or None
+        Other places for files that the run writes.
 
     Raises
     ------
@@ -88,9 +101,61 @@ def settings_in(path: Path, file: CheckpointFile, kind: type[AnySettings]) -> An
         )
     try:
         given = Decoder(file.parts).value(file.settings)
+        for setting, suffix in _WRITTEN.items():
+            if given.get(setting) is not None:
+                given[setting] = path.with_name(f"{path.name}{suffix}")
+                _refuse_link(given[setting])
+        given.update((setting, place) for setting, place in files.items() if place is not None)
         return kind(**given)
-    except (FileError, TypeError) as error:
+    except (FileError, TypeError, AttributeError) as error:
         raise damaged(path, error) from None
+
+
+def results_beside(path: Path, file: CheckpointFile) -> Path | None:
+    """The file to which a run writes its results that continues from a checkpoint, unless the user says another one: beside
+    the checkpoint, with the name that it had; None if the run wrote none, or to a pipe.
+
+    Raises
+    ------
+    FileError
+        If it is a link, or has the name of a hidden file.
+    """
+    name = PurePath(file.output_file).name
+    if PurePath(name).suffix.lower() not in SUFFIXES:
+        return None
+    place = path.with_name(name)
+    if name.startswith("."):
+        raise _not_replaced(place, "its name is that of a hidden file")
+    _refuse_link(place)
+    return place
+
+
+def is_place_of_results(place: Path | None, path: Path, file: CheckpointFile) -> bool:
+    """Whether a run writes its results where its checkpoint says."""
+    return place is not None and place == path.parent / PurePath(file.output_file).name
+
+
+def check_is_of_run(place: Path, rows: Results) -> None:
+    """Refuse to replace a file of results that does not begin with the rows of the run that continues.
+
+    Raises
+    ------
+    FileError
+    """
+    if place.exists() and not begins_with(place, rows):
+        raise _not_replaced(place, "it does not begin with the rows of this run")
+
+
+def _refuse_link(place: Path) -> None:
+    if place.is_symlink():  # it could lead to any file
+        raise _not_replaced(place, "it is a link")
+
+
+def _not_replaced(place: Path, why: str) -> FileError:
+    return FileError(
+        f"'{place}', which the checkpoint names, is not written: {why}. Move it away, or give another file: output_file "
+        "(--output-file), fmi_log_file (--fmi-log-file), final_fmu_state (--final-fmu-state-file)."
+    )
 
 
 def _portable(kind: Any, value: Any) -> Any:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.apart import shared_run
+from fmimaster.apart.shared_run import Number
 from fmimaster.control.schedule import Schedule
 from fmimaster.errors import FmimasterError
 from fmimaster.plan.recorded import Recorded
@@ -60,17 +62,20 @@ class RowKeeper:
             If a value is NaN, or the rows cannot be written; also for rows that were passed on early.
         """
         with self._timed(), self._lock:
-            rows = self._rows.take()
-            if self.error is not None:
-                raise self.error
-            if self._is_closed or self.is_held:
-                return
+            rows = self._rows.take_early()
             try:
+                if self.error is not None:
+                    raise self.error
+                if self._is_closed or self.is_held:
+                    return
                 self._pass_on(rows)
             except FmimasterError as error:
                 self.error = error
                 raise
-            finally:
+            finally:  # not before they are passed on: what ends the process then does not end them
+                self._rows.clear()
+                if (shared := shared_run.keeper_of_rows()) is not None:
+                    shared.numbers[Number.PASSED] = 0
                 self._when = perf_counter()
 
     def hand_on_early(self) -> None:
@@ -87,6 +92,8 @@ class RowKeeper:
 
     def _pass_on(self, rows: Rows) -> None:
         self.recorder.take(*(rows if self.arrange is None else self.arrange(*rows)))
+        if (shared := shared_run.keeper_of_rows()) is not None and len(rows[0]):
+            shared.passed_on(len(rows[0]), float(rows[0][-1]), self.recorder.committed())
 
     def change(self, rows: RowBlock, arrange: Callable[..., Rows]) -> None:
         """Pass on the rows so far, and go on with those of another block in another arrangement."""
@@ -153,7 +160,7 @@ def recorder_of(
     writer: RowWriter | None,
 ) -> Recorder:
     """The recorder of a run: its columns, the rows that it keeps, and which of them may grow."""
-    return Recorder(
+    recorder = Recorder(
         columns,
         expected_rows=schedule.expected_rows(settings.output_interval),
         writer=writer,
@@ -168,3 +175,6 @@ def recorder_of(
         ),
         allow_nan=settings.allow_nan,
     )
+    if (shared := shared_run.keeper_of_rows()) is not None:
+        recorder.spool = shared.put_rows
+    return recorder

@@ -109,7 +109,8 @@ def _each_once(*texts: Iterable[str]) -> tuple[str, ...]:
 def _seconds_of_instances(executor: Executor, most: float, is_parallel: bool) -> list[float]:
     """Wall time in s of each instance; estimates are reduced if their sum exceeds the available time."""
     seconds = list(executor.seconds)
+    most = max(most, 0.0)
     if is_parallel or not executor.is_estimating or sum(seconds) <= most:
         return seconds
-    factor = max(most, 0.0) / sum(seconds)
+    factor = most / sum(seconds)
     return [factor * one for one in seconds]

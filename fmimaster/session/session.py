@@ -7,17 +7,21 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 from time import perf_counter
 from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 
+from fmimaster.apart import shared_run
+from fmimaster.apart.shared_run import Called
 from fmimaster.causes import Event, Steps
 from fmimaster.control.calendar import Calendar
 from fmimaster.control.grid import rounding
 from fmimaster.control.instant import Instant
 from fmimaster.errors import ConvergenceError, SimulationError
+from fmimaster.files import decoding
 from fmimaster.fmu.faults.policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
@@ -36,11 +40,14 @@ from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import ExecutorType, choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.loop import Loop
+from fmimaster.run.planned_events import last_row
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
 from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.earlier_structures import EarlierStructures
+from fmimaster.session.ending import terminate_others
+from fmimaster.session.event_memory import has_calendar, recall, remembered
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.fmu_states import read_states, write_states
 from fmimaster.session.instances import make_instance
@@ -138,6 +145,10 @@ class Session:
         self.state = RunState(self.start, timeline_of(prepared), memory, calendar)
         self.facts = FactKeeper(self.state, facts, writer)
         self.stepper = self._make_stepper()
+        self.is_complete = False
+        """Whether all rows were recorded, and only the FMUs are still to be terminated and freed."""
+        self.when_complete: Callable[[], None] = lambda: None
+        """Called when all rows were recorded, before FMUs are terminated."""
         self.changes: Changes | None = None
         """What changes the structure of the system during the run."""
         self._seconds = 0.0
@@ -190,6 +201,7 @@ class Session:
         known: Mapping[str, Instance] = MappingProxyType({}),
     ) -> list[Instance]:
         """All instances, with those that are known by name; changes of the process by their loading are undone."""
+        self._name_instances()
         instances, on_fault = [], self._settings.on_fault_used
         structures = self._structures
         polynomials = frozenset() if structures is None else structures.polynomial_inputs
@@ -229,6 +241,18 @@ class Session:
             self._stop_request.heed()
         return instances
 
+    def _name_instances(self) -> None:
+        """To the process that waits for the process of this run."""
+        if shared_run.current is not None:
+            shared_run.current.call(
+                [
+                    Called(
+                        p.name, f"fmi{p.model.fmi_version[:1]}", p.name in self.prepared.isolated
+                    )
+                    for p in self.plan.instances
+                ]
+            )
+
     def run(self, lead: Callable[[Session], None] | None = None) -> Results:
         """From Instantiated to Terminated.
 
@@ -252,10 +276,15 @@ class Session:
                 if self._checkpoints is not None:
                     self._checkpoints.take()
             if self._final_states is not None:
-                write_states(self._final_states, self.prepared, self.instances, self.time)
+                memory = remembered(self.plan, self.executor, self.state.calendar)
+                write_states(self._final_states, self.prepared, self.instances, self.time, memory)
+            self.when_complete()
+            self.is_complete = True
             self._terminate()
-        except SimulationError as error:
-            error.results = self.results()
+        except (SimulationError, RunStopped, KeyboardInterrupt) as error:
+            terminate_others(self.instances, self.executor.registers.initialized, error)
+            if isinstance(error, SimulationError):
+                error.results = self.results()
             raise
         finally:
             self._put_back()
@@ -269,29 +298,44 @@ class Session:
         if outcome.stopped is not None:
             raise self._endless_start(outcome.stopped.change)
         if outcome.terminate:
+            end = last_row(self.plan, self.executor.registers.initialized)
+            self.executor.run(end, self.start.seconds, self.start.seconds)
             self.stepper.has_ended = True
             return False
         if (path := self._settings.initial_fmu_state) is not None:
             self._take_states(path)
-        self._measure_replay()
-        return not self.stepper.begin()
+        goes_on = not self.stepper.begin()
+        if goes_on:
+            self._measure_replay()
+        return goes_on
 
     def _take_states(self, path: str | os.PathLike[str]) -> None:
         """Continue from FMU states of a file; the row of the initialization is replaced."""
-        states = read_states(given_path(path), self.prepared)
+        states, memory = read_states(given_path(path), self.prepared)
         for instance, state in zip(self.instances, states, strict=True):
             if state:
                 instance.deserialize(state)
         self.executor.rows.take()
-        start = self.start.seconds
+        start, calendar = self.start.seconds, self.state.calendar
         self.executor.run(self.programs.resume, start, start)
+        if memory:
+            with decoding(path, "a file of FMU states"):
+                recall(memory, self.plan, self.executor, calendar, start)
+        elif memory is None and has_calendar(self.plan):
+            self.state.warnings += (
+                f"'{path}' does not say when clocks tick: their first ticks are counted from {start:g} s",
+            )
 
     def _measure_replay(self) -> None:
-        """Measure whether FMUs repeat a step exactly, if the algorithm relies on it; its calls are not counted."""
-        replay, calls = self.programs.replay, self.executor.calls
+        """Measure whether FMUs repeat a step exactly, if the algorithm relies on it; its calls are not counted.
+
+        It takes two steps, in which no time event and no tick of a clock must be passed: then nothing is measured.
+        """
+        replay, calls, calendar = self.programs.replay, self.executor.calls, self.state.calendar
         counted, start = calls.copy(), self.start.seconds
         end = start + 2 * float(self.prepared.schedule.rule.exact_size)
-        if not replay.twice or end > self.stop.seconds:
+        due = min(self.state.next_event, calendar.first.seconds if calendar.next else inf)
+        if not replay.twice or end > min(self.stop.seconds, due):
             return
         self.executor.run(replay.twice, start, end)  # if a step fails here, the run reports it
         self.executor.run(replay.back, start, start)

@@ -118,6 +118,7 @@ class StructureChanges:
             session.instances[old[name]].terminate()
         registers, calendar = session.executor.registers, _by_name(state.calendar.next, before.plan)
         periods = _by_name(state.calendar.periods, before.plan)
+        told = _by_name(state.calendar.told, before.plan)
         earlier = session.executor
         session.take_structure(after, old.keys() & new.keys())
         carry_over(before.plan, earlier.store, after.plan, session.executor.store)
@@ -134,6 +135,7 @@ class StructureChanges:
             factor,
             {k: calendar[c] for c, k in _clocks(after.plan).items() if c in calendar},
             {k: periods[c] for c, k in _clocks(after.plan).items() if c in periods},
+            {k: told[c] for c, k in _clocks(after.plan).items() if c in told},
         )
         session.rows.change(session.executor.rows, self._structures.arrange(after))
         joined = frozenset(new[n] for n in new.keys() - old.keys())

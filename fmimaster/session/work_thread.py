@@ -89,8 +89,16 @@ class WorkThread(threading.Thread, Generic[T]):
 
     def ended_by(self, error: BaseException) -> None:
         """Mark the work as ended, instead of the thread, which no longer runs."""
-        expect_hanging_streams()
         self._error = error
+        self._end_alone()
+
+    def ended_with(self, value: T) -> None:
+        """The same, with a result."""
+        self._value = value
+        self._end_alone()
+
+    def _end_alone(self) -> None:
+        expect_hanging_streams()
         self.is_left_alone = True
         self._done.set()
 

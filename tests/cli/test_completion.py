@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Outcome
+from processes import PATIENCE
 
 from fmimaster.commands import COMMANDS
 
@@ -46,7 +47,11 @@ def test_a_shell_completes_commands_options_and_names(run: Run, shell: str, tmp_
     path = script(run, shell, tmp_path)
     asked = [ANSWER[shell].format(script=path, words=words) for words in ASKED]
     done = subprocess.run(
-        [shell, "-c", "\n".join(asked)], capture_output=True, text=True, check=True, timeout=30
+        [shell, "-c", "\n".join(asked)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
     )
     answers = [part.splitlines() for part in done.stdout.split("END\n")[:-1]]
     assert [{line.split("\t")[0] for line in answer} for answer in answers] == [*ASKED.values()]
@@ -56,7 +61,7 @@ def test_zsh_reads_its_script(run: Run, tmp_path: Path) -> None:
     path = script(run, "zsh", tmp_path)
     read = f"autoload -U compinit; compinit -u -D; source {path}; print $_comps[fmimaster]"
     done = subprocess.run(
-        ["zsh", "-f", "-c", read], capture_output=True, text=True, check=True, timeout=30
+        ["zsh", "-f", "-c", read], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert (done.stdout, done.stderr) == ("_fmimaster\n", "")
     assert all(f"'{name}:" in path.read_text() for name in COMMANDS)

@@ -26,10 +26,14 @@ def output(run: Run, command: str, fmu: Path) -> str:
 
 
 @pytest.mark.parametrize("command", ["simulate", "plan", "validate"])
-def test_a_start_value_that_is_no_number_is_said(run: Run, tmp_path: Path, command: str) -> None:
+def test_a_start_value_that_is_no_number_is_an_error(
+    run: Run, tmp_path: Path, command: str
+) -> None:
     fmu = with_variable(tmp_path, '<Float64 name="p" valueReference="999" start="one"/>')
-    said = output(run, command, fmu)
-    assert "start is not a value of type Float64 and is ignored: 'p' ('one')" in said
+    outcome = run(command, fmu)
+    assert outcome.status != 0
+    said = " ".join((outcome.out + outcome.err).split())
+    assert "start of Float64 'p' is 'one', expected a value of type Float64" in said
     assert "modelDescription.xml, line " in said
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Outcome, reference
+from processes import PATIENCE
 
 from fmimaster import (
     FileError,
@@ -124,11 +125,11 @@ def test_a_terminated_run_keeps_its_rows(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fmimaster", "simulate", "--step-size", "1e-6"]
     command += ["--stop-time", "1000", "--output-file", str(table)]
     process = subprocess.Popen([*command, str(reference_path("fmi3/Dahlquist.fmu"))])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while (not table.exists() or table.stat().st_size < 10_000) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=PATIENCE) == 130
     assert len(table.read_text().splitlines()) > 100
 
 

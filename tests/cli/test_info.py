@@ -323,3 +323,25 @@ def test_the_interface_of_a_system_is_refused(run: Run) -> None:
     path = reference("systems/two-mass-b3-fmi3.ssp")
     ran = run("validate", path, "--interface", "ModelExchange")
     assert "for a single FMU" in ran.error
+
+
+def test_a_parameter_is_shown_as_the_fmu_gets_it(run: Run, upper: Path, tmp_path: Path) -> None:
+    """2500 g with a mapping by the factor 2: the FMU gets 5 kg."""
+    parameters = """<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>
+      <ssv:ParameterSet version="1.0" name="set"><ssv:Parameters>
+        <ssv:Parameter name="mass"><ssv:Real value="2500" unit="g"/></ssv:Parameter>
+      </ssv:Parameters><ssv:Units><ssc:Unit name="g"><ssc:BaseUnit kg="1" factor="0.001"/></ssc:Unit></ssv:Units>
+      </ssv:ParameterSet></ssd:ParameterValues>
+      <ssd:ParameterMapping><ssm:ParameterMapping version="1.0"><ssm:MappingEntry source="mass" target="a.m1">
+      <ssc:LinearTransformation factor="2"/></ssm:MappingEntry></ssm:ParameterMapping></ssd:ParameterMapping>
+      </ssd:ParameterBinding></ssd:ParameterBindings>"""
+    path = system(tmp_path, {"a": upper, "b": upper}, ["b.u_x -> a.x"], parameters=parameters)
+    page = run("info", path).out.splitlines()
+    assert "  a.m1  =  5 kg  mapped from 2500.0 g" in [line.rstrip() for line in page]
+    [facts] = json.loads(run("info", path, "--json").out)["parameters"]
+    assert facts == {
+        "name": "a.m1",
+        "value": 2500.0,
+        "unit": "g",
+        "received": {"values": [5.0], "unit": "kg"},
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from command_line import Outcome, reference
+from processes import PATIENCE
 
+from fmimaster.cli import main
 from fmimaster.commands import demo
 from fmimaster.errors import Interrupted
 from fmimaster.simulation import Simulation
@@ -23,7 +26,7 @@ def process(*arguments: object, stdout: int = subprocess.PIPE) -> subprocess.Com
     """The command as a process of its own."""
     command = [sys.executable, "-m", "fmimaster", *map(str, arguments)]
     return subprocess.run(
-        command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
     )
 
 
@@ -89,7 +92,7 @@ def test_a_closed_standard_output_does_not_disturb_a_run(tmp_path: Path) -> None
     fmu, table = reference("fmi2/Faulty.fmu"), tmp_path / "a.csv"
     script = f"exec {sys.executable} -m fmimaster simulate {fmu} --start-value fault 7 --output-file {table} >&-"
     done = subprocess.run(
-        script, shell=True, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        script, shell=True, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     assert len(table.read_text().splitlines()) == 102
@@ -199,3 +202,27 @@ def test_warnings_of_fmus_are_shown(run: Run) -> None:
     )
     assert outcome.status == 0
     assert "fmimaster: warning: Faulty [Warning] " in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.EMFILE, "Too many open files", "/a"), "'/a' cannot be used: too many open"),
+        (OSError(errno.EMFILE, "Too many open files"), "Allow more open files (ulimit -n)"),
+        (OSError(errno.ENOSPC, "No space left on device", "/a"), "Make room, also in"),
+        (BlockingIOError(errno.EAGAIN, "Resource"), "no room for another process or thread"),
+        (PermissionError(errno.EACCES, "Permission denied", "/a"), "'/a' cannot be used: perm"),
+    ],
+)
+def test_what_the_system_refuses_is_said_with_the_place(
+    error: OSError,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("fmimaster.commands.info.run", refuse)
+    assert main(["info", "a.fmu"]) == 2
+    assert told in capsys.readouterr().err

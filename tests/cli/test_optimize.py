@@ -65,11 +65,25 @@ def test_a_bounded_number_of_levels_has_no_sequence(optimize: Callable[..., Outc
 def test_the_answer_as_json(optimize: Callable[..., Outcome]) -> None:
     found = json.loads(optimize("--json").out)
     assert found["sequence"] == list(CHOSEN)
+    assert not found["ranksNoise"]
     first = found["candidates"][0]
     assert first["sequence"] == list(CHOSEN)
     assert 0 < first["error"] < found["candidates"][-1]["error"]
     assert first["predictedError"] == pytest.approx(first["error"], rel=0.2)
     assert {(w["source"], w["target"]) for w in found["weights"]} >= {("S4", "S1"), ("S1", "S2")}
+
+
+def test_errors_as_large_as_the_outputs_are_said_to_be_noise(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """With steps of 50 ms all sequences diverge; the first one had an error of 1 and was recommended."""
+    system = reference("systems/four-units-fmi3.ssp")
+    run = ("optimize", system, "--stop-time", "0.3", "--step-size", "1/20", "--verify", "0")
+    kept = ("--keep-runs", tmp_path / "runs")
+    outcome = command(capfd, *run, *kept, "--json")
+    assert json.loads(outcome.out)["ranksNoise"]
+    assert "the order of the sequences is noise" in outcome.err
+    assert "the order of the sequences is noise" in command(capfd, *run, *kept).out
 
 
 @pytest.mark.parametrize("method", ["propagated", "fuzzy"])

@@ -95,6 +95,8 @@ def test_pairs_of_components_are_written_alike() -> None:
     ("arguments", "said"),
     [
         ("simulte a.fmu", "There is no command 'simulte'. Did you mean 'simulate'?"),
+        ("export a.fmu", "There is no command 'export'. See 'fmimaster --help'."),
+        ("sim a.fmu", "There is no command 'sim'. Did you mean 'simulate'?"),
         ("a.fmu", "There is no command 'a.fmu'. Did you mean 'fmimaster simulate a.fmu'?"),
         ("help simulate", "Write 'fmimaster --help', or 'fmimaster COMMAND --help'."),
         ("--quiet plan a.fmu", "Options are written after the command: fmimaster COMMAND --quiet"),

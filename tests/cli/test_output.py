@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
 
 import pytest
 
@@ -57,6 +59,34 @@ def test_output_of_any_length_does_not_block(messages: pytest.LogCaptureFixture)
         os.write(1, b"\n" + b"line\n" * 20_000)
     assert sum(m.count("x") for m in messages.messages) == 3_000_000
     assert messages.messages.count("FMU output: line") == 20_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists its descriptors")
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["closed", "replaced"])
+def test_it_ends_although_an_fmu_has_taken_its_descriptors(
+    messages: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], is_replaced: bool
+) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    with fmu_output_to_log("motor"):
+        os.write(1, b"first\n")
+        while not messages.messages:  # until it is read
+            time.sleep(0.001)
+        taken = []
+        for name in set(os.listdir("/proc/self/fd")) - before:
+            with suppress(OSError):  # the descriptor of the list itself
+                if os.readlink(f"/proc/self/fd/{name}").startswith("pipe:"):
+                    taken.append(int(name))
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in taken:
+            os.dup2(nowhere, descriptor) if is_replaced else os.close(descriptor)
+        os.close(nowhere)
+    os.write(1, b"afterwards")
+    assert len(taken) == 2
+    assert capfd.readouterr().out == "afterwards"
+    assert messages.messages == ["FMU output: motor: first"]
+    if is_replaced:
+        for descriptor in taken:  # they are the FMU's now
+            os.close(descriptor)
 
 
 def test_it_ends_although_a_process_keeps_the_descriptor_open(

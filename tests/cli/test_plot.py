@@ -72,6 +72,21 @@ def test_a_table_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
     assert "does not exist" in run("plot", tmp_path / "a.csv").error
 
 
+def test_a_system_is_no_table(run: Run, tmp_path: Path) -> None:
+    system = tmp_path / "two-mass.ssp"
+    system.write_bytes(b"PK\x03\x04\xff")
+    message = run("plot", system).error
+    assert "is a system or an FMU, not results" in message
+    assert f"fmimaster simulate '{system}' --output-file results.csv" in message
+    system.unlink()
+    assert "does not exist" in run("plot", system).error
+
+
+def test_what_is_no_text_is_no_table(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"time\n\xff")
+    assert "is not a CSV file: it is not text in UTF-8." in run("plot", tmp_path / "a.bin").error
+
+
 def test_a_figure_is_shown_in_a_window_instead_of_written(
     run: Run, table: Path, windows: Path
 ) -> None:

@@ -88,7 +88,34 @@ def test_a_run_that_diverges_is_told_the_largest_stable_step(run: Run) -> None:
     """energy.md 4: split B is stable up to 11.230 ms."""
     outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2")
     assert "grows from t = 0 s to the end of the run" in outcome.err
+    assert "note: looking for the largest stable step size, for at most 2 s" in outcome.err
     assert "note: the coupling is stable with steps of at most 0.011230" in outcome.err
+
+
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+def test_a_quiet_run_that_diverges_looks_for_nothing(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("fmimaster.stability.advisor.largest_stable_step", looked)
+    outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2", "--quiet")
+    assert outcome.status == 0
+    assert "note:" not in outcome.err
+
+
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+def test_the_search_for_a_stable_step_can_be_ended(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fmimaster.stability.advisor.largest_stable_step", ended)
+    outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2")
+    assert outcome.status == 0
+    assert "note: the search was ended" in outcome.err
 
 
 @pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")

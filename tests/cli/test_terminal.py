@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Outcome, changed, reference, system
+from processes import PATIENCE
 
 Run = Callable[..., Outcome]
 
@@ -167,7 +168,7 @@ def fmimaster(*arguments: object, **streams: object) -> subprocess.CompletedProc
     """Run it as a process of its own."""
     command = [sys.executable, "-m", "fmimaster", *map(str, arguments)]
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    return subprocess.run(command, **({"text": True} | settings), timeout=60, check=False)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, **({"text": True} | settings), timeout=PATIENCE, check=False)  # type: ignore[call-overload,no-any-return]
 
 
 on_linux = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -217,7 +218,7 @@ def test_closed_streams_are_no_defect(
         cwd=tmp_path,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == status, done.stderr
     assert done.stderr.decode().rpartition("error: ")[2] in (
@@ -237,7 +238,7 @@ def test_with_all_streams_closed_the_results_are_in_the_file(
 ) -> None:
     command = f"'{sys.executable}' -m fmimaster simulate '{dahlquist}' --output-file a.csv"
     done = subprocess.run(
-        f"{command} <&- >&- 2>&-", shell=True, cwd=tmp_path, check=False, timeout=60
+        f"{command} <&- >&- 2>&-", shell=True, cwd=tmp_path, check=False, timeout=PATIENCE
     )
     assert done.returncode == 0
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 102

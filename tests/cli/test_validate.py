@@ -25,12 +25,23 @@ def test_without_findings_the_status_is_0(run: Run) -> None:
 
 def test_warnings_do_not_change_the_status(run: Run, upper: Path, tmp_path: Path) -> None:
     path = changed(
-        upper, tmp_path / "a.fmu", name=lambda n: re.sub("^binaries/[^/]*", "binaries/win32", n)
+        upper, tmp_path / "a.fmu", description=lambda t: t.replace('start="-8.8"', "", 1)
     )
     outcome = run("validate", path)
     assert outcome.status == 0
-    assert outcome.out.startswith("warning: a.fmu: ")
+    assert outcome.out.startswith("warning: a.fmu/modelDescription.xml: ")
     assert "\n0 errors, 1 warning, " in outcome.out
+
+
+def test_an_fmu_that_cannot_run_on_this_machine_is_an_error(
+    run: Run, upper: Path, tmp_path: Path
+) -> None:
+    path = changed(
+        upper, tmp_path / "a.fmu", name=lambda n: re.sub("^binaries/[^/]*", "binaries/win32", n)
+    )
+    outcome = run("validate", path)
+    assert outcome.status == 1
+    assert "has no binary for this platform" in " ".join(outcome.out.split())
 
 
 def test_errors_do(run: Run, upper: Path, tmp_path: Path) -> None:

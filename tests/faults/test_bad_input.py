@@ -269,7 +269,8 @@ def test_a_library_whose_functions_have_a_prefix_is_told(
     path = changed(upper, tmp_path / "a.fmu", members={_binary(upper): content})
     message = run("simulate", path).error
     assert "has none of the functions of FMI 2.0" in message
-    assert "FMI2_OVERRIDE_FUNCTION_PREFIX" in message
+    assert "Their names begin with 'TwoMassUpper_'" in message
+    assert "'CFLAGS=-DFMI2_OVERRIDE_FUNCTION_PREFIX fmpy compile FILE.fmu'" in message
 
 
 def test_fmi_1_is_refused_with_the_version(run: Run, upper: Path, tmp_path: Path) -> None:
@@ -585,7 +586,7 @@ def test_a_discarded_step_is_told_with_the_words_of_the_fmu(run: Run, faulty: Pa
     fault_values = ["--start-value", "fault", "2", "--start-value", "faultTime", "0.5"]
     message = run("simulate", faulty, *fault_values).error
     assert "DoStep of 'Faulty' was discarded at t = 0.5 s (step 0.1 s)" in message
-    assert "Use a smaller step size." in message
+    assert "Use a smaller step size, or one that a float holds exactly" in message
     assert "Messages of the FMU:\n  Faulty: Faulty: told to return Discard at t = 0.5 s." in message
 
 

@@ -22,7 +22,7 @@ BACKENDS = [Backend.REFERENCE, Backend.NATIVE]
     ("version", "files", "given"),
     [
         ("fmi3", {}, "without-resources"),
-        ("fmi3", {"resources/": b""}, "without-resources"),  # of a folder, only files are unpacked
+        ("fmi3", {"resources/": b""}, "with-resources"),  # an empty folder is a folder
         ("fmi3", {"resources/map.txt": b"1 2"}, "with-resources"),
         # FMI 2.0 has no null there: the location is a URI
         ("fmi2", {}, "with-resources"),

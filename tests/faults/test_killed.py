@@ -12,13 +12,12 @@ from pathlib import Path
 import killed_runs
 import pytest
 from edited_fmu import edited_fmu
+from processes import PATIENCE
 
 from fmimaster import Results, reference_path, resume
 
 LATEST = 0.3
 """[s] Wall time after the first checkpoint until which a process is killed: these runs take about so long."""
-PATIENCE = 60.0
-"""[s] Wall time in which a process must write its first checkpoint, or continue."""
 
 
 def begin_and_kill(name: str, folder: Path, delay: float) -> None:

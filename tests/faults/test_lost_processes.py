@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edited_fmu import edited_fmu
+from processes import PATIENCE
 
 from fmimaster import (
     AccuracyWarning,
@@ -106,10 +107,6 @@ def left() -> tuple[int, int]:
         found += len(children)
         waiting += children
     return found, len(list(Path("/proc/self/fd").iterdir()))
-
-
-PATIENCE = 10.0
-"""[s] That shared memory of other processes may stay."""
 
 
 def shared() -> set[str]:

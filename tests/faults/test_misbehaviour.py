@@ -18,8 +18,9 @@ from typing import Any
 
 import pytest
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
+from processes import PATIENCE
 
-from fmimaster import Jacobi, SystemBuilder, Waveform, reference_path
+from fmimaster import CallError, Jacobi, Lifetime, SystemBuilder, Waveform, reference_path
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
@@ -111,6 +112,74 @@ def test_an_old_state_is_freed_before_a_new_one_is_saved(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_saved_state_that_is_null_is_refused(
+    version: str, backend: Backend, status: int, tmp_path: Path
+) -> None:
+    """FMUs crashed when it was restored."""
+    acts = [Act("GetState", "give_none"), Act("GetState", "return", status)]
+    acts.append(Act("GetState", "say", "no memory"))
+    fmu = misbehaving(tmp_path, version, *acts, **STATES)
+    with pytest.raises(
+        CallError, match=r"GetFMU[sS]tate of 'pump' succeeded, but gave no state"
+    ) as got:
+        run(fmu, backend)
+    assert got.value.messages[-1] == "no memory"
+    final = tmp_path / "states"
+    serializes: dict[str, Any] = {"canSerializeFMUstate": "true", "canSerializeFMUState": "true"}
+    fmu = misbehaving(tmp_path, version, *acts, **STATES, **serializes)
+    with pytest.raises(CallError, match="gave no state"):
+        Simulation(fmu, stop_time=0.2, step_size=0.1, backend=backend, final_fmu_state=final).run()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_all_states_are_freed_before_their_instance(
+    version: str, backend: Backend, tmp_path: Path
+) -> None:
+    """Also those that were saved before the structure of the system changed."""
+    trace = tmp_path / "trace.txt"
+    fmu = misbehaving(tmp_path, version, trace=trace, **STATES)
+    builder = SystemBuilder()
+    builder.add("stays", fmu)
+    builder.add("comes", fmu, lifetime=Lifetime(0.25))
+    simulation = Simulation(
+        builder, stop_time=0.5, step_size=0.125, backend=backend, algorithm=Waveform(Jacobi())
+    )
+    simulation.run()
+    calls = [line.split() for line in trace.read_text().splitlines()]
+    for name in ("stays", "comes"):
+        of = [c for n, c in calls if n == name]
+        assert of.count("FreeState") == of.count("GetState") > 0
+        assert of[-1] == "FreeInstance"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("call", ["DoStep", "Get", "Terminate"])
+def test_healthy_fmus_are_terminated_when_another_one_fails(
+    version: str, backend: Backend, call: str, tmp_path: Path
+) -> None:
+    """They write their files there."""
+    trace = tmp_path / "trace.txt"
+    builder = SystemBuilder()
+    for name, acts in (
+        ("first", ()),
+        ("bad", (Act(call, "return", 3, since=0.15),)),
+        ("last", ()),
+    ):
+        builder.add(name, misbehaving(tmp_path, version, *acts, name=name, trace=trace))
+    with pytest.raises(CallError, match="'bad'"):
+        Simulation(builder, stop_time=0.5, step_size=0.1, backend=backend).run()
+    calls = [line.split() for line in trace.read_text().splitlines()]
+    for name in ("first", "last"):
+        assert [c for n, c in calls if n == name][-2:] == ["Terminate", "FreeInstance"]
+        assert calls.count([name, "Terminate"]) == 1
+    assert [c for n, c in calls if n == "bad"][-2:] == [call, "FreeInstance"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_messages_are_logged_with_their_status_or_its_number(
     version: str, backend: Backend, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,7 +205,6 @@ LATE = 0.45
         ("fmi2", "DoStep", LATE, 6),
         ("fmi3", "Instantiate", -inf, 0),
         ("fmi3", "Get", LATE, 5),
-        ("fmi3", "FreeInstance", -inf, 11),
     ],
 )
 def test_exit_in_a_call_is_an_error_with_the_rows_until_then(
@@ -147,8 +215,26 @@ def test_exit_in_a_call_is_an_error_with_the_rows_until_then(
         table = tmp_path / f"{backend.value}.csv"
         command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--step-size", "0.1"]
         command += ["--backend", backend.value, "--output-file", str(table)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 2
         assert len(table.read_text().splitlines()[1:] if table.exists() else []) == rows
         assert "An FMU has called exit()" in done.stderr
         assert "'Misbehaving'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("FreeInstance", "in fmi3FreeInstance of 'Misbehaving'."),
+        ("Unload", "in the unloading of the library of 'Misbehaving.fmu'."),
+    ],
+)
+def test_exit_after_the_last_row_is_a_warning(call: str, words: str, tmp_path: Path) -> None:
+    fmu = misbehaving(tmp_path, "fmi3", Act(call, "exit", 3))
+    command = [sys.executable, "-m", "fmimaster", "simulate", fmu.name, "--step-size", "0.1"]
+    done = subprocess.run(
+        [*command, "--output-file", "rows.csv"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, len((tmp_path / "rows.csv").read_text().splitlines())) == (0, 12)
+    assert f"warning: An FMU has called exit() {words}" in done.stderr
+    assert "11 rows written" in done.stderr

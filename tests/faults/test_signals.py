@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE
 
 import fmimaster.session.launch
 from fmimaster import Interrupted, Progress, Simulation, reference_path
@@ -122,7 +123,9 @@ threading.Thread(target=simulation.run, args=[lambda *_: running.set()], daemon=
 running.wait()
 sys.exit(5)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.returncode == 5, done.stderr
 
 

@@ -10,6 +10,7 @@
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +38,7 @@ typedef fmi3ValueReference Reference;
 #define UNUSED(function) EXPORT(function)(void *c) { return answer(c, #function); }
 
 enum { OK, WARNING, DISCARD, ERROR };
-enum { TIME, U, X, K, N, W }; /* value references */
+enum { TIME, U, X, K, N, W, DER }; /* value references */
 
 typedef struct {
     double time, u, x, k, w;
@@ -48,7 +49,8 @@ typedef struct {
     Values v;
     char name[256];
     double reached; /* last successful time */
-    bool terminate, early, event, updates, loses;
+    bool terminate, early, event, updates, loses, gives_none;
+    bool steps, stale; /* whether it is initialized; whether something was set after the last step */
     pthread_t thread;
     volatile bool in_background;
 #if FMI == 2
@@ -65,6 +67,7 @@ typedef struct {
 
 typedef struct {
     char call[32], action[32], argument[4096];
+    size_t length; /* of the argument, which may have zeros */
     double since;
 } Act;
 
@@ -77,6 +80,10 @@ static int do_acts(Instance *self, const char *call)
 {
     int status = OK;
     double now = self ? self->v.time : -INFINITY;
+    if (self && !strcmp(call, "Set"))
+        self->stale = self->steps;
+    else if (self && (!strcmp(call, "DoStep") || !strcmp(call, "ExitInitializationMode")))
+        self->steps = true, self->stale = false;
     for (int i = 0; i < n_acts; i++)
         if ((!strcmp(acts[i].call, call) || !strcmp(acts[i].call, "*")) && now >= acts[i].since)
             perform(self, &acts[i], &status);
@@ -84,7 +91,7 @@ static int do_acts(Instance *self, const char *call)
 }
 
 /* \n, \xNN and \\ in an argument stand for bytes, so that each message fits on a line. */
-static void decode(char *text)
+static size_t decode(char *text)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
@@ -97,6 +104,7 @@ static void decode(char *text)
         }
     }
     *to = 0;
+    return (size_t)(to - text);
 }
 
 static void read_acts(void)
@@ -125,7 +133,7 @@ static void read_acts(void)
         line[strcspn(line, "\n")] = 0;
         act->since = strtod(since, NULL);
         snprintf(act->argument, sizeof act->argument, "%.*s", (int)sizeof act->argument - 1, line + end + (line[end] == ' '));
-        decode(act->argument);
+        act->length = decode(act->argument);
         n_acts++;
     }
     fclose(file);
@@ -209,6 +217,76 @@ static void block_signals(void)
     pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
 
+#define MOST_DESCRIPTORS 256
+
+static bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }
+
+/* Into all descriptors but those of the standard streams: as an FMU does that keeps a number which it has closed. */
+static void write_everywhere(const char *content, size_t length)
+{
+    for (int k = 3; k < MOST_DESCRIPTORS; k++)
+        if (write(k, content, length) < 0)
+            continue;
+}
+
+static void replace_everywhere(void)
+{
+    int file = open("/dev/null", O_WRONLY);
+    for (int k = 3; k < MOST_DESCRIPTORS; k++)
+        if (k != file && is_open(k))
+            dup2(file, k);
+}
+
+/* A process that stays: a child, or a daemon with a session of its own. */
+static void start_process(const char *path, bool is_daemon)
+{
+    int pipe_of[2];
+    if (pipe(pipe_of))
+        abort();
+    pid_t child = fork();
+    if (child == 0) {
+        if (is_daemon && (setsid() < 0 || fork() != 0))
+            _exit(0);
+        char line[32];
+        int n = snprintf(line, sizeof line, "%d\n", (int)getpid());
+        int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (write(file, line, (size_t)n) < 0 || write(pipe_of[1], line, 1) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    char byte;
+    if (read(pipe_of[0], &byte, 1) < 0)
+        abort();
+    close(pipe_of[0]);
+    close(pipe_of[1]);
+}
+
+static int overflow(int depth)
+{
+    volatile char frame[4096];
+    frame[0] = (char)depth;
+    return depth < 0 ? 0 : overflow(depth + 1) + frame[0];
+}
+
+/* Until there is no more; what was got is used. */
+static void take_memory(void)
+{
+    for (size_t n = (size_t)1 << 24;;) {
+        char *block = malloc(n);
+        memset(block, 1, n); /* also where there is none: as FMUs that do not look */
+    }
+}
+
+static jmp_buf left;
+static volatile int zero;
+
+static __attribute__((noinline)) void leave_a_mark(void)
+{
+    if (setjmp(left))
+        abort();
+}
+
 static void perform(Instance *self, const Act *act, int *status)
 {
     const char *action = act->action, *text = act->argument;
@@ -250,7 +328,25 @@ static void perform(Instance *self, const Act *act, int *status)
     else if (IS("ignore_sigterm")) signal(SIGTERM, ignore);
     else if (IS("block_signals")) block_signals();
     else if (IS("close")) close(atoi(text));
+    else if (IS("write_everywhere")) write_everywhere(text, act->length);
+    else if (IS("replace_everywhere")) replace_everywhere();
+    else if (IS("close_everywhere")) for (int k = 3; k < MOST_DESCRIPTORS; k++) close(k);
+    else if (IS("fork")) start_process(text, false);
+    else if (IS("daemon")) start_process(text, true);
+    /* ends */
     else if (IS("exit")) exit(atoi(text));
+    else if (IS("leave")) _exit(atoi(text));
+    else if (IS("abort")) abort();
+    else if (IS("crash")) *(volatile int *)NULL = 1;
+    else if (IS("overflow")) *status = overflow(0) & WARNING;
+    else if (IS("divide")) *status = 10 / zero;
+    else if (IS("raise")) raise(atoi(text));
+    else if (IS("kill")) kill(getpid(), SIGKILL);
+    else if (IS("end_thread")) pthread_exit(NULL);
+    else if (IS("longjmp")) {
+        leave_a_mark();
+        longjmp(left, 1); /* to a function that has returned */
+    } else if (IS("memory")) take_memory();
     /* time */
     else if (IS("sleep")) rest(value);
     else if (IS("hang")) for (;;) rest(3600.0);
@@ -262,6 +358,10 @@ static void perform(Instance *self, const Act *act, int *status)
     else if (IS("event") && self) self->event = true;
     else if (IS("nan") && self) self->v.x = NAN;
     else if (IS("lose") && self) self->loses = true;
+    else if (IS("give_none") && self) self->gives_none = true;
+    /* calls that FMI forbids in Step Mode: Get after Set */
+    else if (IS("refuse_stale") && self && self->stale) *status = ERROR;
+    else if (IS("crash_stale") && self && self->stale) abort();
 #undef IS
 }
 
@@ -281,13 +381,15 @@ static void step(Instance *self, double time, double size)
     v->n++;
 }
 
+static double derivative(const Values *v) { return v->u - v->k * v->x; }
+
 static int get_floats(void *instance, const Reference *r, size_t n, double *values)
 {
     const Values *v = &((Instance *)instance)->v;
     int status = answer(instance, "Get");
-    const double all[] = {v->time, v->u, v->x, v->k};
+    const double all[] = {v->time, v->u, v->x, v->k, NAN, v->w, derivative(v)};
     for (size_t i = 0; i < n; i++)
-        values[i] = r[i] <= K ? all[r[i]] : NAN;
+        values[i] = r[i] <= DER ? all[r[i]] : NAN;
     return status;
 }
 
@@ -319,6 +421,10 @@ static int get_state(void *instance, void **state)
     int status = answer(instance, "GetState");
     if (*state && ((Instance *)instance)->loses) {
         memset(*state, 0xff, sizeof(Values)); /* the state is elsewhere now, but the caller is not told: as FMUs of fmiCpp do */
+        return status;
+    }
+    if (((Instance *)instance)->gives_none) {
+        *state = NULL;
         return status;
     }
     if (!*state)
@@ -359,6 +465,45 @@ static void release(Instance *self)
     }
     free(self);
 }
+
+/* Model Exchange: one state, no event indicator */
+
+EXPORT(SetTime)(void *c, double time)
+{
+    ((Instance *)c)->v.time = time;
+    return answer(c, "SetTime");
+}
+
+EXPORT(SetContinuousStates)(void *c, const double *states, size_t n)
+{
+    int status = answer(c, "SetContinuousStates");
+    ((Instance *)c)->v.x = states[0];
+    return status;
+}
+
+EXPORT(GetContinuousStates)(void *c, double *states, size_t n)
+{
+    int status = answer(c, "GetContinuousStates");
+    states[0] = ((Instance *)c)->v.x;
+    return status;
+}
+
+EXPORT(GetNominalsOfContinuousStates)(void *c, double *nominals, size_t n)
+{
+    nominals[0] = 1.0;
+    return answer(c, "GetNominalsOfContinuousStates");
+}
+
+static int get_derivatives(void *c, const char *call, double *derivatives)
+{
+    int status = answer(c, call);
+    derivatives[0] = derivative(&((Instance *)c)->v);
+    return status;
+}
+
+EXPORT(EnterContinuousTimeMode)(void *c) { return answer(c, "EnterContinuousTimeMode"); }
+EXPORT(EnterEventMode)(void *c) { return answer(c, "EnterEventMode"); }
+EXPORT(GetEventIndicators)(void *c, double *indicators, size_t n) { return answer(c, "GetEventIndicators"); }
 
 #if FMI == 2
 
@@ -412,6 +557,22 @@ EXPORT(GetBooleanStatus)(void *c, int kind, int *value)
     return status;
 }
 
+EXPORT(GetDerivatives)(void *c, double *derivatives, size_t n) { return get_derivatives(c, "GetDerivatives", derivatives); }
+
+EXPORT(CompletedIntegratorStep)(void *c, int no_set_state, int *enter_event_mode, int *terminate)
+{
+    int status = answer(c, "CompletedIntegratorStep");
+    *enter_event_mode = *terminate = 0;
+    return status;
+}
+
+EXPORT(NewDiscreteStates)(void *c, fmi2EventInfo *info)
+{
+    int status = answer(c, "NewDiscreteStates");
+    *info = (fmi2EventInfo){0};
+    return status;
+}
+
 EXPORT(GetReal)(void *c, const Reference *r, size_t n, double *values) { return get_floats(c, r, n, values); }
 EXPORT(SetReal)(void *c, const Reference *r, size_t n, const double *values) { return set_floats(c, r, n, values); }
 EXPORT(GetInteger)(void *c, const Reference *r, size_t n, int *values) { return get_integers(c, r, n, values); }
@@ -447,6 +608,38 @@ __attribute__((visibility("default"))) void *fmi3InstantiateCoSimulation(
     return NULL;
 }
 
+__attribute__((visibility("default"))) void *fmi3InstantiateModelExchange(
+    fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible, fmi3Boolean logging_on,
+    fmi3InstanceEnvironment environment, fmi3LogMessageCallback log)
+{
+    return fmi3InstantiateCoSimulation(
+        name, token, resources, visible, logging_on, false, false, NULL, 0, environment, log, NULL);
+}
+
+EXPORT(GetContinuousStateDerivatives)(void *c, double *derivatives, size_t n)
+{
+    return get_derivatives(c, "GetContinuousStateDerivatives", derivatives);
+}
+
+EXPORT(GetNumberOfContinuousStates)(void *c, size_t *n)
+{
+    *n = 1;
+    return answer(c, "GetNumberOfContinuousStates");
+}
+
+EXPORT(GetNumberOfEventIndicators)(void *c, size_t *n)
+{
+    *n = 0;
+    return answer(c, "GetNumberOfEventIndicators");
+}
+
+EXPORT(CompletedIntegratorStep)(void *c, bool no_set_state, bool *enter_event_mode, bool *terminate)
+{
+    int status = answer(c, "CompletedIntegratorStep");
+    *enter_event_mode = *terminate = false;
+    return status;
+}
+
 __attribute__((visibility("default"))) void fmi3FreeInstance(void *c) { release(c); }
 
 EXPORT(EnterInitializationMode)(void *c, bool with_tolerance, double tolerance, double start, bool with_stop, double stop)
@@ -478,7 +671,6 @@ EXPORT(DoStep)(void *c, double time, double size, bool no_set_state, bool *event
 
 EXPORT(EnterConfigurationMode)(void *c) { return answer(c, "EnterConfigurationMode"); }
 EXPORT(ExitConfigurationMode)(void *c) { return answer(c, "ExitConfigurationMode"); }
-EXPORT(EnterEventMode)(void *c) { return answer(c, "EnterEventMode"); }
 EXPORT(EnterStepMode)(void *c) { return answer(c, "EnterStepMode"); }
 
 EXPORT(UpdateDiscreteStates)(void *c, bool *again, bool *terminate, bool *nominals, bool *states, bool *defined, double *next)
@@ -499,18 +691,15 @@ EXPORT(GetFMUState)(void *c, void **state) { return get_state(c, state); }
 EXPORT(SetFMUState)(void *c, void *state) { return set_state(c, state); }
 EXPORT(FreeFMUState)(void *c, void **state) { return free_state(c, state); }
 
-UNUSED(ActivateModelPartition) UNUSED(CompletedIntegratorStep) UNUSED(DeserializeFMUState)
-UNUSED(EnterContinuousTimeMode) UNUSED(EvaluateDiscreteStates) UNUSED(GetAdjointDerivative) UNUSED(GetBinary)
-UNUSED(GetBoolean) UNUSED(GetClock) UNUSED(GetContinuousStateDerivatives) UNUSED(GetContinuousStates)
-UNUSED(GetDirectionalDerivative) UNUSED(GetEventIndicators) UNUSED(GetFloat32) UNUSED(GetInt16) UNUSED(GetInt64)
-UNUSED(GetInt8) UNUSED(GetIntervalDecimal) UNUSED(GetIntervalFraction) UNUSED(GetNominalsOfContinuousStates)
-UNUSED(GetNumberOfContinuousStates) UNUSED(GetNumberOfEventIndicators) UNUSED(GetNumberOfVariableDependencies)
+UNUSED(ActivateModelPartition) UNUSED(DeserializeFMUState) UNUSED(EvaluateDiscreteStates) UNUSED(GetAdjointDerivative) UNUSED(GetBinary)
+UNUSED(GetBoolean) UNUSED(GetClock)
+UNUSED(GetDirectionalDerivative) UNUSED(GetFloat32) UNUSED(GetInt16) UNUSED(GetInt64)
+UNUSED(GetInt8) UNUSED(GetIntervalDecimal) UNUSED(GetIntervalFraction) UNUSED(GetNumberOfVariableDependencies)
 UNUSED(GetOutputDerivatives) UNUSED(GetShiftDecimal) UNUSED(GetShiftFraction) UNUSED(GetString) UNUSED(GetUInt16)
-UNUSED(GetUInt32) UNUSED(GetUInt64) UNUSED(GetUInt8) UNUSED(GetVariableDependencies) UNUSED(GetVersion)
-UNUSED(InstantiateModelExchange) UNUSED(InstantiateScheduledExecution) UNUSED(Reset) UNUSED(SerializeFMUState)
-UNUSED(SerializedFMUStateSize) UNUSED(SetBinary) UNUSED(SetBoolean) UNUSED(SetClock) UNUSED(SetContinuousStates)
+UNUSED(GetUInt32) UNUSED(GetUInt64) UNUSED(GetUInt8) UNUSED(GetVariableDependencies) UNUSED(GetVersion) UNUSED(InstantiateScheduledExecution) UNUSED(Reset) UNUSED(SerializeFMUState)
+UNUSED(SerializedFMUStateSize) UNUSED(SetBinary) UNUSED(SetBoolean) UNUSED(SetClock)
 UNUSED(SetFloat32) UNUSED(SetInt16) UNUSED(SetInt32) UNUSED(SetInt64) UNUSED(SetInt8) UNUSED(SetIntervalDecimal)
-UNUSED(SetIntervalFraction) UNUSED(SetShiftDecimal) UNUSED(SetShiftFraction) UNUSED(SetString) UNUSED(SetTime)
+UNUSED(SetIntervalFraction) UNUSED(SetShiftDecimal) UNUSED(SetShiftFraction) UNUSED(SetString)
 UNUSED(SetUInt16) UNUSED(SetUInt32) UNUSED(SetUInt64) UNUSED(SetUInt8)
 
 #endif

@@ -5,11 +5,13 @@ Input is checked here: a model is valid, or refused with file and line. Other mo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.errors import ModelError
+from fmimaster.files import read_whole
 from fmimaster.fmu.description.definitions import read_types
 from fmimaster.fmu.description.dialects import FMI2, FMI3
 from fmimaster.fmu.description.entries import References, read_entries
@@ -31,10 +33,12 @@ from fmimaster.fmu.description.variables import (
     with_aliases,
 )
 from fmimaster.garbage import left_for_later
-from fmimaster.system.files import read_whole
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Interface, Model, Variable, Version
 from fmimaster.system.unit_definitions import read_units
-from fmimaster.system.xml import Element, children, parse_xml
+from fmimaster.system.xml import Element, children, parse_xml, shown
+
+_RELEASED = re.compile(r"2\.0(\.\d+)?|3\.\d+(\.\d+)?", re.ASCII)
+"""Versions of FMI without those before a release. Later versions 3.x are compatible."""
 
 
 def parse_description(folder: Path, where: str) -> Element:
@@ -109,6 +113,9 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
     is_fmi2 = version.startswith("2.")
     dialect = FMI2 if is_fmi2 else FMI3
     findings = Findings()
+    if _RELEASED.fullmatch(version) is None:
+        what = f"fmiVersion is that of no release, so it is read like FMI {'2.0' if is_fmi2 else '3.0'}"
+        findings.note(root, what, shown(version))
     identifier = read_model_identifier(used)
     entries = read_entries(root, dialect, findings)
     references = References(entries, dialect, findings)

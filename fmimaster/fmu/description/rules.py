@@ -18,10 +18,10 @@ from fmpy.validation import validate_model_description
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.errors import FileError
+from fmimaster.files import read_whole
 from fmimaster.fmu.description.names import follows_convention
 from fmimaster.fmu.description.terminals import FILE as TERMINALS
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.system.files import read_whole
 from fmimaster.system.notes import listed
 from fmimaster.system.xml import Element, child, parse_xml
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fmimaster.errors import FileError
+from fmimaster.files import read_whole
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.system.files import read_whole
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 from fmimaster.system.xml import Element, child, children, local_name, location, parse_lenient_xml

@@ -23,9 +23,10 @@ from fmimaster.system.model import (
     Variability,
     Variable,
 )
-from fmimaster.system.values import parse_value
+from fmimaster.system.values import outside_range, parse_value
 from fmimaster.system.xml import Element, child, children, location, shown
 
+_IS_A_NUMBER: dict[str, Any] = {"valid": lambda n: n == n, "expected": "a number"}
 _UNCHANGED = (Variability.FIXED, Variability.TUNABLE)
 _CHANGING = (Variability.DISCRETE, Variability.CONTINUOUS)
 _INITIAL: Mapping[tuple[Causality, Variability], Initial | None] = {
@@ -133,6 +134,7 @@ class VariableReader:
             "can_be_set_repeatedly": self.findings.truth(
                 element, "canHandleMultipleSetPerTimeInstant", otherwise=True
             ),
+            **(self._limits(entry, declared) if kind.is_float or kind.is_integer else {}),
             **(self._of_a_float(entry, declared) if kind.is_float else {}),
         }
         return _Common(facts, Variable(name=entry.name, value_reference=entry.reference, **facts))
@@ -171,6 +173,9 @@ class VariableReader:
             if clock.type is not DataType.CLOCK:
                 what = f"clocks of {labelled(element)} names {labelled(clock.element)}, which is not a clock."
                 raise problem(element, what)
+            if not clock.name:
+                what = f"clocks of {labelled(element)} names {labelled(clock.element)}, which has no name."
+                raise problem(element, what)
         return tuple(clock.name for clock in clocks)
 
     def _dimensions(self, entry: Entry) -> tuple[tuple[int | str, ...], tuple[int, ...]]:
@@ -192,28 +197,32 @@ class VariableReader:
             raise problem(entry.element, f"{what}, shape {shape}. Expected fewer; make it smaller.")
         return tuple(dimensions), tuple(shape)
 
+    def _number(
+        self, entry: Entry, declared: TypeDefinition | None, name: str, **checks: Any
+    ) -> float | None:
+        given = _source(entry, declared, name)
+        if given is None:
+            return None
+        return self.findings.number(entry.element, name, source=given, **checks)
+
+    def _limits(self, entry: Entry, declared: TypeDefinition | None) -> dict[str, float | None]:
+        """Properties that all numbers have."""
+        return {
+            "min": self._number(entry, declared, "min", **_IS_A_NUMBER),
+            "max": self._number(entry, declared, "max", **_IS_A_NUMBER),
+        }
+
     def _of_a_float(self, entry: Entry, declared: TypeDefinition | None) -> dict[str, Any]:
         """Properties that only floating point variables have, from their element or their type."""
 
-        def source(name: str) -> Element | None:
-            """The element that has an attribute."""
-            if entry.typed.get(name) is not None:
-                return entry.typed
-            of_type = declared is not None and declared.element.get(name) is not None
-            return declared.element if declared is not None and of_type else None
-
-        def number(name: str, **checks: Any) -> float | None:
-            given = source(name)
-            if given is None:
-                return None
-            return self.findings.number(entry.element, name, source=given, **checks)
-
         def text(name: str) -> str | None:
-            given = source(name)
+            given = _source(entry, declared, name)
             return None if given is None else given.get(name)
 
         unit = text("unit")
-        nominal = number(
+        nominal = self._number(
+            entry,
+            declared,
             "nominal",
             valid=lambda n: isfinite(n) and n != 0,
             expected="a finite number other than 0",
@@ -224,13 +233,17 @@ class VariableReader:
             "relative_quantity": text("relativeQuantity") in ("true", "1"),
             "nominal": abs(nominal) if nominal else 1.0,
             "has_nominal": bool(nominal),
-            "min": number("min", valid=lambda n: n == n, expected="a number"),
-            "max": number("max", valid=lambda n: n == n, expected="a number"),
             "derivative_of": derivative.name if derivative else None,
         }
 
     def _start(self, variable: Variable, entry: Entry) -> tuple[str, ...] | None:
-        """The start value as text, if it is valid for the type; otherwise there is a note."""
+        """The start value as text; there is a note if it has another number of elements, or is out of range.
+
+        Raises
+        ------
+        ModelError
+            If it is not a value of the type.
+        """
         text = entry.typed.get("start")
         if text is None and not len(entry.typed):
             return None
@@ -240,15 +253,30 @@ class VariableReader:
             texts = text.split() if is_array else [text]
         if not texts or (variable.type is DataType.CLOCK):
             return tuple(texts) or None
-        try:
-            parse_value(variable, texts, "")
-        except DescriptionError:
-            what = f"start is not a value of type {variable.type.value} and is ignored"
-            if len(texts) not in (1, variable.size):
-                what = "start has another number of elements than the variable and is ignored"
+        if len(texts) not in (1, variable.size):
+            what = "start has another number of elements than the variable and is ignored"
             self.findings.note(entry.element, what, quoted(entry.element, " ".join(texts[:9])))
             return None
+        try:
+            values = parse_value(variable, texts, "")
+        except DescriptionError:
+            what = f"start of {labelled(entry.element)} is {shown(' '.join(texts[:9]))}"
+            kind = variable.type.value
+            raise problem(entry.element, f"{what}, expected a value of type {kind}.") from None
+        if found := outside_range(variable, values):
+            name = shown(entry.element.get("name"))
+            self.findings.note(
+                entry.element, "start is outside of min and max", f"{name} ({found})"
+            )
         return tuple(texts)
+
+
+def _source(entry: Entry, declared: TypeDefinition | None, name: str) -> Element | None:
+    """The element that has an attribute: that of the variable or that of its type."""
+    if entry.typed.get(name) is not None:
+        return entry.typed
+    of_type = declared is not None and declared.element.get(name) is not None
+    return declared.element if declared is not None and of_type else None
 
 
 def _is_structural(entry: Entry) -> bool:

@@ -7,7 +7,7 @@ the additions of the layered standard. An invalid manifest raises a :class:`Mode
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fmimaster.fmu.extensions import events
+from fmimaster.fmu.extensions import events, references
 from fmimaster.fmu.manifest import Manifest
 from fmimaster.system.model import Model
 
@@ -21,4 +21,7 @@ class Extension:
     extend: Callable[[Manifest | None, Model], Model]
 
 
-EXTENSIONS: tuple[Extension, ...] = (Extension(events.ENDING, events.extend),)
+EXTENSIONS: tuple[Extension, ...] = (
+    Extension(events.ENDING, events.extend),
+    Extension(references.ENDING, references.extend),
+)

@@ -5,7 +5,7 @@ The manifest names variables of the model description, in FMI 2.0 and 3.0 alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fmimaster.errors import ModelError, did_you_mean
@@ -55,7 +55,8 @@ def extend(manifest: Manifest | None, model: Model) -> Model:
     """
     if manifest is None:
         events = tuple(_of_event_indicators(model)) if model.event_indicators else ()
-        return replace(model, events=events) if events else model
+        outputs = frozenset(_continuous_outputs(events))
+        return replace(model, events=events, event_outputs=outputs) if events else model
     if manifest.version[0] != VERSION[0]:
         version = ".".join(map(str, manifest.version))
         raise ModelError(
@@ -71,9 +72,19 @@ def extend(manifest: Manifest | None, model: Model) -> Model:
         events=content.events,
         event_policy=content.policy,
         look_ahead=content.look_ahead,
+        event_outputs=frozenset(
+            filter(None, (*_continuous_outputs(content.events), content.look_ahead))
+        ),
         input_polynomials=content.input_polynomials,
         notes=(*model.notes, *reader.notes),
     )
+
+
+def _continuous_outputs(events: Iterable[EventDeclaration]) -> Iterator[str]:
+    """Outputs that only tell of events: indicators and their derivatives."""
+    for event in events:
+        for indicator in event.indicators:
+            yield from filter(None, (indicator.name, indicator.derivative))
 
 
 def _of_event_indicators(model: Model) -> Iterator[EventDeclaration]:

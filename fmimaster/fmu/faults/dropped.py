@@ -30,7 +30,7 @@ class DroppedInstance(SurvivingInstance):
     @property
     def warnings(self) -> tuple[str, ...]:
         """When and why it was dropped."""
-        return self._warnings
+        return (*super().warnings, *self._warnings)
 
     def _lost(
         self, error: FmuLostError, call: Callable[[], _Answer], otherwise: Callable[[], _Answer]

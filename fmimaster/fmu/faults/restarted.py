@@ -61,16 +61,17 @@ class RestartedInstance(SurvivingInstance):
     def notes(self) -> tuple[str, ...]:
         """How often it was started again."""
         if not self._restarts:
-            return ()
+            return super().notes
         times = "once" if self._restarts == 1 else f"{self._restarts} times"
-        return (f"'{self.name}' was started again in a new process {times}.",)
+        return (*super().notes, f"'{self.name}' was started again in a new process {times}.")
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """That a new instance did not repeat the calls exactly."""
         if self._worst.is_exact:
-            return ()
+            return super().warnings
         return (
+            *super().warnings,
             f"'{self.name}' was started again, and its repeated calls are not exact: {self._worst}.",
         )
 

@@ -42,6 +42,16 @@ class SurvivingInstance(Instance):
         """Whether it no longer takes part in the run."""
         return self._is_dropped
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the other instance."""
+        return self._instance.notes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of the other instance."""
+        return self._instance.warnings
+
     def _follow(self, instance: Instance) -> None:
         """Let an instance have the present time of this one, which an executor sets."""
         instance.clock = lambda: self.clock()
@@ -219,6 +229,10 @@ class SurvivingInstance(Instance):
     def free(self) -> None:
         """Release the instance."""
         self._instance.free()
+
+    def abandon(self) -> None:
+        """End the process of the instance."""
+        self._instance.abandon()
 
 
 def _nothing() -> None:

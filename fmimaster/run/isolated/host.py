@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.apart.channel import Channel
+from fmimaster.apart.plain import encoded, plain_error
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.kernel._kernel import ffi, lib
@@ -66,7 +67,7 @@ class Hosted:
 def serve(channel: Channel, descriptors: list[int], hosted: Hosted) -> None:
     """Serve until the process of the run frees the instance, or ends."""
     memory, messages = descriptors
-    host = Host(channel, SharedMemory(memory), messages, hosted)
+    host = Host(channel, SharedMemory.of_run(memory), messages, hosted)
     host.serve()
 
 
@@ -92,7 +93,7 @@ class Host:
         self.message = ffi.cast("fm_message *", ffi.from_buffer(part) + at)
         self._kept.append(part)
         self.host = ffi.new("fm_host *", {"message": self.message})
-        self._sender = Sender(messages, self._count)
+        self._sender = Sender(messages, channel.token, self._count)
         log = logging.getLogger("fmimaster")
         log.addHandler(self._sender)
         log.setLevel(hosted.log_level)
@@ -113,17 +114,17 @@ class Host:
             is_talk = is_first or (
                 self.message.n > 0 and self.message.requests[self.message.n - 1].what == lib.FM_TALK
             )
-            answer: tuple[bool, Any]
+            answer: tuple[bool, bytes]
             try:
                 name, arguments = self._channel.receive() if is_talk else ("", ())
                 if status != lib.FM_OK:
                     self._raise_failure(status)
-                answer = True, getattr(self, name)(*arguments)
+                answer = True, encoded(getattr(self, name)(*arguments))
             except Exception as error:
-                answer = False, error
+                answer = False, plain_error(error)
             if is_talk and not is_first:  # the answer itself comes through the channel
                 lib.fm_host_answer(self.host, status)
-            self._channel.send(answer)
+            self._channel.send(encoded(answer))
             if not is_talk:  # an error, which the answer announces
                 lib.fm_host_answer(self.host, lib.FM_ERROR)
             is_first = False

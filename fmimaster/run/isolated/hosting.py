@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from time import monotonic
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from fmimaster.apart.plain import DamagedError, decoded, error_of
 from fmimaster.apart.process import Exit, Process
 from fmimaster.errors import FmuLostError
 from fmimaster.fmu.instance import InstanceOptions
@@ -22,8 +22,16 @@ from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan
 from fmimaster.program.polynomial import MOST_COEFFICIENTS
+from fmimaster.run.isolated.deadline import Deadline
 from fmimaster.run.isolated.host import Hosted, serve
-from fmimaster.run.isolated.loss import LOADING_TIMEOUT, Limits, PresentCall, lost_error
+from fmimaster.run.isolated.loss import (
+    FREEING_TIMEOUT,
+    LOADING_TIMEOUT,
+    Limits,
+    Loss,
+    PresentCall,
+    lost_error,
+)
 from fmimaster.run.isolated.memory import SharedMemory
 from fmimaster.run.isolated.messages import Receiver
 from fmimaster.run.native.isolated import RemoteInstance
@@ -31,8 +39,15 @@ from fmimaster.system.model import DataType, Variable
 
 log = logging.getLogger("fmimaster")
 
-FREEING_TIMEOUT = 5.0
-"""Wall time in s in which an FMU must be freed; then its process is ended."""
+_NEVER = Deadline(inf)
+_PERIOD = 1.0
+"""Time in s after which a host that has not answered is looked at."""
+
+T = TypeVar("T")
+
+SENDING_TIMEOUT = 30.0
+"""Time in s in which an answer that is announced must come. One that does not was written elsewhere: the FMU has replaced
+the descriptor."""
 
 
 class HostedInstance(RemoteInstance):
@@ -55,7 +70,7 @@ class HostedInstance(RemoteInstance):
         self._names: dict[int, str] = {}
         """Functions of the FMU by the addresses of their names in the host."""
         self._calling = "instantiation"
-        self._deadline = inf
+        self._deadline = _NEVER
         self._posted = 0
         """The message to which the deadline belongs."""
         self._lost: FmuLostError | None = None
@@ -71,10 +86,20 @@ class HostedInstance(RemoteInstance):
         except BaseException:
             self._memory.close()
             raise
+
+    def load(self) -> None:
+        """Load the library and make the instance; it can be abandoned meanwhile.
+
+        Raises
+        ------
+        ModelError
+            If the FMU cannot be loaded or instantiated.
+        FmuLostError
+            If its process ends meanwhile.
+        """
         try:
-            self._names = self._answer(
-                max(LOADING_TIMEOUT, limits.call_timeout or 0.0), "instantiate"
-            )
+            own_time = self._own_time(max(LOADING_TIMEOUT, self._limits.call_timeout or 0.0))
+            self._names = self._answer(dict[int, str], own_time, "instantiate")
         except BaseException:
             self.free()
             raise
@@ -111,7 +136,6 @@ class HostedInstance(RemoteInstance):
     ) -> None:
         receiving, sending = os.pipe()
         os.set_blocking(receiving, False)
-        self._receiver = Receiver(self.name, receiving, options.call_log)
         hosted = Hosted(
             planned,
             inputs,
@@ -131,17 +155,22 @@ class HostedInstance(RemoteInstance):
                 memory_limit=self._limits.memory,
             )
         except BaseException:
-            self._receiver.close()
+            os.close(receiving)
             raise
         finally:
             os.close(sending)
+        token = self._process.token
+        self._receiver = Receiver(self.name, receiving, token, options.call_log)
 
     # Messages
 
     def look(self) -> bool:
         """Log what the host has sent; returns whether it is lost. Called by the kernel while it waits."""
-        self._receiver.receive()
-        self._receiver.print(self._process.read_output())
+        try:
+            self._log()
+        except DamagedError as error:
+            self._lose_damaged(error)
+            return True
         message = self.isolated.message
         asked = message.asked.count
         if asked == message.answered.count:
@@ -149,8 +178,12 @@ class HostedInstance(RemoteInstance):
         if self._posted != asked:  # the first look at this message
             self._posted = asked
             timeout = self._limits.call_timeout
-            self._deadline = inf if timeout is None else monotonic() + timeout
+            self._deadline = _NEVER if timeout is None else Deadline(timeout)
         return self._is_lost()
+
+    def _log(self) -> None:
+        self._receiver.receive()
+        self._receiver.print(self._process.read_output())
 
     def give_up(self, error: BaseException) -> None:
         """End the process in the middle of a call, because of an error of this process, which the call then raises."""
@@ -162,19 +195,24 @@ class HostedInstance(RemoteInstance):
 
     def _is_lost(self) -> bool:
         end = self._process.ended()
-        if end is None and monotonic() >= self._deadline:
-            self._lose(self._process.kill(), is_late=True)
+        if end is None and self._deadline.has_passed:
+            self._lose(self._process.kill(), Loss.LATE)
         elif end is not None:
             self._lose(end)
         return self._lost is not None
 
-    def _lose(self, end: Exit, is_late: bool = False) -> None:
+    def _lose_damaged(self, error: DamagedError) -> FmuLostError:
+        return self._lose(self._process.kill(), Loss.DAMAGED, str(error))
+
+    def _lose(self, end: Exit, loss: Loss = Loss.ENDED, damage: str = "") -> FmuLostError:
         """Keep the error of this and all later calls."""
-        self._receiver.receive()
+        with suppress(DamagedError):
+            self._receiver.receive()
         self._receiver.print(self._process.read_output(), is_last=True)
         self.isolated.is_lost = 1
         call = PresentCall(self.isolated.message, self._calling, self._names, self.clock())
-        self._lost = lost_error(self.name, self.model, call, self._limits, end, is_late)
+        self._lost = lost_error(self.name, self.model, call, self._limits, end, loss, damage)
+        return self._lost
 
     def raise_failure(self) -> NoReturn:
         """Raise the error of the last call that failed."""
@@ -183,74 +221,99 @@ class HostedInstance(RemoteInstance):
             raise error
         if self._lost is not None:
             raise self._lost
-        _, error = self._received(inf)
-        raise error
+        self._received(Any)  # it was sent before the call returned
+        raise self._lose_damaged(DamagedError("a value where an error was announced"))
 
     def _check(self, status: int) -> None:
         if status > lib.FM_WARNING or status < 0:
             self.raise_failure()
 
-    def _ask(self, name: str, *arguments: Any) -> Any:
-        """A call in Python in the host."""
-        return self._answer(self._limits.call_timeout or inf, name, *arguments)
+    def _ask(self, kind: type[T], name: str, *arguments: Any) -> T:
+        """A call in Python in the host, whose answer has this type."""
+        timeout = self._limits.call_timeout
+        deadline = _NEVER if timeout is None else Deadline(timeout)
+        return self._answer(kind, deadline, name, *arguments)
 
-    def _answer(self, timeout: float, name: str, *arguments: Any) -> Any:
+    def _own_time(self, seconds: float) -> Deadline:
+        """A deadline that a loaded machine does not trip."""
+        self._process.ended()  # waits for its start
+        return Deadline(seconds, self._process.pid)
+
+    def _answer(self, kind: type[T], deadline: Deadline, name: str, *arguments: Any) -> T:
         self._mark_time()
         self._calling = name
-        self._drop_errors()
         try:
+            self._drop_errors()
             if name != "instantiate":  # for which the host waits at its start
                 self._check(lib.fm_isolated_talk(self.isolated))
+            self._deadline = deadline
+            patience = None if deadline is _NEVER else max(deadline.left, 0.0)
             with suppress(OSError):  # it has ended: that is found out below
-                self._process.channel.send((name, arguments))
-            self._deadline = monotonic() + timeout
-            is_value, value = self._received(self._deadline)
+                self._process.channel.send((name, arguments), patience)
+            answer: T = self._received(kind)
+            return answer
         finally:
             lib.fm_isolated_talked(self.isolated)
             self._calling = ""
-            self._deadline = inf
+            self._deadline = _NEVER
             self._posted = 0
-        if not is_value:
-            raise value
-        return value
 
     def _drop_errors(self) -> None:
         """Errors that nobody has raised are no answers: of several FMUs that fail at the same time, one ends the run."""
-        channel, poll = self._process.channel, select.poll()
-        poll.register(channel.fileno(), select.POLLIN)
-        with suppress(EOFError, OSError):
-            while poll.poll(0):
-                channel.receive()
+        try:
+            while self._process.channel.receive() is not None:
+                pass
+        except EOFError:
+            pass  # it has ended: that is found out at the call
+        except DamagedError as error:
+            raise self._lose_damaged(error) from error
 
-    def _received(self, deadline: float) -> tuple[bool, Any]:
-        """What comes through the channel next; what it logs meanwhile is logged."""
+    def _received(self, kind: Any) -> Any:
+        """What comes through the channel next, of this type; raises what the host has raised."""
+        try:
+            is_value, content = decoded(tuple[bool, bytes], self._content())
+            if is_value:
+                return decoded(kind, content)
+            error = error_of(content)
+        except DamagedError as damage:
+            raise self._lose_damaged(damage) from damage
+        raise error
+
+    def _content(self) -> bytes:
+        """What comes through the channel next; what the host logs meanwhile is logged."""
         process, poll = self._process, select.poll()
-        for descriptor in (
-            process.channel.fileno(),
-            process.report,
-            process.output,
-            self._receiver.descriptor,
-        ):
+        channel, received = process.channel.fileno(), self._receiver.descriptor
+        for descriptor in (channel, process.report, process.output, received):
             poll.register(descriptor, select.POLLIN)
+        sending: Deadline | None = None
         while True:
-            left = deadline - monotonic()
-            ready = dict(poll.poll(None if left == inf else max(left, 0.0) * 1000.0 + 1.0))
-            self._receiver.receive()
-            self._receiver.print(process.read_output())
-            for descriptor in (process.output, self._receiver.descriptor):
+            left = min(self._deadline.left, _PERIOD)
+            ready = dict(poll.poll(max(left, 0.0) * 1000.0 + 1.0))
+            self._log()
+            for descriptor in (process.output, received):
                 if ready.get(descriptor, select.POLLIN) & ~select.POLLIN:
                     poll.unregister(descriptor)  # closed
-            if process.channel.fileno() in ready:
+            if channel in ready:
+                sending = None
                 try:
-                    answer: tuple[bool, Any] = process.channel.receive()
-                    self._receiver.receive()
-                    return answer
+                    if (content := process.channel.receive()) is not None:
+                        self._log()
+                        return content
                 except EOFError:
                     self._lose(process.kill())
-            else:
-                self._is_lost()
+            elif not self._is_lost() and self._is_announced:
+                sending = sending or self._own_time(SENDING_TIMEOUT)
+                if sending.has_passed:
+                    raise DamagedError("nothing where an answer was announced")
             if self._lost is not None:
                 raise self._lost
+
+    @property
+    def _is_announced(self) -> bool:
+        """Whether the host has said that it answers."""
+        message = self.isolated.message
+        is_done: bool = message.asked.count == message.answered.count
+        return is_done and self._calling != "instantiate"
 
     def _mark_time(self) -> None:
         """The time of this instance for the host, if the reference interpreter executes."""
@@ -270,14 +333,15 @@ class HostedInstance(RemoteInstance):
         self._is_freed = True
         try:
             if self._lost is None:
-                self._answer(FREEING_TIMEOUT, "free")
+                self._answer(type(None), self._own_time(FREEING_TIMEOUT), "free")
         except FmuLostError as error:
             log.warning("%s", str(error))  # a record that keeps the error keeps this instance
         except Exception as error:
             log.warning("'%s' cannot be freed: %s", self.name, str(error))
         finally:
             self._process.kill()
-            self._receiver.receive()
+            with suppress(DamagedError):
+                self._receiver.receive()
             self._receiver.print(self._process.read_output(), is_last=True)
             self._process.close()
             self._receiver.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import inf
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,6 @@ class IsolatedInstance(HostedInstance):
 
     Raises
     ------
-    ModelError
-        If the FMU cannot be loaded or instantiated.
-    FmuLostError
-        If its process ends meanwhile.
     OptionError
         If this platform cannot isolate FMUs.
     """
@@ -63,7 +60,7 @@ class IsolatedInstance(HostedInstance):
             return found
         room = self._memory.allocate(n * kind.dtype.itemsize)
         place = self._memory.array(room, kind.dtype, n)
-        number = self._ask("bind", group, kind, tuple(references), n, room)
+        number = self._ask(int, "bind", group, kind, tuple(references), n, room)
         remote = ffi.new(
             "fm_remote *", {"owner": self.isolated, "number": number, "bytes": place.nbytes}
         )
@@ -76,13 +73,14 @@ class IsolatedInstance(HostedInstance):
     def _text(
         self, group: Group, kind: DataType, references: Sequence[int], values: NDArray[Any]
     ) -> Callable[[], None]:
-        number = self._ask("bind", group, kind, tuple(references), len(values), (0, 0, 0))
+        number = self._ask(int, "bind", group, kind, tuple(references), len(values), (0, 0, 0))
+        answer: Any = list[str] if kind is DataType.STRING else list[bytes]
 
         def read() -> None:
-            values[:] = self._ask("transfer", number, None)
+            values[:] = self._ask(answer, "transfer", number, None)
 
         def write() -> None:
-            self._ask("transfer", number, list(values))
+            self._ask(answer, "transfer", number, list(values))
 
         return read if group in READ else write
 
@@ -125,7 +123,7 @@ class IsolatedInstance(HostedInstance):
         places = [
             self._memory.array(room, np.float64, n) for room, n in zip(rooms, sizes, strict=True)
         ]
-        number = self._ask("bind_derivative", tuple(unknowns), tuple(knowns), sizes, rooms)
+        number = self._ask(int, "bind_derivative", tuple(unknowns), tuple(knowns), sizes, rooms)
         remote = ffi.new("fm_remote *", {"owner": self.isolated, "number": number})
         remote.place, remote.answer = (ffi.from_buffer(place) for place in places)
         remote.bytes, remote.answer_bytes = (place.nbytes for place in places)
@@ -192,10 +190,10 @@ class IsolatedInstance(HostedInstance):
 
     def intervals(self, clocks: Sequence[int], answers: Intervals) -> Callable[[], None]:
         """A function that asks for intervals."""
-        number = self._ask("bind_intervals", tuple(clocks))
+        number = self._ask(int, "bind_intervals", tuple(clocks))
 
         def act() -> None:
-            found: Intervals = self._ask("intervals", number)
+            found = self._ask(Intervals, "intervals", number)
             for to, values in zip(answers.arrays, found.arrays, strict=True):
                 to[:] = values
 
@@ -203,16 +201,15 @@ class IsolatedInstance(HostedInstance):
 
     def shift(self, clock: int) -> Fraction:
         """``GetShift``."""
-        shift: Fraction = self._ask("shift", clock)
-        return shift
+        return self._ask(Fraction, "shift", clock)
 
     def set_interval(self, clock: int, interval: Fraction) -> None:
         """``SetInterval``."""
-        self._ask("set_interval", clock, interval)
+        self._ask(NoneType, "set_interval", clock, interval)
 
     def set_shift(self, clock: int, shift: Fraction) -> None:
         """``SetShift``."""
-        self._ask("set_shift", clock, shift)
+        self._ask(NoneType, "set_shift", clock, shift)
 
     # Modes
 
@@ -274,8 +271,7 @@ class IsolatedInstance(HostedInstance):
 
     def messages(self) -> tuple[str, ...]:
         """The last messages that the FMU has logged, oldest first."""
-        said: tuple[str, ...] = self._ask("messages")
-        return said
+        return self._ask(tuple[str, ...], "messages")
 
     def save(self, place: int) -> None:
         """Save the FMU state in a place, in the host."""
@@ -289,16 +285,15 @@ class IsolatedInstance(HostedInstance):
 
     def serialized(self) -> bytes:
         """The present FMU state as bytes."""
-        state: bytes = self._ask("serialized")
-        return state
+        return self._ask(bytes, "serialized")
 
     def deserialize(self, state: bytes) -> None:
         """Restore a state from bytes."""
-        self._ask("deserialize", state)
+        self._ask(NoneType, "deserialize", state)
 
     def reset(self) -> None:
         """``Reset``."""
-        self._ask("reset")
+        self._ask(NoneType, "reset")
 
     def terminate(self) -> None:
         """``Terminate``."""

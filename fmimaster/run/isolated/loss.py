@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from fmimaster.apart.process import Exit
@@ -13,8 +14,11 @@ from fmimaster.system.model import Model
 from fmimaster.text import bytes_in_words
 
 LOADING_TIMEOUT = 30.0
-"""Wall time in s in which an FMU must be loaded and instantiated, unless the deadline for calls is longer."""
+"""Time in s in which an FMU must be loaded and instantiated, unless the deadline for calls is longer."""
 
+FREEING_TIMEOUT = 5.0
+"""Time in s in which an FMU must be freed; then its process is ended. As for loading, without the time in which the process
+waits for a processor."""
 
 _CALLS = {
     lib.FM_REQUEST_SET: "setting variables",
@@ -55,6 +59,17 @@ class Limits:
     """Bytes that the FMU may allocate; None for no limit."""
 
 
+class Loss(Enum):
+    """Why a process is lost."""
+
+    ENDED = auto()
+    """It has ended."""
+    LATE = auto()
+    """It did not answer in time, and was ended."""
+    DAMAGED = auto()
+    """It sent what is no message, and was ended."""
+
+
 class PresentCall(NamedTuple):
     """What was called last."""
 
@@ -92,20 +107,31 @@ class PresentCall(NamedTuple):
         m = self.message
         if self.talk and m.done >= m.n - 1:
             return None
-        return m.requests[min(m.done, lib.FM_MOST_REQUESTS - 1)]
+        n = min(max(m.n, 1), lib.FM_MOST_REQUESTS)
+        if 0 <= m.done < n:
+            return m.requests[m.done]
+        requests = list(m.requests[0:n])  # all are done, most likely a step did it
+        return next((r for r in requests if r.what == lib.FM_REQUEST_STEP), requests[-1])
 
 
 def lost_error(
-    name: str, model: Model, call: PresentCall, limits: Limits, end: Exit, is_late: bool
+    name: str,
+    model: Model,
+    call: PresentCall,
+    limits: Limits,
+    end: Exit,
+    loss: Loss,
+    damage: str = "",
 ) -> FmuLostError:
-    """The error of an instance whose process has ended, or was ended because a call took too long."""
+    """The error of an instance whose process has ended, or was ended; ``damage`` is what it sent instead of a message."""
     how = end.how
     advice = "Run it with debug_logging (--debug-logging), or ask the FMU's vendor."
-    if is_late:
-        timeout = limits.call_timeout
-        limit = max(LOADING_TIMEOUT, timeout or 0.0) if call.talk == "instantiate" else timeout
-        how = f"did not answer within {limit:g} s and was ended"
+    if loss is Loss.LATE:
+        how = f"did not answer within {_limit(call, limits):g} s and was ended"
         advice = "If it only needs more time: call_timeout (--call-timeout)."
+    elif loss is Loss.DAMAGED:
+        how = f"sent {damage} and was ended"
+        advice = "The FMU writes into, or closes, descriptors of files that are not its own. Ask its vendor."
     elif limits.memory is not None:
         advice = (
             f"Allocations beyond its memory limit of {bytes_in_words(limits.memory)} fail, which may be the "
@@ -115,8 +141,18 @@ def lost_error(
     return FmuLostError(
         f"The process of '{name}' {how}, in {function}{call.where}. {advice}",
         how=how,
-        signal="" if is_late else end.signal,
+        signal=end.signal if loss is Loss.ENDED else "",
         instance=name,
         function=function,
         time=call.time,
     )
+
+
+def _limit(call: PresentCall, limits: Limits) -> float:
+    """Time in s that the call might take."""
+    if call.talk == "free":
+        return FREEING_TIMEOUT
+    if call.talk == "instantiate":
+        return max(LOADING_TIMEOUT, limits.call_timeout or 0.0)
+    assert limits.call_timeout is not None
+    return limits.call_timeout

@@ -18,6 +18,9 @@ _LINE = 64
 _PART = 1 << 16
 """Least size of a part in bytes."""
 
+_MOST = 1 << 36
+"""Room in bytes that a host has for all parts; only those that exist take memory."""
+
 
 class SharedMemory:
     """Memory behind a descriptor.
@@ -39,6 +42,14 @@ class SharedMemory:
         """Memory without content."""
         return cls(os.memfd_create("fmimaster", os.MFD_CLOEXEC))
 
+    @classmethod
+    def of_run(cls, descriptor: int) -> SharedMemory:
+        """In a host: the memory of the run, whose descriptor is closed before an FMU could write into it."""
+        memory = cls(-1)
+        memory._whole = _mapped(descriptor, 0, _MOST)
+        os.close(descriptor)
+        return memory
+
     def allocate(self, size: int) -> tuple[int, int, int]:
         """Room for so many bytes: begin and size of its part, and where it lies in it."""
         size = -(-max(size, 1) // _LINE) * _LINE
@@ -54,11 +65,17 @@ class SharedMemory:
 
     _size_before = 0
     """Begin of the last part."""
+    _whole: ctypes.Array[ctypes.c_char] | None = None
+    """Of a host: all parts, also those that do not exist yet."""
 
     def part(self, begin: int, length: int) -> ctypes.Array[ctypes.c_char]:
         """A part, from its begin; the other process has allocated it."""
         if begin not in self._parts:
-            self._parts[begin] = _mapped(self.descriptor, begin, length)
+            self._parts[begin] = (
+                _mapped(self.descriptor, begin, length)
+                if self._whole is None
+                else (ctypes.c_char * length).from_buffer(self._whole, begin)
+            )
         return self._parts[begin]
 
     def array(self, room: tuple[int, int, int], kind: Any, n: int) -> NDArray[Any]:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
-import struct
 from contextlib import suppress
 from typing import Any
 
+from fmimaster.apart.frames import FrameReader, FrameWriter
+from fmimaster.apart.plain import DamagedError, decoded, encoded
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.visible import visible
 
 log = logging.getLogger("fmimaster")
 
-_LENGTH = struct.Struct("=I")
 _CHUNK = 1 << 16
+_MOST_CHUNKS = 64
+"""Read at one time: an FMU may write without end."""
+_MOST = 1 << 28
+"""Largest number of bytes of a message."""
+_CONTENTS: dict[str, Any] = {
+    "log": tuple[int, str],
+    "begin": tuple[float | None, str, str, str],
+    "end": tuple[str],
+    "add": tuple[str, str],
+}
+"""Kind of a message → types of its content."""
 _LONGEST_LINE = 8192
 """Bytes after which a line is logged although it has no end yet."""
 
@@ -23,9 +33,10 @@ _LONGEST_LINE = 8192
 class Sender(logging.Handler):
     """In the host: sends messages of the log."""
 
-    def __init__(self, descriptor: int, count: Any) -> None:
+    def __init__(self, descriptor: int, token: int, count: Any) -> None:
         super().__init__()
         self._descriptor = descriptor
+        self._writer = FrameWriter(token)
         self._count = count
         """Called after each message."""
 
@@ -33,13 +44,18 @@ class Sender(logging.Handler):
         """Send a message of the log."""
         self.send("log", record.levelno, record.getMessage())
 
-    def send(self, *message: Any) -> None:
-        """Send a message of any kind."""
-        content = pickle.dumps(message)
-        content = _LENGTH.pack(len(content)) + content
-        with suppress(OSError):  # the run has ended
-            while content:
-                content = content[os.write(self._descriptor, content) :]
+    def send(self, kind: str, *content: Any) -> None:
+        """Send a message; for any thread."""
+        message = encoded([kind, encoded(content)])
+        self.acquire()
+        try:
+            frame = memoryview(self._writer.frame(message))
+            while frame:
+                frame = frame[os.write(self._descriptor, frame) :]
+        except OSError:
+            pass  # the run has ended
+        finally:
+            self.release()
         self._count()
 
 
@@ -74,30 +90,30 @@ class Receiver:
         For the messages; it does not block, and is owned by this object.
     """
 
-    def __init__(self, name: str, descriptor: int, calls: CallLog | None) -> None:
+    def __init__(self, name: str, descriptor: int, token: int, calls: CallLog | None) -> None:
         self._name = name
         self.descriptor = descriptor
         self._calls = calls
-        self._messages = bytearray()
+        self._reader = FrameReader(token, _MOST)
         self._line = b""
 
     def receive(self) -> None:
-        """Log all messages that have arrived."""
+        """Log the messages that have arrived; raises DamagedError if the FMU has written between them."""
         with suppress(BlockingIOError):
-            while part := os.read(self.descriptor, _CHUNK):
-                self._messages += part
-        while len(self._messages) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._messages)
-            end = _LENGTH.size + length
-            if len(self._messages) < end:
-                break
-            kind, *content = pickle.loads(self._messages[_LENGTH.size : end])
-            del self._messages[:end]
+            for _ in range(_MOST_CHUNKS):
+                if not (part := os.read(self.descriptor, _CHUNK)):
+                    break
+                self._reader.add(part)
+        while (message := self._reader.next()) is not None:
+            kind, content = decoded(tuple[str, bytes], message)
+            if kind not in _CONTENTS:
+                raise DamagedError(f"a message for the log of the kind '{kind}'")
+            values = decoded(_CONTENTS[kind], content)
             if kind == "log":
-                level, text = content
+                level, text = values
                 log.log(level, "%s", text)
             elif self._calls is not None:
-                getattr(self._calls, kind)(*content)
+                getattr(self._calls, kind)(*values)
 
     def print(self, output: bytes, is_last: bool = False) -> None:
         """Log the lines of what the FMU has printed."""

@@ -49,7 +49,7 @@ class LentCvode:
             setattr(c, name, self._doubles(np.zeros(equations.n)))
         c.relative, c.absolute = integration.relative, integration.absolute
         c.has_inputs = equations.has_inputs
-        if equations.has_jacobian:
+        if integration.has_jacobian:
             self._lend_jacobian(equations)
 
     def _lend_jacobian(self, equations: FmuEquations) -> None:

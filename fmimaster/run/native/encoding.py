@@ -15,6 +15,7 @@ import numpy as np
 from fmimaster.garbage import left_for_later
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
@@ -48,6 +49,7 @@ from fmimaster.run.native.header import OPERATIONS, STATES
 from fmimaster.run.native.hooks import lend_hook
 from fmimaster.run.native.instances import Entry
 from fmimaster.run.native.lending import Lender
+from fmimaster.run.native.shared import new
 from fmimaster.system.states import State
 
 Fields = Mapping[str, Any]
@@ -98,7 +100,8 @@ class Encoder:
         self._shared: dict[tuple[type[Instruction], int, Group], Fields] = {}
         self._objects: dict[tuple[int, Group], Fields] = {}
         """The moves of text and binaries."""
-        self._is_limited = any(i.may_return_early for i in self.plan.instances)
+        self._is_limited = False
+        """Whether a step of the present program may have to end before its end."""
         self._scratch = 0
 
     def __call__(self, program: Program) -> Encoded:
@@ -108,6 +111,7 @@ class Encoder:
     @left_for_later()
     def _encode(self, program: Program) -> Encoded:
         depths = nesting(program.instructions)
+        self._is_limited = _may_end_before(program, self.plan)
         parts = [
             [
                 {**fields, "line": line} | ({"place": depths[line]} if line in depths else {})
@@ -119,7 +123,7 @@ class Encoder:
         for this, following in pairwise(entries):
             if this["op"] == lib.FM_MOVE and following["op"] == lib.FM_SET:
                 this["op"] = lib.FM_MOVE_SET
-        code = self._lender.lent(ffi.new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
+        code = self._lender.lent(new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
         self._lend_calls(code)
         self.known[id(program)] = Encoded(program, code)
         return self.known[id(program)]
@@ -276,6 +280,14 @@ class Encoder:
         return [{"op": OPERATIONS[Align], **around}, *steps, {"op": lib.FM_ALIGNED, **around}]
 
 
+def _may_end_before(program: Program, plan: Plan) -> bool:
+    """Whether a step of a program may have to end before its end: at an early return, or at an event between its parts."""
+    if plan.instances.any_may_return_early:
+        return True
+    has_parts = any(isinstance(i, Step) and i.end < 1.0 for i in program.instructions)
+    return has_parts and any(i.event_mode for i in plan.instances)
+
+
 def _fused(parts: Sequence[Sequence[Fields]]) -> list[Any]:
     """The entries of instructions; in front of those that can be fused, one that stands for them."""
     done = list[Fields]()
@@ -296,38 +308,3 @@ def _in_one(entries: Sequence[Fields]) -> Sequence[Fields]:
             at = k + 1 + entry["least"]
     inside += _in_one(entries[at:]) if at else entries
     return [{"op": lib.FM_FUSED, "line": entries[0]["line"], "least": len(inside)}, *inside]
-
-
-_FUNCTION = {
-    lib.FM_STEP: "DoStep",
-    lib.FM_STEP_LIMITED: "DoStep",
-    lib.FM_SAVE: "GetFMUState",
-    lib.FM_RESTORE: "SetFMUState",
-    lib.FM_UPDATE: "UpdateDiscreteStates",
-    lib.FM_CORRECT: "GetDirectionalDerivative",
-    lib.FM_DERIVE: "GetDirectionalDerivative",
-}
-"""What an operation calls."""
-
-_TO_STATE = {
-    State.CONFIGURATION_MODE: "EnterConfigurationMode",
-    State.INSTANTIATED: "ExitConfigurationMode",
-    State.INITIALIZATION_MODE: "EnterInitializationMode",
-    State.STEP_MODE: "the call that leads to Step Mode",
-    State.EVENT_MODE: "the call that leads to Event Mode",
-    State.TERMINATED: "Terminate",
-}
-
-
-def call_of(entry: Any) -> tuple[int, str] | None:
-    """Number of the instance that an encoded instruction calls, and the function; None if it calls none."""
-    if entry.op == lib.FM_MODE:
-        state = next(state for state, number in STATES.items() if number == entry.group)
-        return entry.instance, _TO_STATE[state]
-    if entry.op in _FUNCTION:
-        return entry.instance, _FUNCTION[entry.op]
-    if entry.op in (lib.FM_GET, lib.FM_GET_CLOCKS, lib.FM_GET_CLOCKED, lib.FM_GET_INTERVALS):
-        return entry.instance, "a Get function"
-    if entry.op in (lib.FM_SET, lib.FM_MOVE_SET, lib.FM_SET_TRIGGERS):
-        return entry.instance, "a Set function"
-    return None

@@ -20,12 +20,14 @@ from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.executor import ControlledSteps, EventsAhead, Experiment, make_store
 from fmimaster.run.log import Stretch
 from fmimaster.run.native.context import Context
-from fmimaster.run.native.encoding import Encoder, call_of
+from fmimaster.run.native.encoding import Encoder
 from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.hooks import lend_data, lend_watches
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
+from fmimaster.run.native.present_call import call_of
 from fmimaster.run.native.rows import KernelRows
+from fmimaster.run.native.shared import new_kernel
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 
@@ -54,7 +56,7 @@ class NativeExecutor:
         history: int = 0,
         hooks: Sequence[Hook] = (),
     ) -> None:
-        self.kernel = k = ffi.new("fm_kernel *")
+        self.kernel = k = new_kernel()
         self.store = make_store(plan, n_buffers, history)
         self.registers = Registers(len(instances), n_places, n_buffers, experiment.start)
         self.rows = KernelRows(plan, self.store, k)
@@ -141,7 +143,9 @@ class NativeExecutor:
     def present_call(self) -> tuple[int, str] | None:
         """Number of the instance that is being called, and the function."""
         present = self.kernel.present
-        return None if present == ffi.NULL else call_of(present[0])
+        if present == ffi.NULL:
+            return None
+        return call_of(present[0], bool(self.registers.initialized[present.instance]))
 
     def repeat(
         self,

@@ -285,6 +285,7 @@ class FmuEntry(Entry):
         registers = python.context.registers
         fmu.kept_from = ffi.from_buffer("double[]", registers.kept_from) + python.index
         fmu.initialized = ffi.from_buffer("uint8_t[]", registers.initialized) + python.index
+        fmu.calling = ffi.from_buffer("uint8_t[]", registers.calling) + python.index
         self._kept.append(registers)
         model = python.instance.model
         tolerance = python.context.plan.instances[python.index].tolerance.value

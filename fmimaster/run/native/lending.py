@@ -103,7 +103,8 @@ class Lender:
         k.kept_limit, k.kept_requests = self.doubles(r.kept_limit), self.bytes(r.kept_requests)
         k.next_events = self.doubles(r.next_events)
         k.steps, k.restores, k.events = map(self.integers, r.calls)
-        k.initialized = self.bytes(r.initialized)
+        k.initialized, k.pending = self.bytes(r.initialized), self.bytes(r.pending)
+        k.calling = self.bytes(r.calling)
 
     def _lend_outputs(self) -> None:
         k, store = self.kernel, self.store

@@ -1,0 +1,71 @@
+"""How much memory a process has taken, and how much the machine, or the container of this process, has left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+LEAST_SHARE = 0.04
+"""Share of the memory that must stay free."""
+
+LARGE_SHARE = 0.25
+"""Share of the memory from which on a process is large: a smaller one is not the reason if there is none left."""
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def taken(pid: int) -> int:
+    """Bytes in memory of a process; 0 if it is not known."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    return 0
+
+
+def takes_the_last(used: int) -> bool:
+    """Whether a process with so many bytes is large, and nearly nothing is left beside it."""
+    return any(
+        used > LARGE_SHARE * whole and left < LEAST_SHARE * whole
+        for whole, left in (*_machine(), *_container())
+    )
+
+
+def _machine() -> Iterator[tuple[int, int]]:
+    with suppress(OSError, ValueError, KeyError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found = {
+            name: int(rest.split()[0]) * 1024
+            for name, _, rest in (line.partition(":") for line in lines)
+        }
+        yield found["MemTotal"], found["MemAvailable"]
+
+
+def _container() -> Iterator[tuple[int, int]]:
+    """Limits of the control groups of this process, in both versions; files that only cache a disk can be given back."""
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, kinds, path = line.split(":", 2)
+            if kinds == "":
+                names = _GROUPS, "memory.max", "memory.current", "inactive_file"
+            elif "memory" in kinds.split(","):
+                names = (
+                    _GROUPS / "memory",
+                    "memory.limit_in_bytes",
+                    "memory.usage_in_bytes",
+                    "total_inactive_file",
+                )
+            else:
+                continue
+            top, most, used, cached = names
+            group = top / path.lstrip("/")
+            for folder in (group, *group.parents):
+                with suppress(OSError, ValueError, KeyError):  # no limit ("max"), or not readable
+                    limit = int((folder / most).read_text())
+                    stat = dict(
+                        line.split() for line in (folder / "memory.stat").read_text().splitlines()
+                    )
+                    yield limit, limit - int((folder / used).read_text()) + int(stat[cached])
+                if folder == top:
+                    break

@@ -1,0 +1,326 @@
+"""What a run in a process of its own shares with the process that waits for it: memory that survives any end of the run.
+
+The memory is mapped before the run is forked, at one address in both processes. The run writes into it where it is: the
+struct of the kernel, its instructions, the rows that were not passed on yet, and some numbers. Rows that nothing else keeps
+go to a file without a name, the *spool*. Nothing of this is executed or unpickled by the process that waits.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from ctypes import addressof, c_char
+from enum import IntEnum, auto
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+SIZE = 256 * 2**20
+"""Bytes of the mapping: address space, of which the system gives a page when it is used first."""
+
+_ALIGNED = 64
+_NUMBERS, _NOTE, _HEAD = 0, 1024, 4096
+"""Where the numbers, the note, and everything else begin."""
+_MOST_NOTE = 1024
+"""Bytes of a note."""
+
+ROWS, EVENTS, FACTS = b"r", b"e", b"f"
+"""Kinds of records in the spool."""
+
+
+class Number(IntEnum):
+    """Numbers that both processes read; the run writes them."""
+
+    DONE = 0
+    """Whether the command has ended, with the status that follows."""
+    STATUS = auto()
+    PHASE = auto()
+    NOTES = auto()
+    """How many notes there were."""
+    KERNEL = auto()
+    """Address of the struct of the kernel; 0 without one."""
+    NAMES = auto()
+    """Address of the names of the instances, and how many bytes they have."""
+    SIZE_OF_NAMES = auto()
+    BLOCK = auto()
+    """Address of the rows that are not passed on yet, and how many there is room for."""
+    CAPACITY = auto()
+    COUNT = auto()
+    """How many rows of the block are filled, if the kernel does not count them."""
+    PASSED = auto()
+    """How many of them were passed on."""
+    FILE_SIZE = auto()
+    """Bytes of the results file up to the last row that was passed on."""
+    RECORDED = auto()
+    """How many rows were kept or written."""
+    SPOOLED = auto()
+    """Bytes of complete records in the spool."""
+
+
+class Phase(IntEnum):
+    """How far the command is."""
+
+    RUNNING = 0
+    COMPLETE = auto()
+    """All rows were recorded, and the files are complete; FMUs are terminated and freed."""
+    DELIVERED = auto()
+    """The results of the command were written; it does further runs."""
+    ADVISING = auto()
+    """Only advice is missing."""
+
+
+class Called(NamedTuple):
+    """An instance that a run calls."""
+
+    name: str
+    fmi: str
+    """Prefix of its functions: ``"fmi2"`` or ``"fmi3"``."""
+    is_isolated: bool
+    """Whether it is in yet another process, which holds the limit of its calls."""
+
+
+class SharedRun:
+    """The memory of one command and its run, or of a command with many runs.
+
+    Parameters
+    ----------
+    spool : int or None
+        Descriptor of the file for rows, events and facts; without one none of them are kept.
+    spools_rows : bool
+        Whether rows go there: not if they are in a text file.
+    """
+
+    def __init__(self, spool: int | None = None, *, spools_rows: bool = False) -> None:
+        self.map = mmap.mmap(-1, SIZE)
+        self.address = addressof(c_char.from_buffer(self.map))
+        self.numbers: NDArray[np.int64] = np.frombuffer(self.map, np.int64, len(Number), _NUMBERS)
+        self.last = np.frombuffer(self.map, np.float64, 1, _NUMBERS + 8 * len(Number))
+        """Time in s of the last row that was passed on."""
+        self.keeps_rows, self.spools_rows = spool is not None, spools_rows
+        self.spool = -1 if spool is None else spool
+        self.keeps_each_row = False
+        """Whether rows are passed on one by one: their columns are known in the process of the run only."""
+        self._used = _HEAD
+        self._sizes = dict[int, int]()
+        """Address → size of what was taken."""
+        self._free = dict[int, list[int]]()
+        """Size → addresses of what was given back."""
+
+    # In the process of the run
+
+    def take(self, size: int) -> int:
+        """Address of so many bytes; 0 if there are no more."""
+        size = -(-size // _ALIGNED) * _ALIGNED
+        if free := self._free.get(size):
+            return free.pop()
+        if self._used + size > SIZE:
+            return 0
+        at, self._used = self.address + self._used, self._used + size
+        self._sizes[at] = size
+        return at
+
+    def give_back(self, address: int) -> None:
+        """Something that was taken is not needed any longer."""
+        if size := self._sizes.get(address, 0):
+            self._free.setdefault(size, []).append(address)
+
+    def call(self, instances: Sequence[Called]) -> None:
+        """These are called from now on; the kernel has their numbers."""
+        content = json.dumps(instances).encode()
+        self.give_back(self[Number.NAMES])
+        self.numbers[Number.SIZE_OF_NAMES] = 0
+        if address := self.take(len(content)):
+            self.at(address, len(content))[:] = content
+            self.numbers[Number.NAMES] = address
+            self.numbers[Number.SIZE_OF_NAMES] = len(content)
+
+    def note(self, text: str) -> None:
+        """The call that Python makes; empty after it."""
+        content = text.encode("utf-8", "replace")[: _MOST_NOTE - 1]
+        self.map[_NOTE : _NOTE + len(content) + 1] = content + b"\0"
+        self.numbers[Number.NOTES] += 1
+
+    def noted(self, function: Callable[..., Any], text: str) -> Callable[..., Any]:
+        """A function whose calls are noted."""
+
+        def call(*arguments: Any) -> Any:
+            self.note(text)
+            try:
+                return function(*arguments)
+            finally:
+                self.note("")
+
+        return call
+
+    def begin(self) -> None:
+        """Another run begins, whose rows replace those of the one before."""
+        if self[Number.PHASE] == Phase.COMPLETE:
+            self.numbers[Number.PHASE] = Phase.RUNNING
+        self.numbers[Number.KERNEL] = self.numbers[Number.BLOCK] = 0
+        for number in (Number.COUNT, Number.PASSED, Number.FILE_SIZE, Number.RECORDED):
+            self.numbers[number] = 0
+        self.numbers[Number.SPOOLED] = 0
+        os.lseek(self.spool, 0, os.SEEK_SET)
+
+    def put(self, kind: bytes, content: bytes) -> None:
+        """Append a record to the spool; it counts when it is complete."""
+        left = memoryview(kind + len(content).to_bytes(8, "little") + content)
+        size = len(left)
+        while left:
+            left = left[os.write(self.spool, left) :]
+        self.numbers[Number.SPOOLED] += size
+
+    def put_rows(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
+        """Append rows to the spool, unless they are in a text file."""
+        if self.spools_rows:
+            self.put(ROWS, _packed(times, block))
+
+    def passed_on(self, rows: int, last: float, committed: tuple[int, int]) -> None:
+        """So many rows of the block were passed on, up to this time in s.
+
+        Parameters
+        ----------
+        committed
+            Bytes of the results file, and how many rows were kept or written.
+        """
+        self.numbers[Number.FILE_SIZE], self.numbers[Number.RECORDED] = committed
+        self.last[0] = last
+        self.numbers[Number.PASSED] += rows
+
+    # In the process that waits
+
+    def __getitem__(self, number: Number) -> int:
+        return int(self.numbers[number])
+
+    @property
+    def called(self) -> Sequence[Called]:
+        """The instances that are called; empty if the process has damaged their names."""
+        address, size = self[Number.NAMES], self[Number.SIZE_OF_NAMES]
+        if not (0 < size < SIZE and self.holds(address, size)):
+            return ()
+        try:
+            found = [Called(*entry) for entry in json.loads(bytes(self.at(address, size)))]
+        except (ValueError, TypeError, RecursionError):
+            return ()
+        return [one for one in found if isinstance(one.name, str) and isinstance(one.fmi, str)]
+
+    @property
+    def note_now(self) -> str:
+        """The call that Python makes in the run; empty if it makes none."""
+        content = bytes(self.map[_NOTE : _NOTE + _MOST_NOTE])
+        return content.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+    def holds(self, address: int, size: int = 1) -> bool:
+        """Whether an address is in the mapping."""
+        return self.address + _HEAD <= address <= self.address + SIZE - size
+
+    def at(self, address: int, size: int) -> memoryview:
+        """Bytes of the mapping."""
+        first = address - self.address
+        return memoryview(self.map)[first : first + size]
+
+    def records(self) -> Iterator[tuple[bytes, bytes]]:
+        """The complete records of the spool."""
+        at, end = 0, self[Number.SPOOLED]
+        while at + 9 <= end:
+            head = os.pread(self.spool, 9, at)
+            size = int.from_bytes(head[1:], "little")
+            if len(head) < 9 or at + 9 + size > end:
+                return
+            yield head[:1], _read(self.spool, at + 9, size)
+            at += 9 + size
+
+
+current: SharedRun | None = None
+"""Of this process, if it is the process of a run or of a command with runs."""
+
+is_command = False
+"""Whether this process is a command, whose rest the process of its run does."""
+
+
+def keeper_of_rows() -> SharedRun | None:
+    """What keeps the rows of the run of this process; None if nothing has to."""
+    return current if current is not None and current.keeps_rows else None
+
+
+def marks(n: int) -> NDArray[np.uint8]:
+    """So many zeros, in the process of a run where the process that waits for it can read them."""
+    address = current.take(n) if current is not None and n else 0
+    if current is None or not address:
+        return np.zeros(n, np.uint8)
+    found = np.frombuffer(current.at(address, n), np.uint8)
+    found[:] = 0
+    return found
+
+
+def noted(function: Callable[..., Any], text: str) -> Callable[..., Any]:
+    """A function whose calls are noted, in the process of a run."""
+    return function if current is None else current.noted(function, text)
+
+
+def _read(descriptor: int, at: int, size: int) -> bytes:
+    parts = []
+    while size and (part := os.pread(descriptor, size, at)):
+        parts.append(part)
+        at, size = at + len(part), size - len(part)
+    return b"".join(parts)
+
+
+# Rows as bytes
+
+
+def _packed(times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> bytes:
+    head = json.dumps([len(times), [[kind.value, v.shape[1]] for kind, v in block.items()]])
+    parts = [_counted(head.encode()), times.tobytes()]
+    for values in block.values():
+        if values.dtype != object:
+            parts.append(values.tobytes())
+            continue
+        rows = [[v.hex() if isinstance(v, bytes) else v for v in row] for row in values.tolist()]
+        parts.append(_counted(json.dumps(rows).encode()))
+    return b"".join(parts)
+
+
+def _counted(content: bytes) -> bytes:
+    return len(content).to_bytes(8, "little") + content
+
+
+def unpacked(
+    content: bytes, kinds: Mapping[str, Any]
+) -> tuple[NDArray[np.float64], dict[Any, NDArray[Any]]]:
+    """Rows of a record: times, and per type the values.
+
+    Parameters
+    ----------
+    kinds
+        Name → type.
+    """
+    at = 0
+
+    def part() -> bytes:
+        nonlocal at
+        size = int.from_bytes(content[at : at + 8], "little")
+        at += 8 + size
+        return content[at - size : at]
+
+    def array(dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        nonlocal at
+        found = np.frombuffer(content, dtype, prod(shape), at).reshape(shape)
+        at += found.nbytes
+        return found
+
+    n, columns = json.loads(part())
+    times, block = array(np.float64, (n,)), dict[Any, NDArray[Any]]()
+    for name, width in columns:
+        kind = kinds[name]
+        if kind.dtype != object:
+            block[kind] = array(kind.dtype, (n, width))
+            continue
+        block[kind] = values = np.empty((n, width), object)
+        for k, row in enumerate(json.loads(part())):
+            values[k] = [bytes.fromhex(v) for v in row] if name == "Binary" else row
+    return times, block

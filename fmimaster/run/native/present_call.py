@@ -1,0 +1,51 @@
+"""Which call of an FMU an encoded instruction makes, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fmimaster.kernel._kernel import lib
+from fmimaster.run.native.header import STATES
+from fmimaster.system.states import State
+
+_FUNCTION = {
+    lib.FM_STEP: "DoStep",
+    lib.FM_STEP_LIMITED: "DoStep",
+    lib.FM_SAVE: "GetFMUState",
+    lib.FM_RESTORE: "SetFMUState",
+    lib.FM_UPDATE: "UpdateDiscreteStates",
+    lib.FM_CORRECT: "GetDirectionalDerivative",
+    lib.FM_DERIVE: "GetDirectionalDerivative",
+}
+"""What an operation calls."""
+
+_TO_STATE = {
+    State.CONFIGURATION_MODE: "EnterConfigurationMode",
+    State.INSTANTIATED: "ExitConfigurationMode",
+    State.INITIALIZATION_MODE: "EnterInitializationMode",
+    State.STEP_MODE: "EnterStepMode",
+    State.EVENT_MODE: "EnterEventMode",
+    State.TERMINATED: "Terminate",
+}
+
+
+def call_of(entry: Any, is_initialized: bool) -> tuple[int, str] | None:
+    """Number of the instance that an encoded instruction calls, and the function; None if it calls none.
+
+    Parameters
+    ----------
+    is_initialized : bool
+        Whether the instance has left Initialization Mode.
+    """
+    if entry.op == lib.FM_MODE:
+        state = next(state for state, number in STATES.items() if number == entry.group)
+        if state in (State.STEP_MODE, State.EVENT_MODE) and not is_initialized:
+            return entry.instance, "ExitInitializationMode"
+        return entry.instance, _TO_STATE[state]
+    if entry.op in _FUNCTION:
+        return entry.instance, _FUNCTION[entry.op]
+    if entry.op in (lib.FM_GET, lib.FM_GET_CLOCKS, lib.FM_GET_CLOCKED, lib.FM_GET_INTERVALS):
+        return entry.instance, "a Get function"
+    if entry.op in (lib.FM_SET, lib.FM_MOVE_SET, lib.FM_SET_TRIGGERS):
+        return entry.instance, "a Set function"
+    return None

@@ -1,0 +1,293 @@
+"""A run in a process of its own, forked before the library of an FMU is loaded; and its results, if that process is lost.
+
+In a command, the process of the run does the rest of the command: it writes the rows, the figure, the answer. The process
+that waits has the same objects, and goes on only if the other one is lost: then it takes the rows from shared memory, and
+completes the files. A run in Python sends its results as plain data.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isnan, nan
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+
+from fmimaster.apart import shared_run, watch
+from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
+from fmimaster.apart.shared_run import Number, Phase, SharedRun
+from fmimaster.apart.watch import Lost, Watch
+from fmimaster.causes import Event, Steps
+from fmimaster.errors import FileError, SimulationError
+from fmimaster.provenance import run_metadata
+from fmimaster.results.csv import CsvWriter
+from fmimaster.results.facts import Facts
+from fmimaster.results.facts_writer import lines
+from fmimaster.results.results import Results
+from fmimaster.results.statistics import NO_RUN, Statistics
+from fmimaster.run.choice import native_executor
+from fmimaster.run.rows import row_bytes, rows_in
+from fmimaster.session.attendance import Attendance
+from fmimaster.session.lost_run import (
+    OutsideCalls,
+    advice_for,
+    interrupted,
+    lost_error,
+    message_of,
+)
+from fmimaster.session.row_keeper import recorder_of
+from fmimaster.system.model import DataType
+
+log = logging.getLogger("fmimaster")
+
+STATISTICS, WARNINGS, ERROR = b"s", b"w", b"x"
+"""Further kinds of records: see :mod:`fmimaster.apart.shared_run`."""
+
+NOTHING = Results(time=np.empty(0), columns={}, units={})
+
+MOST_EVENTS, MOST_STEPS = 1000, 10_000
+"""Most events, and entries of steps, that are kept for the case that FMUs crash while they are freed."""
+
+
+def run_in_own_process(run: Attendance, files: ExitStack) -> Results:
+    """Run in a process of its own; in that process, and where there can be none, in this one.
+
+    Parameters
+    ----------
+    files
+        Those of the run; they are complete when it is closed.
+
+    Raises
+    ------
+    SimulationError
+        As a run does; FmuLostError if the process was lost, with all rows so far.
+    """
+    if (present := shared_run.current) is not None:  # a further run of a command
+        present.begin()
+        present.keeps_each_row = run.changes_structure
+        run.when_complete = partial(_complete, run, files, present)
+        return run.run()
+    if not watch.can_fork() or native_executor() is None:
+        log.info("The run has no process of its own: this needs Linux and the kernel in C.")
+        return run.run()
+    shared = SharedRun(_spool(run), spools_rows=not isinstance(run.writer, CsvWriter))
+    pid = watch.fork()
+    if pid == 0:
+        return _in_the_process(run, files, shared)
+    settings = run.settings
+    calls = OutsideCalls(shared)
+    end = Watch(shared, pid, calls, settings.call_timeout, settings.memory_limit).wait()
+    if isinstance(end, int) and shared_run.is_command:
+        os._exit(end)  # all was done there; nothing here may touch its files
+    left = _LeftOver(run, shared)
+    if isinstance(end, int):
+        return left.answered(files)
+    return left.rescued(files, end)
+
+
+def _spool(run: Attendance) -> int:
+    """A file without a name: in memory, where rows of a run without a file are anyway, else beside the file of results."""
+    path = run.output_file
+    if path is None or not Path(path).parent.is_dir():
+        return os.memfd_create("fmimaster")
+    with TemporaryFile(prefix="fmimaster-", dir=Path(path).parent) as file:
+        return os.dup(file.fileno())
+
+
+# In the process of the run --------------------------------------------------------------------------------------------
+
+
+def _in_the_process(run: Attendance, files: ExitStack, shared: SharedRun) -> Results:
+    shared_run.current = shared
+    shared.keeps_each_row = run.changes_structure
+    run.when_complete = partial(_complete, run, files, shared)
+    if shared_run.is_command:
+        return run.run()
+    status = 1
+    try:
+        with files:
+            run.run()
+        status = 0
+    except BaseException as error:
+        _complete(run, files, shared)
+        shared.put(ERROR, plain_error(error))
+        status = 0
+    finally:
+        watch.finish(status)
+        os._exit(status)
+
+
+def _complete(run: Attendance, files: ExitStack, shared: SharedRun) -> None:
+    """All rows were recorded: what FMUs do from now on cannot harm the results."""
+    if run.session is None or shared[Number.PHASE] != Phase.RUNNING:
+        return
+    results = run.session.results()
+    events, steps = results.events[-MOST_EVENTS:], tuple(results.steps[-MOST_STEPS:])
+    document = lines(events, steps, results.activations, results.units, results.metadata)
+    shared.put(shared_run.FACTS, "\n".join(document).encode())
+    shared.put(STATISTICS, encoded(results.statistics))
+    shared.put(WARNINGS, json.dumps(run.session.accuracy_warnings).encode())
+    files.close()
+    shared.numbers[Number.PHASE] = Phase.COMPLETE
+
+
+# In the process that waits --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _LeftOver:
+    """What the process of a run has left."""
+
+    run: Attendance
+    shared: SharedRun
+
+    def answered(self, files: ExitStack) -> Results:
+        """The results of a process that has ended as it should; its error is raised."""
+        files.pop_all()  # it has completed them
+        rows = self._rows(None)
+        results, warnings, error = self._with_facts(rows)
+        self.run.accuracy_warnings = warnings
+        if error is not None:
+            if isinstance(error, SimulationError):
+                error.results = results
+            raise error
+        return results
+
+    def rescued(self, files: ExitStack, lost: Lost) -> Results:
+        """The results of a process that was lost after the last row; else its error is raised, with the rows so far."""
+        phase = Phase(min(max(self.shared[Number.PHASE], 0), max(Phase)))
+        results = NOTHING
+        if phase <= Phase.COMPLETE:
+            results = self._rows(self.run.writer if phase is Phase.RUNNING else None)
+        last = self._last_time(results)
+        if lost.time is None:
+            lost = replace(lost, time=last)
+        message = message_of(lost)
+        if phase is not Phase.RUNNING:
+            files.pop_all()  # they are complete
+        if phase is Phase.ADVISING:
+            log.warning("%s The results were written before.", message)
+            os._exit(self.shared[Number.STATUS])
+        if phase is Phase.DELIVERED:
+            written = "The results of the run itself were written before."
+            raise lost_error(f"{message} {written}", lost, self.shared)
+        if phase is Phase.COMPLETE and not lost.is_asked:
+            log.warning("%s All rows had been recorded: the results are complete.", message)
+            results, self.run.accuracy_warnings, _ = self._with_facts(results)
+            return results
+        self.run.loader.abandon()
+        results = replace(results, metadata={**results.metadata, "failure": message})
+        self.run.left = results.events, results.steps, results
+        if lost.is_asked:
+            interruption = interrupted(lost, last)
+            interruption.results = results
+            raise interruption
+        kept = ""
+        if results.statistics.rows and not shared_run.is_command:  # which says where they are
+            kept = "The rows until then are kept. "
+        error = lost_error(f"{message} {kept}{advice_for(lost)}", lost, self.shared)
+        error.results = results
+        raise error
+
+    def _last_time(self, results: Results) -> float | None:
+        """Time in s of the last row, which may be in a file only; None without rows."""
+        if results.rows:
+            return float(results.time[-1])
+        last = self.shared.last[0] if self.shared[Number.RECORDED] else nan
+        return None if isnan(last) else float(last)
+
+    def _rows(self, writer: Any) -> Results:
+        """All rows, also those that were not passed on; a writer gets those that are not in its file."""
+        run, shared = self.run, self.shared
+        prepared, settings = run.prepared, run.settings
+        if isinstance(writer, CsvWriter):
+            writer.go_on_behind(shared[Number.FILE_SIZE])
+        recorder = recorder_of(run.columns, settings, prepared.schedule, writer)
+        events: list[str] = []
+        for kind, content in shared.records():
+            if kind == shared_run.ROWS:
+                recorder.add_again(*shared_run.unpacked(content, {k.value: k for k in DataType}))
+            elif kind == shared_run.EVENTS:
+                events.append(content.decode("utf-8", "replace"))
+        last = float(shared.last[0]) if shared[Number.RECORDED] else nan
+        recorder.go_on_behind(shared[Number.RECORDED], last)
+        try:
+            if (block := self._block()) is not None:
+                recorder.take(*block)
+            recorder.finish()
+        except SimulationError as error:  # a value that is not finite, or a full disk
+            log.warning("%s", error)
+        statistics = replace(
+            NO_RUN,
+            rows=recorder.rows,
+            warnings=(*prepared.warnings, *recorder.growth.warnings()),
+            notes=prepared.notes,
+            events=len(events),
+        )
+        metadata = run_metadata(prepared, settings)
+        return recorder.results(statistics, _events(events), metadata=metadata)
+
+    def _block(self) -> tuple[Any, Any] | None:
+        """The rows that were not passed on; None if there are none."""
+        shared, plan = self.shared, self.run.prepared.plan
+        address, n = shared[Number.BLOCK], shared[Number.CAPACITY]
+        size = row_bytes(plan) * n
+        if (
+            self.run.changes_structure
+            or not 0 < n <= shared_run.SIZE
+            or not shared.holds(address, size)
+        ):
+            return None
+        kernel = OutsideCalls(shared).kernel
+        count = shared[Number.COUNT] if kernel.rows is None else kernel.rows
+        first, count = shared[Number.PASSED], min(count, n)
+        if not 0 <= first < count or any(kind.dtype == object for kind in plan.rows):
+            return None
+        times, values = rows_in(plan, n, shared.at(address, size))
+        return times[first:count], {kind: v[first:count] for kind, v in values.items()}
+
+    def _with_facts(self, results: Results) -> tuple[Results, tuple[str, ...], Exception | None]:
+        """Results with what the run has said about itself, its reasons for less accuracy, and its error."""
+        warnings: tuple[str, ...] = ()
+        error: Exception | None = None
+        try:
+            for kind, content in self.shared.records():
+                if kind == shared_run.FACTS:
+                    facts = Facts(Path("results"), content)
+                    results = replace(results, **facts.added_to(results))
+                elif kind == STATISTICS:
+                    results = replace(results, statistics=decoded(Statistics, content))
+                elif kind == WARNINGS:
+                    warnings = decoded(tuple[str, ...], encoded(json.loads(content)))
+                elif kind == ERROR:
+                    error = error_of(content)
+        except (DamagedError, FileError, ValueError) as damaged:
+            log.warning("The process of the run has left facts that cannot be read: %s", damaged)
+        return results, warnings, error
+
+
+def _events(texts: Sequence[str]) -> Iterator[Event]:
+    empty: tuple[Steps, ...] = ()
+    document = [*lines((), empty, (), {}, {})]
+    at = next(k for k, line in enumerate(document) if line.startswith('"events"')) + 1
+    document[at:at] = [*(f"{text}," for text in texts[:-1]), *texts[-1:]]
+    try:
+        return iter(tuple(Facts(Path("results"), "\n".join(document).encode()).events()))
+    except FileError as error:
+        log.warning("%s", error)
+        return iter(())
+
+
+def reached(phase: Phase, status: int = 0) -> None:
+    """In the process of a run: the command is so far, and would end with this status."""
+    if (shared := shared_run.current) is not None:
+        shared.numbers[Number.STATUS] = status
+        shared.numbers[Number.PHASE] = phase

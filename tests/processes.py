@@ -1,0 +1,29 @@
+"""Processes that tests look for."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+PATIENCE = 300.0
+"""[s] After so much wall time, a test fails instead of waiting for ever. It says nothing about how fast something is: a
+loaded machine may need a hundred times as long as a free one."""
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs; one that was ended and is not reaped yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (
+        FileNotFoundError,
+        ProcessLookupError,
+    ):  # before the file is opened, or before it is read
+        return False
+
+
+def wait_until_gone(pid: int) -> None:
+    """Until a process does not run any more."""
+    until = time.monotonic() + PATIENCE
+    while is_there(pid):
+        assert time.monotonic() < until, f"process {pid} still runs"
+        time.sleep(0.01)
