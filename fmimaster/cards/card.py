@@ -24,6 +24,7 @@ from fmimaster.cards.measured import (
 )
 from fmimaster.cards.plain_data import from_json, to_json
 from fmimaster.errors import FileError
+from fmimaster.files import decoding, parsed_json, read_whole
 
 FORM: Final = 1
 """Version of the form of the JSON file."""
@@ -60,7 +61,9 @@ class FmuCard:
     declared_feedthrough_at_start: Mapping[str, tuple[str, ...]]
     """The same in Initialization Mode."""
     input_clocks: int = 0
-    """Number of input clocks. None of them ticks in the measurements."""
+    """Number of input clocks. Those without an interval do not tick in the measurements."""
+    time_based_clocks: int = 0
+    """Number of clocks that tick at intervals, also in the measurements."""
     loading: Loading | None = None
     stepping: Stepping | None = None
     two_processes: Repetition | None = None
@@ -90,7 +93,16 @@ class FmuCard:
     @property
     def failures(self) -> Mapping[str, str]:
         """Measurements that did not end as they should → how they have ended."""
-        return {k: text for k, text in self.not_measured.items() if text not in NOT_NEEDED}
+        return {
+            k: text
+            for k, text in self.not_measured.items()
+            if text not in NOT_NEEDED and not (k == "replay" and self.copies_states)
+        }
+
+    @property
+    def copies_states(self) -> bool:
+        """Whether the FMU cannot save its state, so that fmimaster copies what it knows of it (not Co-Simulation)."""
+        return bool(self.declared.get("copiesStates"))
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -148,15 +160,8 @@ class FmuCard:
         FileError
             If the file is missing or is no card.
         """
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise FileError(
-                f"The FMU card '{path}' cannot be read: {error.strerror or error}."
-            ) from error
-        except ValueError:
-            content = None  # JSON that is damaged, or none at all
-        return cls.from_json(content, str(path))
+        with decoding(path, "an FMU card"):
+            return cls.from_json(parsed_json(read_whole(Path(path))), str(path))
 
 
 _BESIDE = ("form", "differences")
@@ -169,4 +174,6 @@ NOTHING_THERE = "nothing to measure"
 """For instance: no inputs."""
 NO_RUN = "the FMU does not run"
 """The reason is that of the measurement ``stepping``."""
-NOT_NEEDED = (NOT_DECLARED, NOTHING_THERE, NO_RUN)
+FORBIDDEN = "no, which FMI permits: it forbids Get after Set without a step between them"
+"""What a Co-Simulation FMU may refuse."""
+NOT_NEEDED = (NOT_DECLARED, NOTHING_THERE, NO_RUN, FORBIDDEN)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.findings import ROUNDING, TITLES, seen_anywhere
 from fmimaster.cards.measured import Feedthrough
-from fmimaster.system.model import Capabilities, Model
+from fmimaster.system.model import Capabilities, Interface, Model
 from fmimaster.system.notes import listed
 
 LARGEST_NOISE = 1e-2
@@ -37,6 +37,7 @@ class Correction:
             self._with_dependencies(model),
             capabilities=self._capabilities(model.capabilities),
             replay_noise={} if card.replay is None else dict(card.replay.again.differences),
+            followed=_followed(card),
         )
         if card.two_processes is not None and card.two_processes.largest > ROUNDING:
             self._warn(
@@ -49,9 +50,12 @@ class Correction:
         """Capabilities that it declares but does not have are taken away."""
         card, failed = self._card, self._card.failures
         noise = 0.0 if card.replay is None else card.replay.again.largest
-        if can.can_get_and_set_fmu_state and ("replay" in failed or noise > LARGEST_NOISE):
-            what = failed.get("replay") or f"steps after a restore differ by {noise:.2g} (relative)"
-            self._refuted("canGetAndSetFMUState", what, "no step of it is repeated")
+        unrestored = (
+            card.not_measured.get("replay", "") if can.copies_states else failed.get("replay")
+        )
+        if can.can_get_and_set_fmu_state and (unrestored or noise > LARGEST_NOISE):
+            what = unrestored or f"steps after a restore differ by {noise:.2g} (relative)"
+            self._unrestored(can, what)
             can = replace(can, can_get_and_set_fmu_state=False, can_serialize_fmu_state=False)
         elif noise > ROUNDING:
             self.notes.append(
@@ -134,11 +138,29 @@ class Correction:
         if several and fails_with_two:
             yield "by its card, it fails or gives other results beside a second instance"
 
+    def _unrestored(self, can: Capabilities, what: str) -> None:
+        result = "no step of it is repeated"
+        if can.copies_states:
+            self._warn(f"the FMU cannot save its state, and with copies of it {what}; {result}")
+        else:
+            self._refuted("canGetAndSetFMUState", what, result)
+
     def _refuted(self, capability: str, observed: str, result: str) -> None:
         self._warn(f"the FMU declares {capability}, but {observed}; {result}")
 
     def _warn(self, text: str) -> None:
         self.warnings.append(text)
+
+
+def _followed(card: FmuCard) -> dict[str, frozenset[str]]:
+    """Output → inputs that it follows at once in Step Mode, if reading outputs there has changed no later step."""
+    found, between = card.feedthrough, card.read_before
+    is_stepped = card.interface == Interface.CO_SIMULATION.value
+    if found is None or found.in_step_mode is None or between is None or not is_stepped:
+        return {}
+    if between.largest > ROUNDING:
+        return {}
+    return {output: frozenset(inputs) for output, inputs in found.in_step_mode.items()}
 
 
 def _seen(

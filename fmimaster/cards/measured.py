@@ -34,7 +34,10 @@ class Stepping:
     set_seconds: float | None
     """To set all inputs of floating point type; None if there are none."""
     varied: bool = True
-    """Whether the inputs were varied. They are held at their start values if the FMU fails otherwise."""
+    """Whether inputs were varied: continuous ones, if there are any. All inputs are held at their start values if the FMU
+    fails otherwise."""
+    ticks: int = 0
+    """Number of ticks of its time-based clocks."""
     ended: str = ""
     """Why there are fewer steps than planned."""
     terminated: bool = False

@@ -82,19 +82,19 @@ def _paired(rows: list[tuple[str, str, str]]) -> list[str]:
 
 def _measured(card: FmuCard) -> Iterator[tuple[str, str]]:
     if (run := card.stepping) is not None:
-        inputs = "varied inputs" if run.varied else "held inputs"
+        inputs = "varied inputs" if run.varied else "no input varied"
         moved = f"{run.moved} of {count(run.observed, 'output')} changed"
         yield (
             TITLES["stepping"],
             f"{count(run.steps, 'step')} of {run.step_size:g} s, {inputs}, {moved}",
         )
-    if card.input_clocks:
-        clocks = count(card.input_clocks, "input clock")
-        yield "clocks", f"{clocks}, none of which ticks here: what they activate is not measured"
+    if card.input_clocks or card.time_based_clocks:
+        yield "clocks", _clocks(card)
     if card.two_processes is not None:
         yield TITLES["two_processes"], _equal(card.two_processes, "equal in two processes")
     if card.replay is not None:
-        yield TITLES["replay"], _equal(card.replay.again, "steps after it are equal")
+        by = "by copies of fmimaster, the FMU cannot: " if card.copies_states else ""
+        yield TITLES["replay"], by + _equal(card.replay.again, "steps after it are equal")
     if (found := card.serialization) is not None:
         size = f"{found.size:,} bytes, {'equal' if found.equal else 'not equal'} after a restore; "
         yield TITLES["serialization"], size + _equal(found.again, "steps from them are equal")
@@ -114,6 +114,16 @@ def _measured(card: FmuCard) -> Iterator[tuple[str, str]]:
     for name, reason in card.not_measured.items():
         known = reason == NOT_DECLARED or name not in card.failures
         yield TITLES[name], reason if known else "failed, see above"
+
+
+def _clocks(card: FmuCard) -> str:
+    """Which clocks tick in the measurements."""
+    timed, ticks = card.time_based_clocks, card.stepping.ticks if card.stepping is not None else 0
+    others = card.input_clocks - timed
+    parts = [f"{count(timed, 'clock')} by intervals, {count(ticks, 'tick')}"] if timed else []
+    if others > 0:
+        parts.append(f"{count(others, 'input clock')} without an interval: not measured")
+    return "; ".join(parts)
 
 
 def _step_rows(card: FmuCard) -> Iterator[tuple[str, str]]:

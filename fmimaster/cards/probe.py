@@ -8,15 +8,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from datetime import datetime, timezone
 from math import isfinite
-from typing import Any
+from typing import Any, get_type_hints
 
 from fmimaster.apart.run import Cause, Ended, run_apart
 from fmimaster.cards.cache import cached_card, keep
-from fmimaster.cards.card import DEADLINE, LOST, NO_RUN, NOT_DECLARED, NOTHING_THERE, FmuCard
+from fmimaster.cards.card import (
+    DEADLINE,
+    FORBIDDEN,
+    LOST,
+    NO_RUN,
+    NOT_DECLARED,
+    NOTHING_THERE,
+    FmuCard,
+)
 from fmimaster.cards.excitation import Use, changeable_inputs, observed_variables
 from fmimaster.cards.findings import TITLES
 from fmimaster.cards.measurements import answers, costs, repeated
 from fmimaster.cards.messages import Messages
+from fmimaster.cards.ticks import time_based
 from fmimaster.errors import FmimasterError, OptionError
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.fmu.library import FmuFile, find_library
@@ -102,7 +111,7 @@ def probe(
         **_declarations(fmu.model),
         **results,
     )
-    if use_cache:
+    if use_cache and card.loading is not None:  # a missing library or licence may be there later
         keep(card, chosen)
     return card
 
@@ -121,18 +130,21 @@ def _declarations(model: Model) -> dict[str, Any]:
 
     observed = {v.name for v in observed_variables(model)}
     inputs = {v.name for v in changeable_inputs(model)}
+    can = model.capabilities
+    # as the FMU declares it: whether fmimaster can go back by copies is another question
+    of_fmu = replace(
+        can, can_get_and_set_fmu_state=can.can_get_and_set_fmu_state and not can.copies_states
+    )
     return {
         "model_name": model.name,
         "fmi_version": model.fmi_version,
         "interface": model.interface.value,
         "generation_tool": model.generation_tool,
-        "declared": {
-            attribute_name(f.name): getattr(model.capabilities, f.name)
-            for f in fields(model.capabilities)
-        },
+        "declared": {attribute_name(f.name): getattr(of_fmu, f.name) for f in fields(of_fmu)},
         "input_clocks": sum(
             v.type is DataType.CLOCK for v in model.with_causality(Causality.INPUT)
         ),
+        "time_based_clocks": len(time_based(model)),
         "declared_feedthrough": sorted_names(
             model.dependencies, model.assumed_dependencies, observed
         ),
@@ -162,20 +174,16 @@ class _Measurements:
         yield "loading", self._one("loading", costs.loading)
         found = self._run()
         if found is None:
-            others = set(TITLES) - {"loading", "stepping"}
+            said = self.not_measured.get("loading") == self.not_measured["stepping"]
+            others = set(TITLES) - {"loading", *(() if said else ("stepping",))}
             self.not_measured.update(dict.fromkeys(sorted(others), NO_RUN))
             return
         yield "stepping", found[0]
-        outputs = [v for v in observed_variables(model) if v.causality is Causality.OUTPUT]
-        has_both = bool(changeable_inputs(model)) and bool(outputs)
-        yield (
-            "feedthrough",
-            self._one(
-                "feedthrough", answers.feedthrough, without="" if has_both else NOTHING_THERE
-            ),
-        )
+        yield "feedthrough", self._feedthrough()
         saves, serializes = can.can_get_and_set_fmu_state, can.can_serialize_fmu_state
-        returns = can.might_return_early_from_do_step
+        # of others, an integrator of fmimaster returns
+        is_stepped = model.interface is Interface.CO_SIMULATION
+        returns = is_stepped and can.might_return_early_from_do_step
         for name, function, is_declared in (
             ("replay", repeated.replay, saves),
             ("serialization", repeated.serialization, serializes),
@@ -194,6 +202,22 @@ class _Measurements:
             ("two_instances", repeated.two_instances),
         ):
             yield name, self._one(name, compared, found[1])
+        if is_stepped and "read_before" in self.not_measured:
+            self.not_measured["read_before"] = FORBIDDEN
+
+    def _feedthrough(self) -> Any:
+        """Feedthrough; without Step Mode if a call that FMI forbids there has ended the process."""
+        name, model = "feedthrough", self._model
+        outputs = [v for v in observed_variables(model) if v.causality is Causality.OUTPUT]
+        if not (changeable_inputs(model) and outputs):
+            self.not_measured[name] = NOTHING_THERE
+            return None
+        found = self._one(name, answers.feedthrough, True)
+        if found is None and model.interface is Interface.CO_SIMULATION:
+            found = self._one(name, answers.feedthrough, False)
+            if found is not None:
+                del self.not_measured[name]
+        return found
 
     def _run(self) -> Any:
         """The run; if it ends early with varied inputs, with held ones."""
@@ -217,7 +241,14 @@ class _Measurements:
             return None
         if self._progress is not None:
             self._progress(name)
-        ended = run_apart(_quietly, function, self._use, *arguments, deadline=self._deadline)
+        ended = run_apart(
+            _quietly,
+            function,
+            self._use,
+            *arguments,
+            deadline=self._deadline,
+            returns=get_type_hints(function)["return"],
+        )
         if ended.output.strip():
             self.printed[name] = ended.output.strip()[:_MOST_PRINTED]
         if ended.cause is Cause.RETURNED:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from types import TracebackType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from fmimaster.cards.excitation import (
     times_of,
     varied,
 )
+from fmimaster.cards.ticks import Tick, Ticks
 from fmimaster.cards.traces import Trace
 from fmimaster.errors import CallError, FmimasterError, ModelError
 from fmimaster.fmu import once
@@ -34,6 +36,8 @@ _MOST_UPDATES = 100
 """Most updates of the discrete states at one instant."""
 _MOST_PARTS = 1000
 """Most early returns within one step."""
+_SAME = 8 * 2.0**-52
+"""Two times that differ by less, relative to their size, are one time."""
 _MOST_STEPS = 1000
 """More steps than any measurement does; the stop time is not before them."""
 _TIME_FOR_STEPS = 2.0
@@ -95,16 +99,30 @@ class Subject:
         return [v.name for v in self.observed for _ in range(v.size)]
 
 
+class Moment(NamedTuple):
+    """What a unit knows about its instance at a time, beside the FMU state."""
+
+    time: float
+    steps: int
+    next_event: float
+    ticks: dict[int, Tick]
+
+
 class Unit:
-    """One instance, with its time, its inputs and its observed variables."""
+    """One instance, with its time, its clocks, its inputs and its observed variables."""
 
     def __init__(self, subject: Subject, instance: Instance, event_mode: bool) -> None:
         self.subject, self.instance = subject, instance
         self._event_mode = event_mode
         self.time = subject.times.start
         self.steps = self.early = 0
-        # saved states stay valid: each step may be undone
-        instance.kept_from = lambda: -inf
+        self.ticks = Ticks(instance, subject.model)
+        self._next_event = inf
+        self._splits = subject.model.capabilities.can_handle_variable_communication_step_size
+        self._has_failed = False
+        self._is_kept = False
+        # saved states stay valid: each later step may be undone
+        instance.kept_from = lambda: -inf if self._is_kept else inf
         instance.clock = lambda: self.time
         self._observed = Values(subject.observed, instance.getter)
         self._inputs = {v.name: Values([v], instance.setter) for v in subject.inputs}
@@ -124,18 +142,48 @@ class Unit:
         self.instance.enter_initialization_mode(start, usual if stop is None else stop, tolerance)
         if inside is not None:
             inside()
+        self.time, self.steps, self._next_event = start, 0, inf
         if self._event_mode:
+            self.ticks.begin(start)
             self._update()
         else:
             self.instance.enter_step_mode()
-        self.time, self.steps = start, 0
 
     def _update(self) -> None:
-        self.instance.enter_event_mode()
+        """Event Mode from its start to its end: all clocks tick that are due."""
+        instance, ticks = self.instance, self.ticks
+        instance.enter_event_mode()
+        self._next_event = inf
         for _ in range(_MOST_UPDATES):
-            if not self.instance.update_discrete_states().wants_update:
+            if due := self._ticking():
+                ticks.activate(due)
+            answer = instance.update_discrete_states()
+            ticks.ask(self.time, due)
+            if answer.terminate:
+                raise self._stopped(StepAnswer(self.time, terminate=True))
+            self._next_event = answer.next_event_time
+            if not answer.wants_update and not self._ticking():
                 break
-        self.instance.enter_step_mode()
+        instance.enter_step_mode()
+
+    def _ticking(self) -> list[int]:
+        """The clocks that tick now."""
+        return self.ticks.due(self.time + abs(self.time) * _SAME)
+
+    @property
+    def moment(self) -> Moment:
+        """What must be known to go on from here when the FMU state is restored."""
+        return Moment(self.time, self.steps, self._next_event, dict(self.ticks.next))
+
+    def save(self, place: int) -> None:
+        """Save the FMU state."""
+        self._is_kept = True
+        self.instance.save(place)
+
+    def go_to(self, moment: Moment) -> None:
+        """Go on from a moment whose FMU state has been restored."""
+        self.time, self.steps, self._next_event, ticks = moment
+        self.ticks.next = dict(ticks)
 
     def read(self) -> NDArray[np.float64]:
         """The observed variables."""
@@ -167,28 +215,39 @@ class Unit:
         self.step_to(self.time + size)
 
     def step_to(self, end: float) -> None:
-        """One step to a time in s, in parts if the FMU returns early.
+        """One step to a time in s: in parts if the FMU returns early, or has an event or a tick before the end.
 
         Raises
         ------
         CallError
             If the step fails, is discarded, or ends the simulation.
         """
-        for _ in range(_MOST_PARTS):
-            answer = self.instance.do_step(self.time, end - self.time)
-            if answer is None:
-                break
-            if answer.discarded or answer.terminate:
+        early = 0
+        while early < _MOST_PARTS:
+            stop = self._next_stop(end)
+            answer = self.instance.do_step(self.time, stop - self.time)
+            if answer is not None and (answer.discarded or answer.terminate):
                 raise self._stopped(answer)
-            self.early += answer.early
-            reached = answer.last_successful_time if answer.early else end
-            if answer.event and self._event_mode:
+            is_early = answer is not None and answer.early
+            early += is_early
+            self.time = answer.last_successful_time if answer and is_early else stop
+            if self._event_mode and ((answer is not None and answer.event) or self._is_due()):
                 self._update()
-            self.time = reached
-            if not answer.early or end - reached <= abs(end) * np.finfo(float).eps:
+            if end - self.time <= abs(end) * _SAME:
                 break
+        self.early += early
         self.time = end
         self.steps += 1
+
+    def _next_stop(self, end: float) -> float:
+        """The end, or the event or the tick before it, for an FMU whose steps can have any size."""
+        if not (self._event_mode and self._splits):
+            return end
+        stop = min(self._next_event, self.ticks.first)
+        return stop if self.time < stop < end - abs(end) * _SAME else end
+
+    def _is_due(self) -> bool:
+        return min(self._next_event, self.ticks.first) <= self.time + abs(self.time) * _SAME
 
     def _stopped(self, answer: StepAnswer) -> CallError:
         what = "ended the simulation" if answer.terminate else "was discarded"
@@ -228,6 +287,7 @@ class Unit:
                 self.step_to(begin + (k + 1) * size)  # a sum would drift off the grid
             except CallError as error:
                 ended, terminated = " ".join(str(error).split()), error.status == TERMINATED
+                self._has_failed = error.status not in (TERMINATED, "Discard")
                 break
             if reads:
                 rows.append(self.read())
@@ -235,8 +295,9 @@ class Unit:
 
     def free(self) -> None:
         """Terminate and free the instance."""
-        with suppress(FmimasterError):  # it is freed in any case
-            self.instance.terminate()
+        if not self._has_failed:  # FMI does not allow it then
+            with suppress(FmimasterError):  # it is freed in any case
+                self.instance.terminate()
         self.instance.free()
 
 

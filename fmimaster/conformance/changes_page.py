@@ -36,7 +36,7 @@ _COLUMNS = (
     Column("Before", "word"),
     Column("Now", "word"),
     Column("Results", "plot", 0, "Now (solid), before (dashed), and the reference"),
-    Column("RMS before", "number", 1, "Relative to the range of the reference, at worst"),
+    Column("RMS before", "number", 2, "Relative to the range of the reference, at worst"),
     Column("RMS now", "number", 1, "Relative to the range of the reference, at worst"),
     Column("Reason", "text"),
 )

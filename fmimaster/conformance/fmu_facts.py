@@ -33,6 +33,8 @@ class FmuFacts:
     ----------
     names : frozenset of str
         Of all variables.
+    recorded : frozenset of str
+        Those that can be columns of results.
     inputs : frozenset of str
     instead_of_outputs : tuple of str
         Local variables that are recorded, if there are no outputs.
@@ -42,6 +44,7 @@ class FmuFacts:
     """
 
     names: frozenset[str]
+    recorded: frozenset[str]
     inputs: frozenset[str]
     instead_of_outputs: tuple[str, ...]
     experiment: DefaultExperiment
@@ -58,6 +61,10 @@ def read_facts(case: Case) -> FmuFacts:
     """
     if case.problem:
         raise ModelError(case.problem)
+    if case.fmi_version.startswith("1."):
+        raise ModelError(
+            f"'{case.fmu}' is of FMI {case.fmi_version}. Expected FMI 2.0 or 3.0: export it again."
+        )
     if case.interface is None:
         raise ModelError(
             f"'{case.fmu}' offers neither Co-Simulation nor Model Exchange. Expected one of them."
@@ -72,6 +79,7 @@ def read_facts(case: Case) -> FmuFacts:
     findings = Findings()
     return FmuFacts(
         frozenset(_names(variables)),
+        frozenset(_names([v for v in variables if _is_recorded(v)])),
         frozenset(v.get("name") or "" for v in variables if v.get("causality") == "input"),
         () if outputs else tuple(local[:MOST_LOCALS]),
         read_experiment(root, findings),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
+from fmimaster.conformance.reference_file import shaped
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.results.band import Array, band
 from fmimaster.results.comparison import Comparison, Deviation, compare
@@ -16,6 +17,7 @@ from fmimaster.results.jumps import JumpTimes, jump_times, jumps
 from fmimaster.results.panels import numbers
 from fmimaster.results.table import Table
 from fmimaster.text import count, named
+from fmimaster.typed_arguments import TypedArguments
 
 OUTSIDE = 0.1
 """Largest permitted share of samples outside the band, as in the FMI cross-check."""
@@ -24,7 +26,7 @@ _SAME_TIME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConformanceLimits:
+class ConformanceLimits(TypedArguments):
     """The largest permitted value of each measure, for each variable; only the cross-check band has a limit by default.
 
     Attributes
@@ -143,11 +145,13 @@ def measure(
     Raises
     ------
     OptionError
-        If the reference has columns that the results lack, no column with numbers, or no time of the run.
+        If the results lack all columns of the reference, or it has no column with numbers, or no time of the run.
     """
     limits = limits or ConformanceLimits()
-    results, reference = results.expand(), reference.expand()
-    _check_columns(results, reference)
+    results, reference = results.expand(), shaped(reference, results).expand()
+    lacking = _lacking(results, reference)
+    columns = {name: values for name, values in reference.columns.items() if name not in lacking}
+    reference = replace(reference, columns=columns)
     found = compare(results, reference)
     measures = tuple(_measures(results, reference, found, limits))
     too_short = _too_short(results, start_time, stop_time)
@@ -157,19 +161,26 @@ def measure(
         problem += f" Beyond the limits as well: {count(others, 'other variable')}."
     return Measures(
         measures=measures,
-        notes=tuple(_notes(found, reference, start_time, stop_time)),
+        notes=(*_note_of_lacking(lacking), *_notes(found, reference, start_time, stop_time)),
         problem=problem,
     )
 
 
-def _check_columns(results: Table, reference: Table) -> None:
-    missing = [name for name in reference.names if name not in results]
-    if missing:
-        near = did_you_mean(missing[0], results.names)
+def _lacking(results: Table, reference: Table) -> list[str]:
+    """Columns of the reference that the results lack; not all of them may."""
+    lacking = [name for name in reference.names if name not in results]
+    if lacking and len(lacking) == len(reference.columns):
+        near = did_you_mean(lacking[0], results.names)
         raise OptionError(
-            f"The reference has {count(len(missing), 'column')} that the results lack: {named(missing)}."
-            f"{near} The results have {named(results.names)}."
+            f"The results have no column of the reference, which has {named(lacking)}.{near} The results have "
+            f"{named(results.names)}."
         )
+    return lacking
+
+
+def _note_of_lacking(lacking: list[str]) -> Iterator[str]:
+    if lacking:
+        yield f"Not compared, because the results lack these columns of the reference: {named(lacking)}."
 
 
 def _too_short(results: Table, start: float, stop: float) -> str:

@@ -21,7 +21,8 @@ from fmimaster.conformance.curve import curves
 from fmimaster.conformance.fmu_facts import FmuFacts, read_facts
 from fmimaster.conformance.measures import ConformanceLimits, measure
 from fmimaster.conformance.options_file import ReferenceOptions, read_options
-from fmimaster.conformance.reference_file import read_reference
+from fmimaster.conformance.reference_file import of_array, read_carried, read_reference
+from fmimaster.conformance.results_file import shorten
 from fmimaster.conformance.times import times_of
 from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
 from fmimaster.errors import (
@@ -162,7 +163,7 @@ def _simulate(run: _Run, folder: Path, solver: str | Integrator | None) -> None:
         return
     facts = read_facts(case)
     options, signals = _options(run), _inputs(run, facts)
-    run.reference = _reference(run)
+    run.reference = _reference(run, facts)
     covered = None if run.reference is None else run.reference.time[[0, -1]].tolist()
     times = times_of(facts.experiment, facts.capabilities, options, covered)
     run.note(*times.notes)
@@ -192,6 +193,7 @@ def _simulate(run: _Run, folder: Path, solver: str | Integrator | None) -> None:
         if file.is_file():
             run.results = Results.read(file)
             run.put(rows=run.results.rows, curves=curves(run.results))
+            run.note(*shorten(file))
 
 
 def _options(run: _Run) -> ReferenceOptions:
@@ -204,10 +206,14 @@ def _options(run: _Run) -> ReferenceOptions:
     return ReferenceOptions()
 
 
-def _reference(run: _Run) -> Results | None:
+def _reference(run: _Run, facts: FmuFacts) -> Results | None:
+    """The reference beside the FMU, or the results that it carries."""
     file = run.case.reference
     if file is None:
-        return None
+        reference, name, notes = read_carried(run.case, facts.names)
+        run.put(reference=f"{run.case.fmu}/{name}" if name else "")
+        run.note(*notes)
+        return reference
     try:
         reference, notes = read_reference(file)
     except InputError as error:
@@ -232,8 +238,11 @@ def _inputs(run: _Run, facts: FmuFacts) -> Path | None:
 
 def _columns(reference: Results | None, facts: FmuFacts) -> list[str]:
     """The variables that are recorded; none means all outputs."""
-    of_reference = [n for n in (reference.names if reference else ()) if n in facts.names]
-    return of_reference or list(facts.instead_of_outputs)
+    names = () if reference is None else reference.names
+    # columns can be elements of an array
+    of_reference = (n if n in facts.names else of_array(n) for n in names)
+    recorded = dict.fromkeys(n for n in of_reference if n in facts.recorded)
+    return list(recorded) or list(facts.instead_of_outputs)
 
 
 def _system(case: Case) -> SystemDescription:
@@ -319,7 +328,7 @@ def _meaning(error: FmimasterError, case: Case) -> tuple[Outcome, VerdictCause]:
 def _can_be_prepared(case: Case) -> bool:
     """Whether an FMU is fit for a run as far as it can be said without its library."""
     try:
-        Simulation(_system(case), stop_time=1.0, step_size=1.0).prepare()
+        Simulation(_system(case), start_time=0.0, stop_time=1.0, step_size=1.0).prepare()
     except (FmimasterError, TypeError):
         return False
     return True

@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 
 from fmimaster.errors import FileError, did_you_mean
-from fmimaster.system.files import read_whole
+from fmimaster.files import read_whole
 
 _NUMBERS = ("StartTime", "StopTime", "StepSize", "RelTol", "AbsTol", "OutputIntervalLength")
 _TEXTS = ("SolverType",)

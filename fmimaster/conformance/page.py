@@ -36,8 +36,8 @@ _COLUMNS = (
     Column(
         "RMS", "number", 0, "Root mean square of the deviation, relative to the range, at worst"
     ),
-    Column("Largest", "number", 1, "Largest deviation, relative to the range, at worst"),
-    Column("Jumps", "number", 1, "Largest difference in the time of a jump"),
+    Column("Largest", "number", 2, "Largest deviation, relative to the range, at worst"),
+    Column("Jumps", "number", 2, "Largest difference in the time of a jump"),
     Column("Run time", "number", 1, "Wall time of the run itself"),
     Column("Reason", "text"),
 )

@@ -47,7 +47,7 @@ class Column:
     kind : str
         How its cells look: ``"word"``, ``"name"``, ``"number"``, ``"text"`` or ``"plot"``.
     rank : int
-        0 for columns of all widths; 1 for those that need a wide window.
+        0 for columns of all widths; 1 for those that need more than 1270 pixels, 2 for those that need more than 1500.
     hint : str
         What the column means, shown when the pointer rests on the heading.
     """

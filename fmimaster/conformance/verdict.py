@@ -48,6 +48,8 @@ class VerdictCause(Enum):
     """It did not end in time."""
     MEMORY = "memory"
     """It needed more memory than was permitted."""
+    DAMAGED = "damaged"
+    """Its process sent something that is no answer: the FMU writes into descriptors that are not its own."""
     REFUSED = "refused"
     """Its file, its model description or its capabilities do not permit a run."""
     LIBRARY = "library"

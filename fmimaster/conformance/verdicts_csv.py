@@ -22,7 +22,18 @@ def write_verdicts_csv(run: ConformanceRun, file: Path) -> None:
     with file.open("w", newline="", encoding="utf-8", errors="backslashreplace") as stream:
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
-        writer.writerows([visible(str(cell)) for cell in _cells(v)] for v in run.verdicts)
+        writer.writerows([_inert(visible(str(cell))) for cell in _cells(v)] for v in run.verdicts)
+
+
+def _inert(cell: str) -> str:
+    """A cell that a spreadsheet does not take for a formula: names and reasons are texts of FMUs."""
+    if not cell.lstrip().startswith(("=", "+", "-", "@")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def _cells(v: Verdict) -> Iterator[object]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
@@ -25,6 +23,7 @@ from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
 from fmimaster.errors import FmimasterError, Interrupted
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
+from fmimaster.own_folder import OwnFolder
 from fmimaster.results.results import Results
 
 log = logging.getLogger("fmimaster")
@@ -37,7 +36,11 @@ _CAUSES = {
     End.DEADLINE: VerdictCause.DEADLINE,
     End.MEMORY: VerdictCause.MEMORY,
     End.RAISED: VerdictCause.INTERNAL,
+    End.DAMAGED: VerdictCause.DAMAGED,
 }
+
+_WITHOUT_RUN = {VerdictCause.LIBRARY, VerdictCause.REFUSED, VerdictCause.RULES}
+"""Causes with which a probe could not run an FMU either; the verdict has the reason."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,13 @@ class Work:
         self._all(self._one, cases, workers, take)
 
     def measure(self, cases: Sequence[Case], workers: int) -> None:
-        """Write the cards of those FMUs that have none."""
-        missing = [c for c in cases if not (self._output / c.results / CARD_FILE).is_file()]
+        """Write the cards of those FMUs that have none, and can run at all."""
+        cannot = {v.name for v in self._kept.run.verdicts if v.cause in _WITHOUT_RUN}
+        missing = [
+            c
+            for c in cases
+            if c.name not in cannot and not (self._output / c.results / CARD_FILE).is_file()
+        ]
         self._all(self._card, missing, workers, lambda _: None)
 
     def _all(
@@ -152,20 +160,20 @@ class Work:
         self._running[case.name] = None
         try:
             folder = new_folder(self._output, case)
-            work = Path(tempfile.mkdtemp(prefix="fmimaster-"))
+            work = OwnFolder()
             try:
                 ended = run_apart(
                     run_case,
                     case,
                     folder,
-                    work,
+                    work.path,
                     *self._how,
                     deadline=self._deadline,
                     memory_limit=self._memory_limit,
                     stop=self._stop,
                 )
             finally:
-                shutil.rmtree(work, ignore_errors=True)
+                work.remove()
             if ended.cause is End.STOPPED:
                 raise CancelledError
             verdict = ended.value if ended.cause is End.RETURNED else _lost(case, folder, ended)

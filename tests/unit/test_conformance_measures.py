@@ -51,6 +51,22 @@ def test_the_band_is_that_of_fmpy() -> None:
     assert 0.05 < ours.outside(TIME, values) == outside.mean() < 0.95
 
 
+def test_columns_that_the_results_lack_are_named_and_the_others_compared() -> None:
+    found = measured(table(x=TIME), table(x=TIME, y=TIME, z=TIME))
+    assert [m.deviation.name for m in found.measures] == ["x"]
+    assert found.passed
+    [note] = found.notes
+    assert note == "Not compared, because the results lack these columns of the reference: y and z."
+
+
+def test_an_array_is_compared_in_the_shape_of_the_results() -> None:
+    matrix = TIME[:, None, None] * np.array([[1.0, 2.0], [3.0, 4.0]])
+    found = measured(table(y=matrix), table(y=matrix.reshape(-1, 4)))
+    names = ["y[1,1]", "y[1,2]", "y[2,1]", "y[2,2]"]
+    assert sorted(m.deviation.name for m in found.measures) == names
+    assert [m.deviation.rms for m in found.measures] == [0.0] * 4
+
+
 @pytest.mark.parametrize("lacking", [0, 1])
 def test_ticks_that_only_one_has_are_a_problem(lacking: int) -> None:
     values = np.ma.MaskedArray(TIME, np.arange(len(TIME)) % 100 != 0)
@@ -148,7 +164,7 @@ def test_a_reference_that_covers_a_part_is_compared_there_and_noted() -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        (table(sped=TIME), "1 column that the results lack: sped.*Did you mean 'speed'"),
+        (table(sped=TIME), "no column of the reference, which has sped.*Did you mean 'speed'"),
         (table(time=[20.0, 30.0], speed=[0.0, 0.0]), "No row of the results is in the time range"),
         (table(time=[], speed=[]), "which has no rows"),
         (table(), "no column with numbers"),

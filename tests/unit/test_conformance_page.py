@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import PATIENCE
 
+from fmimaster.conformance import changes_page, page, sheet
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.measures import measure
 from fmimaster.conformance.page import write_page
+from fmimaster.conformance.sheet import Column
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.results.results import Results
 
@@ -159,7 +162,7 @@ def test_rows_are_sorted_filtered_and_unfolded_in_a_browser(tmp_path: Path) -> N
     page.write_text(report(tmp_path) + _ACTIONS, "utf-8")
     command = [str(_CHROMIUM), *_OPTIONS.split(), f"--user-data-dir={tmp_path / 'user'}"]
     done = subprocess.run(
-        [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=60
+        [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=PATIENCE
     )
     text = re.search("FOUND(.*)END", done.stdout)
     assert text is not None, done.stderr
@@ -174,3 +177,59 @@ def test_rows_are_sorted_filtered_and_unfolded_in_a_browser(tmp_path: Path) -> N
     assert found["pointed"].endswith("t = 1 s")
     assert found["errors"] == []
     assert found["requests"] == 0
+
+
+_PIXELS = {
+    "Verdict": 101,
+    "Change": 101,
+    "Before": 101,
+    "Now": 101,
+    "FMI": 153,
+    "Exporter": 120,
+    "Results": 137,
+    "Outside": 88,
+    "RMS": 96,
+    "Largest": 96,
+    "Jumps": 105,
+    "Run time": 98,
+    "RMS before": 120,
+    "RMS now": 110,
+}
+"""Least width of a column, as chromium draws it with the longest words."""
+_AROUND = 55
+"""Pixels beside the table: the padding of the page, and a scroll bar."""
+
+
+@pytest.mark.parametrize("columns", [page._COLUMNS, changes_page._COLUMNS])
+@pytest.mark.parametrize("width", [861, 1001, 1271, 1280, 1366, 1501])
+def test_the_table_fits_the_window(columns: tuple[Column, ...], width: int) -> None:
+    css = (Path(sheet.__file__).parent / "sheet.css").read_text()
+    rules = css[: css.index("@media (max-width")]
+    for limit, inside in re.findall(r"@media \(max-width: (\d+)px\) \{(.*)\}\n", css):
+        rules += inside if width <= int(limit) else ""
+    hidden = {int(rank) for rank in re.findall(r"\.rank(\d) \{ display: none; \}", rules)}
+    least = dict(re.findall(r"(td\.\S+) \{[^}]*?min-width: ([\d.]+)rem", rules))
+    pixels = {
+        **_PIXELS,
+        "FMU": 16 * float(least["td.name"]),
+        "Reason": 16 * float(least["td.text:last-child"]),
+    }
+    assert sum(pixels[c.title] for c in columns if c.rank not in hidden) + _AROUND <= width
+
+
+_WIDTHS = """<script>
+addEventListener("load", () => document.body.append(
+  `FOUND${document.documentElement.scrollWidth} ${innerWidth}END`));
+</script>"""
+
+
+@pytest.mark.skipif(_CHROMIUM is None, reason="needs chromium")
+def test_the_page_fits_1280_pixels_in_a_browser(tmp_path: Path) -> None:
+    file = tmp_path / "wide.html"
+    file.write_text(report(tmp_path) + _WIDTHS, "utf-8")
+    command = [str(_CHROMIUM), *_OPTIONS.split(), f"--user-data-dir={tmp_path / 'user'}"]
+    command += ["--window-size=1280,900", "--dump-dom", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    text = re.search(r"FOUND(\d+) (\d+)END", done.stdout)
+    assert text is not None, done.stderr
+    assert int(text[1]) <= int(text[2]) == 1280

@@ -22,35 +22,52 @@ _TINY = ("1e-3", "1e-6", "1e-9")
 _STEPS_TO_RETURN_EARLY = 500
 
 
-def feedthrough(use: Use) -> Feedthrough:
-    """Change one input at a time, in Initialization Mode and between two steps."""
+def feedthrough(use: Use, in_step_mode: bool) -> Feedthrough:
+    """Change one input at a time, in Initialization Mode and between two steps.
+
+    Parameters
+    ----------
+    in_step_mode : bool
+        Whether it is tried in Step Mode too, where FMI forbids Get after Set (FMI 2.0.5, 4.2.4; FMI 3.0.2, 4.2.1.2).
+    """
     with Subject(use) as subject:
         unit = subject.instantiated()
         found: list[tuple[dict[str, set[str]], list[str]]] = []
         unit.initialize(inside=lambda: found.append(_responses(unit)))
         at_start, refused = found[0]
-        in_step_mode = None
-        try:
-            unit.trace(_BEFORE)
-            in_step_mode, _ = _responses(unit)
-        except FmimasterError:
-            pass  # FMI 2.0 does not allow it
         inputs = [v.name for v in subject.inputs[:_MOST_INPUTS]]
+        later = _in_step_mode(unit) if in_step_mode else None
     return Feedthrough(
         at_start=_in_order(at_start, inputs),
-        in_step_mode=None if in_step_mode is None else _in_order(in_step_mode, inputs),
+        in_step_mode=None if later is None else _in_order(later, inputs),
         outputs=tuple(v.name for v in subject.observed if v.causality is Causality.OUTPUT),
         inputs=tuple(inputs),
         refused=tuple(refused),
     )
 
 
-def _responses(unit: Unit) -> tuple[dict[str, set[str]], list[str]]:
-    """Output → inputs whose change alone has changed it; and inputs that could not be changed."""
+def _in_step_mode(unit: Unit) -> dict[str, set[str]] | None:
+    """Responses between two steps; None if the FMU refuses, as it may."""
+    try:
+        unit.trace(_BEFORE)
+        found, refused = _responses(unit, goes_on=False)
+    except FmimasterError:
+        return None
+    return None if refused else found
+
+
+def _responses(unit: Unit, *, goes_on: bool = True) -> tuple[dict[str, set[str]], list[str]]:
+    """Output → inputs whose change alone has changed it; and inputs that could not be changed.
+
+    Parameters
+    ----------
+    goes_on : bool
+        Whether the other inputs are tried after one that could not be changed.
+    """
     subject = unit.subject
     names = subject.names()
     found: dict[str, set[str]] = {}
-    refused = []
+    refused: list[str] = []
     unsteady = _differ(unit.read(), unit.read())
     for variable in subject.inputs[:_MOST_INPUTS]:
         rest = start_value(variable)
@@ -66,6 +83,8 @@ def _responses(unit: Unit) -> tuple[dict[str, set[str]], list[str]]:
             unit.read()
         except CallError:
             refused.append(variable.name)
+            if not goes_on:
+                break
     return found, refused
 
 
@@ -93,11 +112,16 @@ def varying_steps(use: Use) -> Attempt:
 
 
 def tiny_steps(use: Use) -> TinySteps:
-    """Steps that are very short, each shorter than the one before."""
+    """Steps that are very short, each shorter than the one before; none after one that has failed, as FMI asks."""
+    refused = {}
     with Subject(use) as subject:
         unit = subject.unit()
         unit.trace(_BEFORE)
-        return TinySteps(refused={share: _tiny(unit, float(share)) for share in _TINY})
+        for share in _TINY:
+            refused[share] = _tiny(unit, float(share))
+            if refused[share]:
+                break
+    return TinySteps(refused=refused)
 
 
 def _tiny(unit: Unit, share: float) -> str:

@@ -60,6 +60,7 @@ def stepping(use: Use) -> tuple[Stepping, Trace]:
         unit = subject.unit()
         trace = unit.trace(STEPS)
         subject.state.put_back("The FMU")
+        ticks = unit.ticks.count
         said = messages.texts
         floats = Values([v for v in subject.observed if v.type.is_float], unit.instance.getter)
         step_seconds = _step_seconds(unit, trace)
@@ -74,7 +75,8 @@ def stepping(use: Use) -> tuple[Stepping, Trace]:
         step_seconds=step_seconds,
         get_seconds=get,
         set_seconds=put,
-        varied=use.varied,
+        varied=unit.is_varied,
+        ticks=ticks,
         ended=trace.ended,
         terminated=trace.terminated,
         changes=subject.state.changes,

@@ -27,14 +27,14 @@ def replay(use: Use) -> Replay:
     with Subject(use) as subject:
         unit = subject.unit()
         unit.trace(_BEFORE)
-        place, time_there, steps_there = 0, unit.time, unit.steps
-        unit.instance.save(place)
+        place, there = 0, unit.moment
+        unit.save(place)
         first = unit.trace(_AGAIN)
         unit.instance.restore(place)
-        unit.time, unit.steps = time_there, steps_there
+        unit.go_to(there)
         second = unit.trace(_AGAIN)
         save, restore = (
-            cost(lambda: unit.instance.save(1)),
+            cost(lambda: unit.save(1)),
             cost(lambda: unit.instance.restore(1)),
         )
         # outputs are compared after steps: not every FMU computes them again when its state is set
@@ -50,7 +50,7 @@ def serialization(use: Use) -> Serialization:
     with Subject(use) as subject:
         unit = subject.unit()
         unit.trace(_BEFORE)
-        time_there, steps_there = unit.time, unit.steps
+        there = unit.moment
         state = unit.instance.serialized()
         unit.instance.deserialize(state)
         equal = unit.instance.serialized() == state
@@ -58,7 +58,7 @@ def serialization(use: Use) -> Serialization:
         unit.free()
         other = subject.unit("other")
         other.instance.deserialize(state)
-        other.time, other.steps = time_there, steps_there
+        other.go_to(there)
         second = other.trace(_AGAIN)
         return Serialization(
             size=len(state),
