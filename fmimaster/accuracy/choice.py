@@ -56,6 +56,8 @@ class Choice:
     """Degree of the extrapolation of inputs that all FMUs accept."""
     rejects: bool
     reason: str
+    own_steps: tuple[str, ...] = ()
+    """About FMUs that declare fixed steps of their own, as sentences."""
 
     def __str__(self) -> str:
         return f"accuracy {self.accuracy:g}: {self.reason}"
@@ -106,13 +108,25 @@ class Choice:
 
 
 def choose(settings: Settings, system: ResolvedSystem) -> Choice:
-    """The controller for an accuracy, by the capabilities of the FMUs and the power bonds of the system.
+    """The controller for an accuracy, and what no controller can measure: errors of the FMUs' own steps.
 
     Raises
     ------
     OptionError
         If a step-size rule is given as well.
     """
+    own = {c.name: c.model.capabilities.fixed_internal_step_size for c in system.components}
+    sentences = (
+        f"'{name}' computes with fixed steps of its own of {size:g} s (fixedInternalStepSize), whose error the estimate "
+        "does not contain"
+        for name, size in own.items()
+        if size
+    )
+    return replace(_chosen(settings, system), own_steps=tuple(sentences))
+
+
+def _chosen(settings: Settings, system: ResolvedSystem) -> Choice:
+    """The controller, by the capabilities of the FMUs and the power bonds of the system."""
     assert settings.accuracy is not None
     given = settings.step_size
     if isinstance(given, StepRule) and not isinstance(given, FixedStep):

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from fmimaster.accuracy.choice import Choice
+from fmimaster.accuracy.own_steps import OwnSteps
 from fmimaster.accuracy.pair import Difference, Pair, half
 from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import Interrupted, OptionError, SimulationError
@@ -66,6 +67,8 @@ class Reached:
     accuracy: float
     runs: int
     """Number of simulations."""
+    own_steps: OwnSteps = OwnSteps()
+    """Whether the FMUs' own steps limit the accuracy."""
 
     @property
     def is_enough(self) -> bool:
@@ -74,8 +77,8 @@ class Reached:
 
 
 def judged_columns(plan: Plan) -> list[str]:
-    """Columns of the results by which an error is measured: powers of bonds, and connected continuous outputs. If there
-    are none: all continuous outputs, except those that indicate events."""
+    """Columns of the results by which an error is measured: powers of bonds, and all recorded continuous outputs, except
+    those that indicate events."""
     recorded = {
         (c.instance, c.variable): c.name
         for c in plan.recorded
@@ -83,14 +86,13 @@ def judged_columns(plan: Plan) -> list[str]:
     }
     powers = (f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds)
     found = [recorded[None, name] for name in powers if (None, name) in recorded]
-    feeding = {(link.source, link.output.name) for link in plan.links}
     outputs = [
-        (i, variable.name)
+        recorded[i, variable.name]
         for i, planned in enumerate(plan.instances)
         for variable in planned.model.with_causality(Causality.OUTPUT)
         if variable.type.is_float
         and variable.variability is Variability.CONTINUOUS
-        and variable.name not in (planned.model.look_ahead, *planned.model.event_indicators)
+        and variable.name not in planned.model.event_outputs
         and (i, variable.name) in recorded
     ]
     if not (found or outputs) and (discrete := _discrete_numbers(plan)):
@@ -98,8 +100,7 @@ def judged_columns(plan: Plan) -> list[str]:
             "An accuracy is measured by continuous outputs, and all recorded ones are declared discrete (variability): "
             f"{listed(discrete)}. Leave accuracy (--accuracy) out, and use --check-step."
         )
-    connected = [output for output in outputs if output in feeding]
-    return found + [recorded[output] for output in connected or outputs]
+    return found + outputs
 
 
 def _discrete_numbers(plan: Plan) -> list[str]:
@@ -172,8 +173,10 @@ def reach(
             break
         factor *= shorter
     thinned = _thinned(pair.fine, settings.output_interval)
-    found = Reached(thinned, worst, pair.order, choice.accuracy, runs)
-    return replace(found, results=_noted(found.results, str(choice), in_words(found)))
+    own = OwnSteps.of(pair)
+    found = Reached(thinned, worst, pair.order, choice.accuracy, runs, own)
+    notes = (str(choice), *own.limits, *choice.own_steps, *own.unseen, in_words(found))
+    return replace(found, results=_noted(found.results, *notes))
 
 
 def in_words(reached: Reached) -> str:
@@ -182,8 +185,10 @@ def in_words(reached: Reached) -> str:
     unit = f" {worst.unit}" if worst.unit else ""
     slow = reached.order <= ORDERS[0] and not reached.is_enough
     why = (
-        ". It hardly decreases with the steps: the outputs jump or have events. Use an event clock if FMUs publish their "
-        "events (--event-clock predictive)"
+        ". It hardly decreases with the steps: the FMUs' own steps limit it"
+        if reached.own_steps.limits
+        else ". It hardly decreases with the steps: the outputs jump or have events. Use an event clock if FMUs publish "
+        "their events (--event-clock predictive)"
     )
     many = f"smaller steps would give more than {MOST_ROWS:,} rows"
     tried = f"the steps were shortened {MOST_TRIES - 1} times"
@@ -193,12 +198,18 @@ def in_words(reached: Reached) -> str:
         else f". It ended here because {tried if reached.runs >= RUNS * MOST_TRIES else many}"
     )
     return (
-        f"accuracy {reached.accuracy:g} {'reached' if reached.is_enough else 'not reached'}: the error is about "
+        f"accuracy {reached.accuracy:g} {_judgement(reached)}: the error is about "
         f"{worst.relative:.2g} of the largest value in '{worst.name}' (root mean square), at most "
         f"{worst.largest:.3g}{unit} at t = {worst.time:.6g} s, estimated by halving all steps "
         f"(order {reached.order:.2g}); {reached.runs} simulations"
         f"{why if slow else end}"
     )
+
+
+def _judgement(reached: Reached) -> str:
+    if not reached.is_enough:
+        return "not reached"
+    return "not confirmed" if reached.own_steps.limits else "reached"
 
 
 def _halved_twice(

@@ -27,6 +27,9 @@ log = logging.getLogger("fmimaster")
 
 Method = Signature | Weighting
 
+NOISE = 0.5
+"""Error relative to the size of the outputs from which on sequences are ranked by noise."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundSequence:
@@ -51,6 +54,9 @@ class FoundSequence:
         For the signature method: arcs without a signature, because runs failed or were not made.
     algorithm : GaussSeidel
         The algorithm for which the sequence was found.
+    ranks_noise : bool
+        Whether the simulated error of the best or of the previous sequence is about as large as the outputs themselves.
+        The reference from which errors are measured is then wrong by as much, and the order of the sequences is chance.
     """
 
     components: tuple[str, ...]
@@ -62,6 +68,7 @@ class FoundSequence:
     groups: Groups
     algorithm: GaussSeidel
     unknown: tuple[Arc, ...] = ()
+    ranks_noise: bool = False
 
 
 class SequenceSearch:
@@ -232,6 +239,7 @@ class SequenceSearch:
         chosen, base = candidates[0].sequence, self.base
         algorithm, graph = self.simulation.algorithm_used, self._graph(weights)
         assert isinstance(algorithm, GaussSeidel)  # Runs has refused others
+        errors = (c.measured for c in candidates if c.sequence in (chosen, base))
         return FoundSequence(
             self.groups.components(chosen),
             self.groups.components(base),
@@ -242,6 +250,7 @@ class SequenceSearch:
             self.groups,
             algorithm,
             unknown,
+            any(error is not None and not error < NOISE for error in errors),
         )
 
 

@@ -114,6 +114,11 @@ def _in_steps(loop: AlgebraicLoop, unsolved: UnsolvedLoop | None, plan: Plan) ->
         )
     if unsolved is None:
         who = named(names[i] for i in loop.instances)
+        if set(loop.instances) <= {*plan.settled}:
+            return (
+                f"solved at the end of each step: inputs of {who} are set and outputs read until the values agree",
+                "by their cards, outputs follow inputs without a step",
+            )
         return (
             f"solved in each step: {who} go back to its start and step again until the values agree",
             "all of them can save and restore their state"

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
+from math import inf
 from types import TracebackType
 
 from fmimaster.errors import FmimasterError, OptionError, SimulationError
@@ -13,7 +15,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.preparation import prepare
 from fmimaster.settings import Settings
-from fmimaster.stability.experiments import Experiments
+from fmimaster.stability.experiments import Experiments, OutOfTime
 from fmimaster.stability.linear_fmu import MOST_STEPS
 from fmimaster.stability.responses import Responses
 from fmimaster.stability.spectrum import Spectrum
@@ -26,6 +28,12 @@ RANGE = 100.0
 
 _RATIO = 1.4
 """Ratio of a tried step size to the one before."""
+
+_MOST_TRIED = 9
+"""Steps with the smaller ratio that reach from one tried size to the next."""
+
+_ONE = 1e-3
+"""Largest distance from 1 of the spectral radius beside a limit."""
 
 _FINE, _FINELY = 1.05, 3.0
 """Below the limit smaller steps are tried, with a smaller ratio: a range of unstable steps can be narrow."""
@@ -52,15 +60,19 @@ class Limit:
         Step size in s; all smaller tried ones are stable. None if no stable one was found.
     unstable : float or None
         The next larger tried step size in s. None if no unstable one was found.
+    is_sure : bool
+        Whether the spectral radius between them was confirmed to be 1. It is not if the linear models of the FMUs change
+        between them, or if there is none.
     """
 
     stable: float | None
     unstable: float | None
+    is_sure: bool = True
 
     @property
     def step(self) -> float | None:
-        """The largest stable step in s; None if it was not found."""
-        return None if self.unstable is None else self.stable
+        """The largest stable step in s; None if it was not found, or is not sure."""
+        return self.stable if self.unstable is not None and self.is_sure else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,8 @@ class Advisor:
         Time in s of the point. Default: the start time.
     longest : float, optional
         Longest tried step in s. Default: 100 times that of the settings, but not longer than the run.
+    seconds : float, optional
+        CPU time in s for all steps of FMUs; afterwards :class:`OutOfTime` is raised. Default: no limit.
 
     Attributes
     ----------
@@ -116,7 +130,12 @@ class Advisor:
     """
 
     def __init__(
-        self, settings: Settings, *, at: float | None = None, longest: float | None = None
+        self,
+        settings: Settings,
+        *,
+        at: float | None = None,
+        longest: float | None = None,
+        seconds: float = inf,
     ) -> None:
         log.info("stability: the FMUs are stepped one by one, with pulses at their inputs")
         with Loader() as loader:
@@ -132,10 +151,9 @@ class Advisor:
         later = settings
         if needed > float(schedule.stop):  # FMUs may refuse to step beyond the stop time
             later = replace(settings, stop_time=needed)
-        self._experiments = Experiments(later, at)
+        self._experiments = Experiments(later, at, seconds)
         self.start = self._experiments.start
-        self.components = n = len(prepared.plan.instances)
-        self._responses = [Responses(self._experiments, i) for i in range(n)]
+        self.components = len(prepared.plan.instances)
         self._spectra: dict[float, Spectrum] = {}
         self._fmus: dict[float, tuple[FmuFacts, ...]] = {}
 
@@ -160,7 +178,9 @@ class Advisor:
         """
         if size not in self._spectra:
             try:
-                step = StepMap(self._experiments, self._responses, self._prepared, size)
+                # measured anew for each size: pulses, rounding and outputs of other sizes say nothing about it
+                responses = [Responses(self._experiments, i) for i in range(self.components)]
+                step = StepMap(self._experiments, responses, self._prepared, size)
                 self._spectra[size] = Spectrum.of(step.matrix(), size)
             except SimulationError:
                 self._experiments.renew()  # an FMU that has failed cannot be stepped any more
@@ -195,39 +215,64 @@ class Advisor:
 
     def limit(self) -> Limit:
         """Find the largest stable step. If the step of the run is stable, longer ones are tried, otherwise shorter
-        ones.
+        ones, over the range of :data:`RANGE`.
 
         Raises
         ------
         SimulationError
             If the stability of the step of the run cannot be computed.
         """
-        stable = self.spectrum(self.size).is_stable
+        stable = self.spectrum(self.size).is_stable and self.is_reliable(self.size)
         last = self.size
         for size in self._tried(stable):
-            try:
-                now = self.spectrum(size).is_stable
-            except SimulationError:
-                break
+            now = self._is_stable(size)
+            if now is None:  # nothing is known there
+                continue
             if now != stable:
-                return self._lowest(*((last, size) if stable else (size, last)))
+                found = self._lowest(*((last, size) if stable else (size, last)))
+                return found if found.step is None else self._confirmed(found)
             last = size
         return Limit(last, None) if stable else Limit(None, last)
 
+    def _is_stable(self, size: float) -> bool | None:
+        """Whether a step of this size in s is stable; None if it cannot be known from linear models."""
+        try:
+            spectrum = self.spectrum(size)
+        except SimulationError:
+            return None
+        if not self.is_reliable(size):
+            return None
+        return spectrum.is_stable
+
     def _lowest(self, stable: float, unstable: float) -> Limit:
-        """The limit between two steps, or a lower limit if smaller steps are also unstable."""
-        while True:
+        """The limit between two steps, or a lower limit if smaller steps are also unstable; each at least 5 % below the
+        one before, and none below the range: there, rounding decides whether the radius is above 1."""
+        while stable > self.size / RANGE**2:
             limit = self._between(stable, unstable)
-            assert limit.step is not None
-            below, least = limit.step / _FINE, limit.step / _FINELY
-            while below > least and self.spectrum(below).is_stable:
-                below /= _FINE
-            if below <= least:
+            if limit.stable is None or not limit.is_sure:
                 return limit
-            unstable = below
-            while not self.spectrum(below).is_stable:
-                below /= _FINE
-            stable = below
+            middle = limit.stable / _FINELY
+            tried = chain(
+                _smaller(limit.stable, middle, _FINE),
+                _smaller(middle, limit.stable / RANGE, _RATIO),
+            )
+            below = next((size for size in tried if self._is_stable(size) is False), None)
+            if below is None:
+                return limit
+            smaller = _smaller(below, below / RANGE, _FINE)
+            found = next((size for size in smaller if self._is_stable(size)), None)
+            if found is None:
+                return Limit(None, below)
+            stable, unstable = found, below
+        return Limit(None, unstable)
+
+    def _confirmed(self, limit: Limit) -> Limit:
+        """The limit, which is sure if the radius is 1 there and longer steps are unstable."""
+        assert limit.stable is not None
+        assert limit.unstable is not None
+        ends = [self.spectrum(size).radius for size in (limit.stable, limit.unstable)]
+        is_one = all(abs(radius - 1.0) < _ONE for radius in ends)
+        return replace(limit, is_sure=is_one and self._is_stable(_FINE * limit.unstable) is False)
 
     def _tried(self, upwards: bool) -> Iterator[float]:
         size = self.size
@@ -247,37 +292,53 @@ class Advisor:
         def growth(size: float) -> float:
             return self.spectrum(size).growth
 
-        guess: float = root_scalar(growth, bracket=(stable, unstable), rtol=_PRECISION).root
+        if self._is_stable(unstable) is None:  # no linear model there: one from which it is known
+            tried = (stable * _FINE**k for k in range(1, _MOST_TRIED))
+            first = next((size for size in tried if not self._is_stable(size)), unstable)
+            if self._is_stable(first) is None:
+                return Limit(stable, first, is_sure=False)
+            stable, unstable = first / _FINE, first
+        try:
+            guess: float = root_scalar(growth, bracket=(stable, unstable), rtol=_PRECISION).root
+        except SimulationError:
+            return Limit(stable, unstable, is_sure=False)
         near = _PRECISION / 2 * guess
         for size in (guess - near, guess + near):
             if stable < size < unstable:
-                stable, unstable = (
-                    (size, unstable) if self.spectrum(size).is_stable else (stable, size)
-                )
+                stable, unstable = (size, unstable) if self._is_stable(size) else (stable, size)
         while unstable - stable > _PRECISION * unstable:
             middle = (stable + unstable) / 2
-            if self.spectrum(middle).is_stable:
+            if self._is_stable(middle):
                 stable = middle
             else:
                 unstable = middle
         return Limit(stable, unstable)
 
 
-def largest_stable_step(settings: Settings) -> float | None:
-    """The largest communication step in s at which a system is stable near its start; None if it cannot be computed.
+def _smaller(size: float, least: float, ratio: float) -> Iterator[float]:
+    """Sizes below the first, down to the least."""
+    while (size := size / ratio) > least:
+        yield size
 
-    It cannot be computed if an FMU fails or is far from linear there, if no unstable step was found, or if there are
-    more than 20 components, because the analysis would take long.
+
+def largest_stable_step(settings: Settings, seconds: float = inf) -> float | None:
+    """The largest communication step in s at which a system is stable near its start; None if it is not sure.
+
+    It is not sure if an FMU fails or is far from linear there, if no unstable step was found, if the time is over, or if
+    there are more than 20 components, because the analysis would take long.
+
+    Parameters
+    ----------
+    settings : Settings
+    seconds : float, optional
+        CPU time in s for the analysis.
 
     See Also
     --------
     Advisor : gives more results.
     """
     try:
-        with fmu_output_to_log(), Advisor(settings) as advisor:
-            if advisor.components > _MOST_COMPONENTS:
-                return None
-            step = advisor.limit().step
-            return step if step is not None and advisor.is_reliable(step) else None
-    except FmimasterError:
+        with fmu_output_to_log(), Advisor(settings, seconds=seconds) as advisor:
+            return None if advisor.components > _MOST_COMPONENTS else advisor.limit().step
+    except (FmimasterError, OutOfTime):
         return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
+from time import monotonic, process_time
 from types import TracebackType
 
 import numpy as np
@@ -32,6 +34,13 @@ from fmimaster.settings import Settings
 from fmimaster.stability.input_slots import input_groups
 from fmimaster.system.states import State
 
+LONGER = 10.0
+"""How much longer the wall time of an analysis may be than its CPU time."""
+
+
+class OutOfTime(Exception):
+    """The time that was given to an analysis is over."""
+
 
 class Experiments:
     """The FMUs of a system at one point of a run, from which each can be stepped alone. A context manager.
@@ -44,6 +53,9 @@ class Experiments:
     settings : Settings
     at : float, optional
         Time in s of the point; the start if left out.
+    seconds : float
+        CPU time in s after which a step raises :class:`OutOfTime`: a loaded machine does not change the result. It does so
+        also after :data:`LONGER` times this wall time, for FMUs that wait.
 
     Attributes
     ----------
@@ -60,8 +72,10 @@ class Experiments:
         If the system cannot be simulated up to that point.
     """
 
-    def __init__(self, settings: Settings, at: float | None = None) -> None:
+    def __init__(self, settings: Settings, at: float | None = None, seconds: float = inf) -> None:
         self._settings, self._at = settings, at
+        self._until = process_time() + seconds
+        self._at_last = monotonic() + LONGER * seconds
         self._loader = Loader(logging_on=settings.debug_logging)
         try:
             self.prepared = prepare(settings, self._loader)
@@ -157,7 +171,10 @@ class Experiments:
         ------
         SimulationError
             If the instance fails.
+        OutOfTime
         """
+        if process_time() > self._until or monotonic() > self._at_last:
+            raise OutOfTime
         outcome = self.executor.run(self._programs[i][1], begin, end)
         if outcome.stopped is not None or outcome.terminate or outcome.end != end:
             name = self.prepared.plan.instances[i].name

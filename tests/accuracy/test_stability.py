@@ -67,8 +67,65 @@ def test_the_stability_limits_of_the_quarter_car(split: str, version: str) -> No
     assert limit.unstable == pytest.approx(limit.step, rel=2e-6)
 
 
-def test_the_limit_is_found_from_an_unstable_step_too() -> None:
-    assert largest_stable_step(quarter_car("b", step=0.05)) == pytest.approx(LIMITS["b"], abs=1e-5)
+@pytest.mark.parametrize("step", [0.05, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("split", ["a", "b"])
+def test_the_limit_is_found_from_an_unstable_step_too(split: str, step: float) -> None:
+    """Also from steps with which an FMU alone grows without bound."""
+    found = largest_stable_step(quarter_car(split, step=step))
+    assert found == pytest.approx(LIMITS[split], abs=1e-5)
+
+
+def grows_with_small_steps(folder: Path, step: float) -> Simulation:
+    """An oscillator with negative damping, which a delayed spring damps if the delay is long enough: steps between
+    0.1 and 1.5 s are stable, no smaller ones are."""
+    oscillator = linear_fmu(
+        folder / "oscillator.fmu",
+        "fmi3",
+        a=[[0.0, 1.0], [-1.0, 0.05]],
+        b=[[0.0], [1.0]],
+        c=[[1.0, 0.0]],
+        inputs=["F"],
+        outputs=["x"],
+    )
+    spring = linear_fmu(
+        folder / "spring.fmu",
+        "fmi3",
+        a=[[-1.0]],
+        b=[[0.0]],
+        c=[[0.0]],
+        d=[[0.5]],
+        inputs=["x"],
+        outputs=["F"],
+    )
+    builder = SystemBuilder("delayed")
+    builder.add("oscillator", oscillator)
+    builder.add("spring", spring)
+    builder.connect("oscillator.x", "spring.x")
+    builder.connect("spring.F", "oscillator.F")
+    return Simulation(builder.build(), stop_time=200, step_size=step)
+
+
+@pytest.mark.parametrize("step", [0.01, 0.5, 3.0])
+def test_a_range_of_stable_steps_above_unstable_ones_is_no_limit(
+    tmp_path: Path, step: float
+) -> None:
+    with Advisor(grows_with_small_steps(tmp_path, step)) as advisor:
+        assert not advisor.spectrum(0.02).is_stable
+        assert advisor.spectrum(0.5).is_stable
+        assert advisor.limit().step is None
+
+
+def test_a_limit_is_where_the_radius_is_1() -> None:
+    with Advisor(quarter_car("b")) as advisor:
+        limit = advisor.limit()
+        assert limit.is_sure
+        for size in (limit.stable, limit.unstable):
+            assert size is not None
+            assert advisor.spectrum(size).radius == pytest.approx(1.0, abs=1e-5)
+
+
+def test_an_analysis_ends_with_its_time() -> None:
+    assert largest_stable_step(quarter_car("b", step=0.05), seconds=0.0) is None
 
 
 @pytest.mark.parametrize("split", ["a", "b"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -21,6 +22,7 @@ from fmimaster import (
     Interrupted,
     Jacobi,
     OptionError,
+    PythonComponent,
     Ramp,
     Results,
     Simulation,
@@ -29,6 +31,8 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.accuracy.choice import Choice
+from fmimaster.accuracy.own_steps import OwnSteps
+from fmimaster.accuracy.pair import Pair
 from fmimaster.accuracy.reach import MOST_ROWS, judged_columns, reach
 from fmimaster.control.pid import PID
 from fmimaster.program.polynomial import LINE, MIDPOINT
@@ -298,13 +302,95 @@ def test_outputs_that_are_declared_discrete_are_named(tmp_path: Path) -> None:
         judged_columns(Simulation(fmu, stop_time=1).prepare().plan)
 
 
-def test_outputs_that_feed_others_are_judged_not_those_that_tell_of_events() -> None:
+def test_all_continuous_outputs_are_judged_but_not_those_that_tell_of_events() -> None:
+    """Also where the events of the FMUs are not used."""
     plan = chosen(reference_path("systems/two-mass-b1-mixed.ssp")).prepare().plan
-    found = judged_columns(plan)
-    assert "upper.v" in found
-    assert not any("lookahead" in name for name in found)
+    assert judged_columns(plan) == [
+        f"{mass}.{name}" for mass in ("upper", "lower") for name in "xva"
+    ]
 
 
 def test_the_power_of_a_bond_is_judged() -> None:
     plan = chosen(quarter_car("fmi2")).prepare().plan
     assert judged_columns(plan) == ["suspension.power", "chassis.velocity", "wheel.force"]
+
+
+def system_of(**components: PythonComponent) -> SystemBuilder:
+    builder = SystemBuilder("own steps")
+    for name, component in components.items():
+        builder.add(name, component)
+    return builder
+
+
+class Lag(PythonComponent):
+    """A lag of 0.1 s behind a sine, by one step of Euler's method for each communication step."""
+
+    inputs = {"u": 0.0}  # noqa: RUF012
+    outputs = {"y": 0.0}  # noqa: RUF012
+
+    def step(self, t: float, h: float) -> None:
+        self.y += h * (self.u - self.y) / 0.1
+
+
+class Sine(PythonComponent):
+    """A sine, exact at the time of its last own step of ``own`` s; at each time if it is 0."""
+
+    outputs = {"y": 0.0}  # noqa: RUF012
+    parameters = {"own": 0.0}  # noqa: RUF012
+
+    def step(self, t: float, h: float) -> None:
+        time = t + h
+        self.y = math.sin(math.floor(time / self.own + 1e-9) * self.own if self.own else time)
+
+
+def test_an_accuracy_is_that_of_outputs_that_feed_nothing_too() -> None:
+    system = system_of(sine=Sine(), lag=Lag())
+    system.connect("sine.y", "lag.u")
+    results = Simulation(system, accuracy=1e-3, step_size=FixedStep("0.1"), stop_time=2).run()
+    t = results.time
+    exact = (np.sin(t) - 0.1 * np.cos(t) + 0.1 * np.exp(-t / 0.1)) / 1.01
+    error = np.sqrt(np.mean((results["lag.y"] - exact) ** 2)) / np.abs(exact).max()
+    assert error <= 1e-3  # 1.7e-3 after the first attempt, which 'sine.y' alone would end
+    notes = results.statistics.notes
+    assert "'sine.y' does not depend on the communication steps" in notes[-2]
+    assert "in 'lag.y'" in notes[-1]
+
+
+def test_an_output_that_is_held_between_own_steps_of_its_fmu_is_not_called_accurate() -> None:
+    """It is the same in all runs, so that its error seemed to be 0."""
+    system = SystemBuilder("one")
+    system.add("sine", Sine(), {"own": 0.2})
+    with pytest.warns(AccuracyWarning, match=r"'sine.y' changes only every 0.2 s"):
+        results = Simulation(system, accuracy=1e-3, step_size=0.2, stop_time=4).run()
+    assert "accuracy 0.001 not confirmed" in results.statistics.notes[-1]
+
+
+def test_what_halved_steps_show_about_steps_inside_of_fmus() -> None:
+    def results(h: float) -> Results:
+        time = np.arange(0.0, 4.0 + h / 2, h)
+        columns = {
+            "smooth": np.sin(time) + h,
+            "held": np.sin(np.floor(time / 0.2 + 1e-9)),
+            "jumps": np.where(time > 2.0, 1.0, 0.0),
+            "stays": np.ones_like(time),
+            "array": np.stack([np.floor(time / 0.2 + 1e-9), np.cos(time)], axis=1),
+        }
+        return Results(time=time, columns=columns, statistics=Statistics(len(time) - 1, 0, 0, 0.0))
+
+    own = OwnSteps.of(Pair(results(0.1), results(0.05), list(results(0.1).columns)))
+    (limit,) = own.limits
+    assert limit.startswith("'held', 'array[1]' change only every 0.2 s")
+    (unseen,) = own.unseen
+    assert unseen.startswith("'array[2]', 'jumps' do not depend on the communication steps")
+
+
+def test_fixed_steps_that_an_fmu_declares_are_said(tmp_path: Path) -> None:
+    path = changed(
+        reference_path("fmi3/Dahlquist.fmu"),
+        tmp_path / "own.fmu",
+        description=lambda text: text.replace(
+            "<CoSimulation", '<CoSimulation fixedInternalStepSize="0.01"'
+        ),
+    )
+    (said,) = choice_of(chosen(path, stop_time=1)).own_steps
+    assert said.startswith("'own' computes with fixed steps of its own of 0.01 s")
