@@ -154,12 +154,6 @@ def check_types(
             f"{text}: shapes differ, {ends} are {source.shape or 'scalar'} and {target.shape or 'scalar'}. "
             "Connect variables of the same shape."
         )
-    if source.clocks and not target.clocks and source.type is not DataType.CLOCK:
-        raise DescriptionError(
-            f"{text}: '{source.name}' has a value only while its clock ticks (clocks: {', '.join(source.clocks)}), but "
-            f"'{target.name}' always needs one. Connect a clocked input, or hold the value in between by a "
-            "SampleAndHold(clocked=True)."
-        )
     if source.type is target.type:
         return ()
     conversion = f"{source.type.value} to {target.type.value}"

@@ -20,6 +20,7 @@ from fmimaster.system.lifetime import ALWAYS, Lifetime
 from fmimaster.system.model import Causality, DataType, Interface, Unit
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
+from fmimaster.typed_arguments import TypedArguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class Level(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ConstraintEnd:
+class ConstraintEnd(TypedArguments):
     """One of the two ends of a constraint: outputs and an input of an element.
 
     The force acts on the first end, and its reaction, minus the force, on the second one.
@@ -211,7 +212,7 @@ class SharedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class Port(TypedArguments):
     """One end of a power bond: an input and an output of a component whose product is a power.
 
     Parameters
@@ -243,7 +244,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class PowerBond:
+class PowerBond(TypedArguments):
     """Two ports that are connected crosswise, so that power flows from the one component to the other.
 
     Parameters

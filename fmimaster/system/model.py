@@ -433,6 +433,9 @@ class Model:
     replay_noise: Mapping[str, float] = field(default_factory=dict)
     """Output → relative difference between a step and its repetition from the same saved state, as far as it was
     measured (by an FMU card); outputs without difference are missing."""
+    followed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Output → inputs that it follows at once in Step Mode, where FMI forbids Get after Set without a step between them:
+    as far as it was measured (by an FMU card)."""
     residuals: Mapping[str, Residual] = field(default_factory=dict)
     """Outputs whose values a solver has to find; only constraints have them."""
     event_indicators: tuple[str, ...] = ()
@@ -446,6 +449,8 @@ class Model:
     event_policy: EventPolicy | None = None
     look_ahead: str | None = None
     """Output that holds the time in s to the next event as the FMU predicts it, -1 for none."""
+    event_outputs: frozenset[str] = frozenset()
+    """Continuous outputs that only tell of events, also of those that a run does not use."""
     input_polynomials: tuple[InputPolynomial, ...] = ()
     power_ports: tuple[PowerPort, ...] = ()
     """By its terminals and annotations; each variable exists, is scalar and continuous."""

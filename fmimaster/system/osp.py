@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from fmimaster.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.files import read_whole
 from fmimaster.system.description import (
     Component,
     Connection,
@@ -22,7 +23,6 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
-from fmimaster.system.files import read_whole
 from fmimaster.system.notes import Notes
 from fmimaster.system.xml import (
     Element,

@@ -35,7 +35,7 @@ from fmimaster.system.shared_events import (
     find_members,
     payload_ends,
 )
-from fmimaster.system.start_values import apply, start_values
+from fmimaster.system.start_values import apply, note_outside_range, start_values
 from fmimaster.system.units import check_time_units
 from fmimaster.system.wiring import Wiring
 
@@ -173,6 +173,7 @@ def resolve(
     components = []
     for name, component in parts.items():
         model, values = apply(name, models[name], given[name])
+        note_outside_range(name, model, values, given[name], warnings)
         components.append(
             ResolvedComponent(name, component.source, model, values, priority=component.priority)
         )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.files import check_exists
 from fmimaster.given_path import given_path
 from fmimaster.system import osp
 from fmimaster.system.archive import open_archive
@@ -25,8 +26,8 @@ from fmimaster.system.description import (
     System,
     SystemDescription,
 )
-from fmimaster.system.files import check_exists
 from fmimaster.system.model import Causality, DataType, Interface
+from fmimaster.system.notes import listed
 from fmimaster.system.ssp_adaptation import read_adaptation
 from fmimaster.system.ssp_clocks import read_clocks, read_interval
 from fmimaster.system.ssp_constraints import read_constraints
@@ -130,7 +131,7 @@ def _single(path: Path, name: str) -> SystemDescription:
 
 
 def find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
-    """The description in an archive or folder, and a note if it has an unexpected name."""
+    """The description in an archive or folder; notes if it has an unexpected name, or if there are others."""
     if path.is_dir():  # only the top level: a folder may hold anything
         names: tuple[str, ...] = tuple(sorted(p.name for p in path.iterdir() if p.is_file()))
     else:
@@ -147,8 +148,20 @@ def find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
             f"'{path}' has no {_SSD}, but {', '.join(found)}. Give the path of the one to be "
             "simulated; unpack an archive first."
         )
-    note = () if found[0] == _SSD else (f"'{path}' has no {_SSD}; '{found[0]}' is read instead.",)
-    return Source(path / found[0]) if path.is_dir() else Source(path, found[0]), note
+    if path.is_dir():
+        return Source(path / found[0]), (*_about(path, found[0], names, "give its path"),)
+    return Source(path, found[0]), (
+        *_about(path, found[0], names, "unpack the archive and give its path"),
+    )
+
+
+def _about(path: Path, read: str, names: Iterable[str], advice: str) -> Iterator[str]:
+    """Notes about the description that is read, and about others beside it, which are variants (SSP 2.0, chapter 3)."""
+    if read != _SSD:
+        yield f"'{path}' has no {_SSD}; '{read}' is read instead."
+    others = [n for n in names if n.lower().endswith(".ssd") and "/" not in n and n != read]
+    if others:
+        yield f"'{path}' has other descriptions, which are not read: {listed(others)}. To use one, {advice}."
 
 
 def _described(ssd: Source, notes: tuple[str, ...], path: Path) -> SystemDescription:

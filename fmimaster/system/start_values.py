@@ -16,7 +16,7 @@ from fmimaster.system.misspelt import meant
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Initial, Model, Variability, Variable
 from fmimaster.system.notes import MOST_LISTED, Notes
 from fmimaster.system.units import convert_units
-from fmimaster.system.values import parse_value
+from fmimaster.system.values import outside_range, parse_value
 from fmimaster.system.wiring import Wiring
 
 
@@ -51,7 +51,7 @@ def start_values(
     found: dict[str, dict[str, Parameter]] = {name: {} for name in models}
     for component, start in _of_connectors(description, models, wiring):
         found[component][start.name] = start
-    for parameter in _described(description.system, ""):
+    for parameter in described(description.system):
         ends = [*_variables(parameter, models), *_fed(parameter, wiring, conversions)]
         if not ends and parameter.must_fit:
             ends = [_missing(parameter, models, None)]
@@ -172,14 +172,14 @@ def _missing(
     )
 
 
-def _described(system: System, prefix: str) -> Iterator[Parameter]:
+def described(system: System, prefix: str = "") -> Iterator[Parameter]:
     """Parameters with their full names, from inner to outer systems: those of a system override those of its
     elements."""
     for component in system.components:
         for parameter in component.parameters:
             yield parameter.renamed(f"{prefix}{component.name}.{parameter.name}")
     for nested in system.systems:
-        yield from _described(nested, f"{prefix}{nested.name}.")
+        yield from described(nested, f"{prefix}{nested.name}.")
     for parameter in system.parameters:
         yield parameter.renamed(prefix + parameter.name)
 
@@ -208,6 +208,21 @@ def apply(
         for name, parameter in given.items()
         if name not in clocks
     }
+
+
+def note_outside_range(
+    component: str,
+    model: Model,
+    values: Mapping[str, NDArray[Any]],
+    given: Mapping[str, Parameter],
+    warnings: Notes,
+) -> None:
+    """Note start values outside of the range that the FMU declares: its behaviour is not defined then (FMI 3.0, 2.4.7)."""
+    what = "start values are outside of the range that the FMU declares, where its behaviour is not defined"
+    for name, array in values.items():
+        variable = model.variable(name)
+        if variable is not None and (found := outside_range(variable, array)):
+            warnings.add(what, f"'{component}.{name}' ({found})", given[name].where)
 
 
 def _scheduled(component: str, model: Model, given: Mapping[str, Parameter]) -> Model:
@@ -239,6 +254,28 @@ def _check_takes_interval(
             f"{', no interval is declared' if clock.interval is None else ''}). Only triggered input clocks, and fixed or "
             "tunable ones with a declared interval, take one. Leave it out."
         )
+
+
+def received(parameter: Parameter, models: Mapping[str, Model]) -> tuple[NDArray[Any], str] | None:
+    """What a variable gets from a described parameter, with the variable's unit; None if the name fits no variable.
+
+    Parameters
+    ----------
+    parameter
+        With the full name of the variable.
+    models
+        Full component name → model.
+
+    Raises
+    ------
+    DescriptionError
+        If the variable cannot have this value.
+    """
+    for component, start in _variables(parameter, models):
+        variable = models[component].variable(start.name)
+        if variable is not None and variable.clock is None:
+            return _values(component, variable, start), variable.unit.name if variable.unit else ""
+    return None
 
 
 def _resized(component: str, model: Model, structural: Mapping[str, int]) -> Model:

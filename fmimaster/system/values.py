@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,31 @@ def parse_value(variable: Variable, value: Any, where: str) -> NDArray[Any]:
     if len(elements) == 1:
         values[:] = values[0]
     return values
+
+
+def outside_range(variable: Variable, values: NDArray[Any]) -> str:
+    """The first value that is outside of the declared minimum and maximum, in words with these; empty if there is none.
+
+    Parameters
+    ----------
+    values : shape (size,)
+        Of the variable.
+    """
+    if variable.min is None and variable.max is None:
+        return ""
+    least = -inf if variable.min is None else variable.min
+    most = inf if variable.max is None else variable.max
+    numbers = values.astype(float)
+    outside = numbers[~((numbers >= least) & (numbers <= most))]
+    if not outside.size:
+        return ""
+    if variable.max is None:
+        expected = f"at least {least:.12g}"
+    else:
+        expected = (
+            f"at most {most:.12g}" if variable.min is None else f"{least:.12g} to {most:.12g}"
+        )
+    return f"{outside[0]:.12g}, expected {expected}"
 
 
 def _elements(variable: Variable, value: Any) -> Sequence[Any]:

@@ -314,10 +314,6 @@ def test_a_value_reference_of_two_variables_of_fmi_2_is_an_alias(tmp_path: Path)
 @pytest.mark.parametrize(
     ("variable", "note"),
     [
-        ("x||<Real start='one'/>", "start is not a value of type Float64 and is ignored: 'x' ('on"),
-        ("x||<Integer start='1.5'/>", "start is not a value of type Int32 and is ignored: 'x'"),
-        ("x||<Integer start='2147483648'/>", "start is not a value of type Int32"),
-        ("x||<Boolean start='yes'/>", "start is not a value of type Boolean"),
         ("x||<Real nominal='0'/>", "nominal is not a finite number other than 0 and is ignored"),
         ("x||<Real nominal='INF'/>", "nominal is not a finite number other than 0 and is ignored"),
         ("x||<Real min='low' max='1'/>", "min is not a number and is ignored: 'x' ('low')"),
@@ -340,11 +336,80 @@ def test_what_can_be_left_aside_is_noted_and_the_fmu_is_read(
     assert (x.start, x.nominal, x.min, x.derivative_of) == (None, 1.0, None, None)
 
 
+@pytest.mark.parametrize(
+    ("kind", "start", "expected"),
+    [
+        ("Real", "zero", "Float64"),
+        ("Integer", "1.5", "Int32"),
+        ("Integer", "2147483648", "Int32"),
+        ("Boolean", "yes", "Boolean"),
+    ],
+)
+def test_a_start_value_that_is_none_is_refused_with_its_place(
+    tmp_path: Path, kind: str, start: str, expected: str
+) -> None:
+    folder = write_fmi2(tmp_path, f"x||<{kind} start='{start}'/>")
+    with pytest.raises(ModelError) as error:
+        read_model(folder, "m.fmu")
+    assert str(error.value) == (
+        f"m.fmu/modelDescription.xml, line 4: start of ScalarVariable 'x' is '{start}', expected a value of type "
+        f"{expected}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        ('<Float64 name="x" valueReference="1" start="5" min="0" max="1"/>', "5, expected 0 to 1"),
+        ('<Float32 name="x" valueReference="1" start="-1" min="0"/>', "-1, expected at least 0"),
+        ('<Int64 name="x" valueReference="1" start="9" max="8"/>', "9, expected at most 8"),
+        (
+            '<Float64 name="x" valueReference="1" start="1 3 4" max="2"><Dimension start="3"/></Float64>',
+            "3, expected at most 2",
+        ),
+    ],
+)
+def test_a_start_value_outside_of_min_and_max_is_noted(
+    tmp_path: Path, variable: str, words: str
+) -> None:
+    model = read_model(write(tmp_path, variable), "m.fmu")
+    [note] = model.notes
+    assert note.endswith(f"start is outside of min and max: 'x' ({words}).")
+    assert model.variables[0].start is not None
+
+
+def test_a_start_value_on_a_limit_is_inside(tmp_path: Path) -> None:
+    huge = 2**62 + 1  # no double, as limit and start alike
+    variable = f'<Int64 name="x" valueReference="1" start="{huge}" min="{huge}" max="{huge}"/>'
+    assert read_model(write(tmp_path, variable), "m.fmu").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "like"), [("3.0-beta.2", "3.0"), ("2.0-rc1", "2.0"), ("2.1", "2.0")]
+)
+def test_a_version_of_fmi_that_is_no_release_is_noted(
+    tmp_path: Path, version: str, like: str
+) -> None:
+    path = write(tmp_path, "") / "modelDescription.xml"
+    path.write_text(path.read_text().replace('"3.0"', f'"{version}"'))
+    [note] = read_model(tmp_path, "m.fmu").notes
+    assert f"fmiVersion is that of no release, so it is read like FMI {like}: '{version}'" in note
+
+
+@pytest.mark.parametrize("version", ["3.0", "3.0.2", "3.1"])
+def test_a_released_version_is_not_noted(tmp_path: Path, version: str) -> None:
+    path = write(tmp_path, "") / "modelDescription.xml"
+    path.write_text(path.read_text().replace('"3.0"', f'"{version}"'))
+    assert read_model(tmp_path, "m.fmu").notes == ()
+
+
 def test_many_findings_of_one_kind_are_one_note(tmp_path: Path) -> None:
-    variables = "\n".join(f"x{i}||<Real start='?'/>" for i in range(100))
+    variables = "\n".join(f"x{i}||<Real nominal='0'/>" for i in range(100))
     [note] = read_model(write_fmi2(tmp_path, variables), "m.fmu").notes
-    assert note.startswith("m.fmu/modelDescription.xml, line 4 and 99 more places: start is not a ")
-    assert note.endswith("'x7' ('?') and 92 more.")
+    assert note.startswith(
+        "m.fmu/modelDescription.xml, line 4 and 99 more places: nominal is not a "
+    )
+    assert note.endswith("'x7' ('0') and 92 more.")
 
 
 def test_the_start_value_of_an_array_has_one_number_for_each_element(tmp_path: Path) -> None:

@@ -115,6 +115,26 @@ def test_several_ssds_of_other_names_are_told(tmp_path: Path) -> None:
         read_system(path)
 
 
+def test_other_ssds_beside_the_one_that_is_read_are_noted(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "SystemStructure.ssd": ssd(),
+        "Fast.ssd": ssd(),
+        "z.SSD": ssd(),
+        "sub/inner.ssd": ssd(),
+    }
+    path = zipped(tmp_path / "x.ssp", files)
+    assert read_system(path).notes == (
+        f"'{path}' has other descriptions, which are not read: Fast.ssd, z.SSD. To use one, unpack the archive and give "
+        "its path.",
+    )
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("SystemStructure.ssd", "Fast.ssd"):
+        (folder / name).write_text(ssd())
+    (note,) = read_system(folder).notes
+    assert note.endswith("not read: Fast.ssd. To use one, give its path.")
+
+
 def test_no_ssd_at_all_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"has no SystemStructure\.ssd and no other \.ssd file"):
         read_system(tmp_path)

@@ -24,12 +24,19 @@ from ssd_text import (
 
 from fmimaster import reference_path, simulate
 from fmimaster.system.ssp import read_system
+from fmimaster.system.ssp_schemas import schema_findings
+from fmimaster.system.xml import parse_xml
 from fmimaster.validation import Severity, validate
 
 
 def warnings(folder: Path, text: str) -> list[str]:
     """Without the name of the file before the line."""
     return [w.partition("s.ssd, ")[2] for w in read(folder, text).warnings]
+
+
+def findings(text: str) -> list[str]:
+    """What the schemas find in a text, without a system."""
+    return [message for _, message in schema_findings(parse_xml(text.encode(), "s.ssd"))]
 
 
 def test_an_unknown_element_is_a_warning_with_its_line(tmp_path: Path) -> None:
@@ -95,14 +102,52 @@ def test_what_version_2_adds_is_no_finding(tmp_path: Path) -> None:
         "</ssv:Parameter>",
     ]
     text = '<ssc:Annotation type="a.b">text</ssc:Annotation>'
+    signature = '<ssc:Signature role="authenticity" type="a/b"/>'
     after = (
-        annotated(text) + '<ssc:MetaData kind="general" type="a/b"><ssc:Content/></ssc:MetaData>'
+        f'<ssc:MetaData kind="general" type="a/b"><ssc:Content/>{signature}</ssc:MetaData>{signature}'
+        + annotated(text)
     )
     whole = ssd(bindings(binding(values(*parameters))) + elements(component("a", inside)), after)
     newer = as_version_2(whole)
     assert warnings(tmp_path, newer) == []
     wrong = newer.replace("systemInnerY", "z")
     assert "line 6: Element 'ConnectorGeometry', attribute 'z'" in warnings(tmp_path, wrong)[0]
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        component("a", source="a.fmu", more='implementation="ScheduledExecution"'),
+        '<ssd:Component name="a"/>',
+        component("a", '<ssc:MetaData kind="quality" type="a/b" source="q.xml"/>'),
+    ],
+)
+def test_components_of_version_2_are_no_finding(inside: str) -> None:
+    assert findings(as_version_2(ssd(elements(inside)))) == []
+
+
+@pytest.mark.parametrize("kind", ["Float64", "Float32", "Int8", "UInt64", "Clock"])
+def test_a_finding_in_version_2_names_the_element_that_the_file_has(kind: str) -> None:
+    connector = f'<ssd:Connector name="x" kind="input"><ssc:{kind} odd="1"/></ssd:Connector>'
+    text = ssd(elements(component("a", f"<ssd:Connectors>{connector}</ssd:Connectors>")))
+    assert findings(as_version_2(text)) == [
+        f"Element '{kind}', attribute 'odd': The attribute 'odd' is not allowed"
+    ]
+
+
+def test_a_finding_lists_the_words_that_are_expected() -> None:
+    connector = '<ssd:Connector name="x" kind="inward"/>'
+    (found,) = findings(
+        ssd(elements(component("a", f"<ssd:Connectors>{connector}</ssd:Connectors>")))
+    )
+    assert "'inward' is not an element of the set {'input', 'output', 'parameter'" in found
+
+
+def test_values_of_version_2_have_the_range_of_their_type() -> None:
+    found = findings(as_version_2(ssd(bindings(binding(values(parameter("u", "1 300", "UInt8")))))))
+    assert found[0] == (
+        "Element 'UInt8', attribute 'value': '300' is not a valid value of the atomic type 'xs:unsignedByte'"
+    )
 
 
 def test_prefixes_that_are_not_declared_are_taken_as_usual(tmp_path: Path) -> None:

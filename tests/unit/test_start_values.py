@@ -156,3 +156,23 @@ def test_a_misspelt_start_value_of_a_builder_is_an_error_with_a_suggestion() -> 
     assert str(error.value) == (
         "Start value of 'motor.lenght': component 'motor' has no variable 'lenght'. Did you mean 'length'?"
     )
+
+
+# Ranges ---------------------------------------------------------------------------------------------------------------
+
+
+def test_start_values_outside_of_the_range_of_the_fmu_are_a_warning() -> None:
+    attributes = {"p": {"min": 0.0, "max": 1.0}, "q": {"min": 0.0}, "r": {"max": 1.0}}
+    model = PythonFmu(
+        parameters={"p": 0.5, "q": 1.0, "r": 0.0},
+        outputs={"y": lambda v: 0.0},
+        attributes=attributes,
+    ).model
+    written = Parameter("p", 2.0, where="v.ssv, line 7")
+    system = System("s", components=(component("a", written),))
+    given = {"a.q": 3, "a.r": 1.5}
+    found = resolve(SystemDescription(system), {"a": model}, overrides=given)
+    what = "start values are outside of the range that the FMU declares, where its behaviour is not defined"
+    assert found.warnings == (
+        f"v.ssv, line 7 and 1 more place: {what}: 'a.p' (2, expected 0 to 1), 'a.r' (1.5, expected at most 1).",
+    )
