@@ -18,7 +18,7 @@ import fmimaster
 assert Path(fmimaster.__file__).is_relative_to(sys.argv[1]), fmimaster.__file__
 from fmimaster.run.choice import native_executor
 assert native_executor() is not None, "the kernel is not built"
-import costs, sizes, systems, threads
+import costs, hybrid, sizes, systems, threads
 truck, part = Path(sys.argv[2]), int(sys.argv[3])
 """
 """What the expression of a figure can use."""

@@ -20,6 +20,9 @@ from goals import Conditions, Figure, measured
 Kept = dict[tuple[str, str, int], float]
 """Checkout, curve and size → value."""
 
+CLOCKS = (1, 3, 7, 8, 10, 15, 30, 60, 100)
+"""With 8 clocks, the time of a tick was once 20 times that with 7."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -28,7 +31,7 @@ class Curve:
     Attributes
     ----------
     function : str
-        In sizes.py, of the size.
+        Of sizes.py or hybrid.py, of the size.
     of : str
         What is counted.
     """
@@ -41,14 +44,19 @@ class Curve:
 
 
 CURVES = (
-    Curve("plan and load", "planning", "s", "instances", (1, 10, 100, 300, 1000, 2000, 4000)),
-    Curve("prepare", "prepared", "s", "outputs", (10, 100, 1000, 10_000, 30_000, 100_000)),
-    Curve("validate", "validated", "s", "outputs", (10, 100, 1000, 10_000, 30_000, 100_000)),
-    Curve("info", "info_of_many", "s", "outputs", (10, 1000, 10_000, 100_000)),
-    Curve("whole run per row", "loop_per_row", "s", "rows", (1000, 10**4, 10**5, 10**6, 10**7)),
-    Curve("memory over the array", "memory", "x", "rows", (10**5, 10**6, 3 * 10**6, 10**7)),
-    Curve("write CSV", "csv_written", "s", "rows", (1000, 10**4, 10**5, 10**6)),
-    Curve("read CSV", "csv_read", "s", "rows", (1000, 10**4, 10**5, 10**6)),
+    Curve("plan and load", "sizes.planning", "s", "instances", (1, 10, 100, 300, 1000, 2000, 4000)),
+    Curve("prepare", "sizes.prepared", "s", "outputs", (10, 100, 1000, 10_000, 30_000, 100_000)),
+    Curve("validate", "sizes.validated", "s", "outputs", (10, 100, 1000, 10_000, 30_000, 100_000)),
+    Curve("info", "sizes.info_of_many", "s", "outputs", (10, 1000, 10_000, 100_000)),
+    Curve(
+        "whole run per row", "sizes.loop_per_row", "s", "rows", (1000, 10**4, 10**5, 10**6, 10**7)
+    ),
+    Curve("memory over the array", "sizes.memory", "x", "rows", (10**5, 10**6, 3 * 10**6, 10**7)),
+    Curve("write CSV", "sizes.csv_written", "s", "rows", (1000, 10**4, 10**5, 10**6)),
+    Curve("read CSV", "sizes.csv_read", "s", "rows", (1000, 10**4, 10**5, 10**6)),
+    Curve("whole run of bounces", "hybrid.bounces", "s", "events", (300, 1000, 3000, 10_000)),
+    Curve("tick of all clocks", "hybrid.tick", "us", "clocks", CLOCKS),
+    Curve("tick of one clock", "hybrid.tick_in_turn", "us", "clocks", CLOCKS),
 )
 """CPU times of whole tasks, by the rings of two FMUs with four outputs where rows are counted."""
 
@@ -67,7 +75,7 @@ def measure(kept: Kept, curve: Curve, checkouts: dict[str, Path]) -> Iterator[No
         for name, checkout in checkouts.items():
             key = (name, curve.name, size)
             if key not in kept:
-                figure = Figure(curve.name, curve.unit, f"sizes.{curve.function}({size})")
+                figure = Figure(curve.name, curve.unit, f"{curve.function}({size})")
                 kept[key] = measured(checkout, figure, Conditions())
                 yield
 
@@ -102,14 +110,21 @@ def _points(kept: Kept, curve: Curve, checkout: str) -> list[tuple[int, float]]:
 
 
 def plot(kept: Kept, checkouts: list[str], path: Path) -> None:
-    """One panel a curve, both axes logarithmic."""
+    """One panel for each curve that was measured, both axes logarithmic."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, panels = plt.subplots(2, 4, figsize=(14, 6.2), layout="constrained")
-    for curve, panel in zip(CURVES, panels.flat, strict=True):
+    curves = [c for c in CURVES if any(_points(kept, c, name) for name in checkouts)]
+    wide = min(len(curves), 4)
+    high = -(-len(curves) // wide)
+    figure, panels = plt.subplots(
+        high, wide, figsize=(3.5 * wide, 3.1 * high), layout="constrained", squeeze=False
+    )
+    for panel in panels.flat[len(curves) :]:
+        panel.remove()
+    for curve, panel in zip(curves, panels.flat, strict=False):
         for name, style in zip(checkouts, ("C0o--", "C1o-"), strict=False):
             points = _points(kept, curve, name)
             if points:

@@ -1,17 +1,21 @@
-"""fmimaster itself, by its public interface."""
+"""fmimaster itself, by its public interface; and the CPU time of the loop of a run."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from systems import Measured, System
 
-from fmimaster import Progress, Simulation
+from fmimaster import Simulation
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
+from fmimaster.session.session import Session
 
 
 def simulation(
@@ -38,16 +42,37 @@ def measure(
     algorithm: Algorithm | None = None,
     rows: bool = True,
 ) -> Measured:
-    """The loop of one run; its CPU time is read after each stretch of steps, but for the first."""
-    cpu: list[float] = []
+    """The loop of one run, from its first step until its last row was handed on."""
+    with marked() as marks:
+        results = simulation(system, backend, algorithm).run()
+    used = marks[-1] - marks[0]
+    return Measured(results.statistics.seconds, used, stacked(system, results) if rows else None)
 
-    def progress(_: Progress) -> None:
-        cpu.append(time.process_time())
 
-    results = simulation(system, backend, algorithm).run(progress)
-    wall = results.statistics.seconds
-    used = cpu[-1] - cpu[0] if len(cpu) > 2 else wall
-    return Measured(wall, used, stacked(system, results) if rows else None)
+@contextmanager
+def marked() -> Iterator[list[float]]:
+    """CPU times of the process where the loop of a run begins, and where the parts of it end.
+
+    Callbacks of the public interface cannot tell them: the first progress is reported after a part of the run.
+    """
+    marks: list[float] = []
+
+    def marking(part: Callable[..., Any]) -> Callable[..., Any]:
+        def with_marks(*arguments: Any) -> Any:
+            marks.append(time.process_time())
+            try:
+                return part(*arguments)
+            finally:
+                marks.append(time.process_time())
+
+        return with_marks
+
+    loop, last_rows = Session.advance, Session._hand_on_last
+    Session.advance, Session._hand_on_last = marking(loop), marking(last_rows)
+    try:
+        yield marks
+    finally:
+        Session.advance, Session._hand_on_last = loop, last_rows
 
 
 def whole(system: System, *, step_size: FixedStep | None = None) -> float:

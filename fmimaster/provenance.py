@@ -48,7 +48,7 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         "settings": {
             f.name: value
             for f in fields(settings)
-            if f.name != "system"
+            if f.name not in ("system", "process")  # results do not depend on the process
             and (value := plain(getattr(settings, f.name))) != plain(_default(f))
         },
         "notes": list(prepared.notes),

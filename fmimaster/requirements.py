@@ -32,7 +32,7 @@ def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:
         raise OptionError(
             f"The event clock {type(clock).__name__} is for algorithms in which one FMU finds events for the others, not "
             f"for {name}. Use Sequential() or AutomaticSequence() (--algorithm sequential), or the event clock "
-            "Predictive()."
+            "Predictive() (--event-clock predictive)."
         )
 
 
@@ -208,7 +208,10 @@ def _what_fits(plan: Plan) -> str:
     """Alternatives that these FMUs allow; never an event clock or a rule that would be refused as well."""
     fits = []
     if plan.events:
-        fits.append("Events have indicators: Predictive() or LookAhead() can be used.")
+        fits.append(
+            "Events have indicators: the event clocks Predictive() and LookAhead() can be used (--event-clock predictive, "
+            "look-ahead)."
+        )
     if any(i.model.capabilities.has_event_mode for i in plan.instances):
         fits.append(
             "There is Event Mode: event_mode=True (--event-mode) ends steps at time events."

@@ -194,9 +194,16 @@ class Settings:
         ``memory_limit`` or ``on_fault`` is given. Linux only.
     call_timeout : float, in s
         Wall time after which the process of an FMU that has not returned from a call is ended. Default: no limit, but
-        30 s for loading and instantiation in a process of its own.
+        30 s for loading and instantiation in a process of its own, without the time in which it waits for a processor.
     memory_limit : int, in bytes
-        Memory that each FMU can allocate in its process; allocations beyond it fail.
+        Memory that each FMU can allocate in its process; allocations beyond it fail. With ``process``, what the process of
+        the run can take; if it takes more, it is ended.
+    process : bool
+        Whether the whole run has one process of its own, so that nothing an FMU does can end this one: a crash is a
+        :class:`FmuLostError` with the rows until then. ``call_timeout`` and ``memory_limit`` are then limits of this
+        process, and no FMU has another one unless ``isolate`` or ``on_fault`` says so. It costs some milliseconds at the
+        start, and nothing per step. The command does this by default. In Python it is off: components written in Python
+        would run in the other process, and ``progress`` is not called. Linux only; elsewhere it has no effect.
     """
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
@@ -243,6 +250,7 @@ class Settings:
     isolate: bool | str | Sequence[str] | None = None
     call_timeout: float | None = None
     memory_limit: int | None = None
+    process: bool = False
 
     def __new__(cls: type[AnySettings], *arguments: Any, **settings: Any) -> AnySettings:
         """Refuse settings that do not exist, and suggest the right name; ``__init__`` handles all others."""
@@ -389,11 +397,8 @@ class Settings:
     @property
     def needs_isolation(self) -> bool:
         """Whether FMUs must have processes of their own for other settings."""
-        return (
-            self.call_timeout is not None
-            or self.memory_limit is not None
-            or self.on_fault_used.isolates
-        )
+        limits = self.call_timeout is not None or self.memory_limit is not None
+        return (limits and not self.process) or self.on_fault_used.isolates
 
     @property
     def algorithm_used(self) -> Algorithm:

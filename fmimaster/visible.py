@@ -15,6 +15,8 @@ _CONTROLS = re.compile(
     "\ud800-\udfff"  # bytes of a path that are no UTF-8
     "]"
 )
+_NEXT_LINE = re.compile("\n(?! )")
+"""Before a line that is not indented."""
 
 
 def visible(text: str) -> str:
@@ -31,6 +33,11 @@ def visible(text: str) -> str:
 def in_a_line(text: str) -> str:
     """The same, with tabs and line feeds escaped too: for a cell of a table, a label, a name."""
     return visible(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def indented(text: str) -> str:
+    """The same, with its further lines indented: none looks like a message of its own."""
+    return _NEXT_LINE.sub("\n    ", visible(text))
 
 
 def visible_json(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fmpy.fmi1 import FMICallException
+from processes import PATIENCE
 from pytest import approx
 from reference_instance import Instantiate
 
@@ -324,7 +325,7 @@ ENDS = {
 """Fault → how the process ends; the memory is limited, and an alarm ends a call that does not return."""
 
 
-def end_of(act: Callable[[], object], *, seconds: float = 5.0) -> int:
+def end_of(act: Callable[[], object], *, seconds: float = PATIENCE) -> int:
     """The exit status of a child that does something, or the negative number of the signal that has ended it."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = MEMORY + pages * resource.getpagesize()
@@ -350,7 +351,7 @@ needs_fork = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and 
 def test_faulty_ends_its_process(instantiate: Instantiate, version: str, fault: int) -> None:
     fmu = instantiate("Faulty", version).initialize(fault=fault, faultTime=0.1)
     fmu.step(0.1)
-    seconds = 0.05 if fault == HANGS else 5.0
+    seconds = 0.05 if fault == HANGS else PATIENCE
     assert end_of(lambda: fmu.step(0.1), seconds=seconds) == ENDS[fault]
 
 

@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import acts_apart as acts
 import pytest
+from processes import is_there, wait_until_gone
 
 from fmimaster.apart.process import Process
 from fmimaster.apart.run import Cause, run_apart
@@ -21,23 +21,12 @@ from fmimaster.errors import OptionError
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
 
-def is_there(pid: int) -> bool:
-    """Whether a process runs; one that was ended and is not reaped yet does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (
-        FileNotFoundError,
-        ProcessLookupError,
-    ):  # before the file is opened, or before it is read
-        return False
-
-
 def test_the_value_and_the_output_of_a_function_come_back() -> None:
     ended = run_apart(acts.doubled, 21)
     assert (ended.cause, ended.value, ended.output) == (Cause.RETURNED, 42, "doubling 21\n")
     assert not ended.is_lost
     assert ended.how == ""
-    assert 0.0 < ended.seconds < 60.0
+    assert ended.seconds > 0.0
     assert ended.most_memory > 1 << 20
 
 
@@ -76,7 +65,7 @@ def test_a_deadline_ends_a_function() -> None:
     assert ended.cause is Cause.DEADLINE
     assert ended.how == "did not end within 1 s"
     assert ended.output == "sleeping\n"
-    assert ended.seconds < 10.0
+    assert ended.seconds >= 1.0
 
 
 def test_a_memory_limit_makes_allocations_fail() -> None:
@@ -87,11 +76,7 @@ def test_a_memory_limit_makes_allocations_fail() -> None:
 
 
 def test_what_a_function_has_started_ends_with_it() -> None:
-    pid = run_apart(acts.start_another_and_leave).value
-    deadline = time.monotonic() + 10.0
-    while is_there(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not is_there(pid)
+    wait_until_gone(run_apart(acts.start_another_and_leave).value)
 
 
 def test_the_process_has_the_surroundings_of_this_one_but_nothing_of_its_program(
@@ -190,11 +175,7 @@ def test_no_process_outlives_the_one_that_has_started_it() -> None:
         [sys.executable, "-c", ORPHAN], env=environment, stdout=subprocess.PIPE, check=False
     )
     assert run.returncode == -signal.SIGKILL
-    pid = int(run.stdout)
-    deadline = time.monotonic() + 10.0
-    while is_there(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not is_there(pid)
+    wait_until_gone(int(run.stdout))
 
 
 def test_a_function_of_a_script_is_refused() -> None:

@@ -120,7 +120,7 @@ def test_a_level_that_is_a_text_is_refused() -> None:
     for end in ENDS:
         system.add(end.element, f"{end.element}.fmu")
     level: Any = "position"
-    with pytest.raises(DescriptionError, match=r"level='position', expected Level\.POSITION"):
+    with pytest.raises(OptionError, match=r"level='position', expected Level\.POSITION"):
         system.constrain("link", *ENDS, level=level)
 
 

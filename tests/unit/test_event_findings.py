@@ -96,7 +96,7 @@ def test_every_wrong_shared_event_is_told(tmp_path: Path) -> None:
         SharedEvent("two", (("upper", "ceiling"), ("lower", "collision"))),
     ]
     findings = validate(event_system(tmp_path, write_shared_events([*wrong, COLLISION])))
-    errors = [f.what for f in findings if f.severity is Severity.ERROR]
+    errors = [f.what for f in about_events(findings) if f.severity is Severity.ERROR]
     assert [e.partition(":")[0] for e in errors] == ["Shared event 'one'", "Shared event 'two'"]
 
 

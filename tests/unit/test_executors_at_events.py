@@ -141,7 +141,7 @@ def test_an_early_return_without_an_event_sets_the_limit_too() -> None:
 
 
 def test_the_limit_does_not_outlast_the_program() -> None:
-    b = bench(a=early(0.4))
+    b = bench(a=early(0.4, event=False))
     b.run("STEP a 1.0", 0.0, 1.0)
     assert b.run("STEP a 1.0", 0.4, 1.0) == Outcome(1.0)
 

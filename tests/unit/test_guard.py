@@ -13,12 +13,14 @@ from python_fmu import PythonFmu, PythonInstance
 
 from fmimaster import EarlyReturn, Simulation
 from fmimaster.errors import CallError
+from fmimaster.fmu.faults.surviving import SurvivingInstance
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.run.choice import Backend
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.description import Component
+from fmimaster.system.description import Component, Source
 from fmimaster.system.model import Causality, DataType, Variability
 from fmimaster.system.states import Call, State, calls_in
 
@@ -213,3 +215,30 @@ def test_a_run_with_events_makes_no_call_that_is_not_allowed(
     assert watched.events
     assert [g.state for g in made] == [State.TERMINATED] * 2
     assert all(np.array_equal(watched[name], alone[name], equal_nan=True) for name in alone.columns)
+
+
+def test_wrappers_pass_on_every_member_of_an_instance() -> None:
+    """An FMU that can reset was said not to, because a wrapper had no reset. The kernel calls all of them in Python."""
+    members = {name for name in vars(Instance) if not name.startswith("_")} - {"binding"}
+    passing = (Guarded, Journaled, SurvivingInstance)
+    for wrapper in passing:
+        assert members <= vars(wrapper).keys() | {"clock"}, wrapper
+
+
+def test_a_guarded_instance_that_is_reset_is_instantiated() -> None:
+    loader = Loader()
+    component = Component("d", Source(reference("fmi3/Dahlquist.fmu")))
+    guarded = Guarded(Journaled(loader.instantiate(component, "d", InstanceOptions())))
+    guarded.enter_initialization_mode(0.0, None, None)
+    guarded.enter_step_mode()
+    guarded.do_step(0.0, 0.5)
+    state = guarded.serialized()
+    guarded.reset()
+    assert guarded.state is State.INSTANTIATED
+    with pytest.raises(CallError, match="allowed only in Step Mode"):
+        guarded.do_step(0.0, 0.5)
+    guarded.enter_initialization_mode(0.0, None, None)
+    guarded.enter_step_mode()
+    guarded.do_step(0.0, 0.5)
+    assert guarded.serialized() == state
+    loader.close()

@@ -20,17 +20,21 @@ ALLOWED: dict[str, set[str]] = {
     "garbage": set(),
     "errors": {"visible"},
     "given_path": {"errors"},
+    "files": {"errors"},
+    "own_folder": set(),
     "optional": {"errors"},
     "attributes": {"errors"},
+    "typed_arguments": {"errors"},
     "causes": set(),
     "step_series": {"causes", "garbage"},
     "repeated_steps": {"causes", "step_series"},
-    "checkpoint": {"errors"},
+    "checkpoint": {"errors", "files", "system"},  # archives
     "apart": {"errors", "text"},
     "reference_files": {"errors"},
     "results": {
         "errors",
         "given_path",
+        "files",
         "causes",
         "step_series",
         "visible",
@@ -39,21 +43,25 @@ ALLOWED: dict[str, set[str]] = {
         "optional",
         "attributes",
     },  # numbers as text in C
-    "system": {"errors", "given_path", "text"},
-    "plan": {"errors", "system", "text"},
-    "program": {"errors", "system", "plan"},
-    "control": {"errors", "causes", "system", "plan", "program"},
-    "algorithms": {"errors", "causes", "system", "plan", "program", "control"},
+    "system": {"errors", "files", "typed_arguments", "given_path", "text"},
+    "plan": {"errors", "typed_arguments", "system", "text"},
+    "program": {"errors", "typed_arguments", "system", "plan"},
+    "control": {"errors", "typed_arguments", "causes", "system", "plan", "program"},
+    "algorithms": {"errors", "typed_arguments", "causes", "system", "plan", "program", "control"},
     "fmu": {
         "errors",
+        "apart",  # calls are noted in the process of a run
+        "typed_arguments",
         "garbage",
+        "files",
+        "own_folder",
         "visible",
         "checkpoint",  # states of components in Python as bytes
         "system",
         "program",  # polynomials of inputs
         "results",
     },  # results: a table is read as results are
-    "cards": {"errors", "apart", "given_path", "system", "fmu", "text", "version"},
+    "cards": {"errors", "files", "apart", "given_path", "system", "fmu", "text", "version"},
     "kernel": set(),
     "run": {
         "errors",

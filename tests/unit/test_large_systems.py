@@ -6,6 +6,7 @@ Counted are executed lines of each function, which other programs on the machine
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -121,8 +122,11 @@ CASES: dict[str, tuple[Make, Algorithm]] = {
     "counts lines of Python, of which there are more while it waits for processes"
 )
 @pytest.mark.parametrize("case", CASES)
-def test_what_a_system_takes_grows_linearly(case: str) -> None:
+def test_what_a_system_takes_grows_linearly(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of twice as many components each function does at most twice as much more."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # folders of other tests are looked at
     make, algorithm = CASES[case]
     one_step(make(2), algorithm)  # what is done once in a process
     few, some, many = (

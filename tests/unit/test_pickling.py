@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import PATIENCE
 from python_fmu import PythonFmu, describe, plan_of
 
 from fmimaster import (
@@ -129,7 +130,7 @@ def pool() -> Any:
 def test_runs_in_other_processes_give_equal_results(pool: ProcessPoolExecutor) -> None:
     runs = [pool.submit(simulation().run) for _ in range(4)]
     expected = simulation().run()
-    assert all(equal(run.result(timeout=60), expected) for run in runs)
+    assert all(equal(run.result(timeout=PATIENCE), expected) for run in runs)
 
 
 def test_a_failure_in_another_process_comes_back_with_its_facts_and_rows(
@@ -142,7 +143,7 @@ def test_a_failure_in_another_process_comes_back_with_its_facts_and_rows(
         step_size=0.1,
     )
     with pytest.raises(CallError, match="told to return Error") as caught:
-        pool.submit(faulty.run).result(timeout=60)
+        pool.submit(faulty.run).result(timeout=PATIENCE)
     assert caught.value.function == "fmi3DoStep"
     assert caught.value.results is not None
     assert caught.value.results.rows == 6

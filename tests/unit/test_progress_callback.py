@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ def test_it_is_told_time_steps_and_speed() -> None:
         seen.append(progress)
         return len(seen) < 3
 
+    begun = time.perf_counter()
     results = ENDLESS.run(stop_at_the_third)
+    elapsed = time.perf_counter() - begun
     *_, last = seen
     assert (last.start_time, last.stop_time) == (0.0, 1e9)
     assert [p.time for p in seen] == sorted(p.time for p in seen)
     assert last.steps == pytest.approx(last.time / 0.125, rel=0.01)
-    assert 0.0 < last.seconds < 5.0
+    assert 0.0 < last.seconds < elapsed
     assert last.remaining is not None
     assert last.real_time_factor is not None
     assert last.remaining == pytest.approx((1e9 - last.time) / last.real_time_factor)

@@ -101,7 +101,7 @@ def test_help_of_simulate_imports_options_and_no_simulation() -> None:
 def test_info_imports_what_reads_an_fmu() -> None:
     modules = imported("info", str(reference_path("fmi2/Dahlquist.fmu")))
     assert slow(modules) == {"lxml", "numpy"}
-    assert parts(modules) == {"commands", "fmu", "pages", "results", "system"}
+    assert parts(modules) == {"apart", "commands", "fmu", "pages", "results", "system"}
 
 
 def test_simulate_imports_neither_scipy_nor_what_other_commands_do() -> None:

@@ -83,14 +83,15 @@ def test_a_broken_rule_is_a_warning(upper: Path, tmp_path: Path) -> None:
     assert "may still run" in finding.advice
 
 
-def test_a_missing_binary_is_a_warning(upper: Path, tmp_path: Path) -> None:
+def test_a_missing_binary_is_an_error_with_what_builds_one(upper: Path, tmp_path: Path) -> None:
     path = changed(
         upper, tmp_path / "a.fmu", name=lambda n: re.sub("^binaries/[^/]*", "binaries/win32", n)
     )
-    [finding] = of(Severity.WARNING, validate(path))
+    [finding] = of(Severity.ERROR, validate(path))
     assert "has no binary for this platform" in finding.what
     assert "it has win32" in finding.what
-    assert "export it for this platform" in finding.advice
+    assert "Export it for this platform" in finding.advice
+    assert "'CFLAGS=-DFMI2_OVERRIDE_FUNCTION_PREFIX fmpy compile FILE.fmu'" in finding.advice
 
 
 def test_what_cannot_be_read_is_an_error_and_nothing_is_said_of_connections(

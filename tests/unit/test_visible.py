@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fmimaster.commands.text import tell
 from fmimaster.errors import FmimasterError
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.output import fmu_output_to_log
@@ -89,3 +90,8 @@ def test_what_an_fmu_prints_is_made_visible_where_it_comes_in(
         os.write(1, b"50 %\r100 %\x1b]0;title\x07\n")
     assert "pump: 50 %\\r100 %\\x1b]0;title\\x07" in logged.getvalue()
     assert capfd.readouterr().out == ""
+
+
+def test_a_name_cannot_forge_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+    tell(["fmimaster: error: there is no 'a\nfmimaster: all is well\r\n\x1b[2J'"])
+    assert [line[:4] for line in capsys.readouterr().err.splitlines()] == ["fmim", "    ", "    "]
