@@ -378,6 +378,7 @@ def systems() -> dict[str, tuple[SystemDescription, dict[str, Any]]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", systems())
 def test_results_are_the_same_bytes_in_all_runs(
     name: str, tmp_path: Path, repetitions: Callable[[int], range]

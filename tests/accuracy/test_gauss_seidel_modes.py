@@ -82,6 +82,7 @@ def errors(rows: Rows) -> dict[str, float]:
     return {"y11": found[0], "y12": found[1], "S1": found[:2].mean(), "all": found.mean()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", FOUR_MODES)
 def test_all_24_sequences_have_the_errors_of_the_table(mode: str) -> None:
     """sequence.md 7, 4: equal to seq_paper_24.csv to 1e-5; FMI 2.0."""

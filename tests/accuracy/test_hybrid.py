@@ -335,6 +335,7 @@ def _bytes(r: Results) -> bytes:
     return b"".join(r[name].tobytes() for name in r) + repr(r.events).encode()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()], ids=["jacobi", "gauss-seidel"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_13_thermostats_are_the_same_bytes_in_10_runs_with_1_and_8_threads(

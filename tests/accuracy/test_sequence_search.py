@@ -171,6 +171,7 @@ def ranks(version: str, folder: Path, seeds: range) -> list[int]:
     return found
 
 
+@pytest.mark.thorough
 def test_the_signature_method_on_eight_random_systems(tmp_path: Path) -> None:
     """sequence.md 7, acceptance 7: rank at most 2 of 24 on all, 1 on at least seven; FMI 3.0."""
     found = ranks("fmi3", tmp_path, range(100, 108))

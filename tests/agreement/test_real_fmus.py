@@ -257,7 +257,9 @@ def two_masses(name: str, benchmark: str, version: str, **settings: Any) -> tupl
 
 
 @pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")  # long steps of Check
-@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
+@pytest.mark.parametrize(
+    "version", [*(pytest.param(v, marks=pytest.mark.thorough) for v in ("fmi2", "fmi3")), "mixed"]
+)
 @pytest.mark.parametrize("benchmark", ["b1", "b2"])
 @pytest.mark.parametrize("name", EVENT_RUNS)
 def test_every_event_algorithm_on_the_two_masses(name: str, benchmark: str, version: str) -> None:

@@ -139,7 +139,7 @@ def test_a_demo_writes_a_table_and_a_figure(run: Run, tmp_path: Path, name: str)
     assert f"figure written to {folder / name}.png" in outcome.err
 
 
-@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("version", [pytest.param("fmi2", marks=pytest.mark.thorough), "fmi3"])
 def test_the_two_masses_compare_methods_with_the_papers(
     run: Run, tmp_path: Path, version: str
 ) -> None:

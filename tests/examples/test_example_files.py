@@ -48,6 +48,7 @@ def test_an_example_of_the_gallery_draws_its_figure(
     assert (ROOT / "docs" / "figures" / "gallery" / f"{example}.svg").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("pyplot")
 @pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")  # of what a figure is about
 @pytest.mark.parametrize("script", FIGURES, ids=[p.name for p in FIGURES])

@@ -412,6 +412,7 @@ def left_open() -> tuple[int, list[str]]:
     return len(os.listdir("/proc/self/fd")), [m for m in maps if "Faulty" in m or "Dahlquist" in m]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @both_versions
 @on_every_backend

@@ -189,6 +189,7 @@ def test_in_fmi2_states_are_knowns_of_directional_derivatives_only(
     assert root.find("ModelStructure/Outputs") is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 def test_several_can_be_linked_into_one_program(
     reference: Path, tmp_path: Path, version: str
@@ -252,6 +253,7 @@ def test_velocity_and_acceleration_are_derivatives(reference: Path, version: str
     assert [unknown.variable.name for unknown in description.derivatives] == ["v", "a"]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not BUILD.exists(), reason="the sources are not there")
 def test_the_same_sources_make_the_same_bytes(tmp_path: Path) -> None:
     """One plain model, one with arrays and events, and the one whose description is made."""

@@ -226,6 +226,7 @@ def test_a_chain_of_a_hundred_thousand_nodes_needs_no_deep_recursion() -> None:
     assert order == tuple(Visit((i,)) for i in range(100_000))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("no_collections")
 def test_a_ring_of_a_hundred_thousand_nodes_is_one_loop_that_is_cut_once() -> None:
     """loops.md 7.1."""
