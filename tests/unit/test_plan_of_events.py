@@ -202,7 +202,10 @@ def test_who_cannot_have_an_event_clock_is_told_what_fits(
 
 def test_indicators_that_no_fmu_stops_at_can_be_predicted() -> None:
     unit = PythonFmu(outputs={"z": lambda v: 1.0}, events=[OWN])
-    with pytest.raises(OptionError, match=r"Predictive\(\) or LookAhead\(\) can be used\. All"):
+    with pytest.raises(
+        OptionError,
+        match=r"clocks Predictive\(\) and LookAhead\(\) can be used \(--event-clock predictive",
+    ):
         refuse_plan(plan_of({"a": unit}, use=WATCHED), FixedStep(0.1), EarlyReturn())
 
 
