@@ -209,12 +209,16 @@ class Decoder:
     def _object(self, content: Any) -> Any:
         name, given = content
         kind = self.class_of(name)
-        if is_dataclass(kind) and (lacking := {f.name for f in fields(kind)} - given.keys()):
+        if lacking := _fields_of(kind) - given.keys():
             raise FileError(f"an object of '{name}' without '{min(lacking)}'")
         value = object.__new__(kind)
         for field, entry in given.items():
             object.__setattr__(value, field, self(entry))
         return value
+
+
+def _fields_of(kind: type) -> set[str]:
+    return {f.name for f in fields(kind)} if is_dataclass(kind) else set()
 
 
 def _is_ours(module: str) -> bool:

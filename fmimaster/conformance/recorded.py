@@ -143,7 +143,8 @@ def write_recorded(run: ConformanceRun, file: Path) -> None:
     with file.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(_COLUMNS)
-        for row in map(asdict, map(Recorded.of, run.verdicts)):
+        for verdict in run.verdicts:
+            row = asdict(Recorded.of(verdict))
             writer.writerow(c.value if isinstance(c, Enum) else c for c in row.values())
 
 

@@ -189,18 +189,19 @@ def _time(time: float | None) -> str:
 def _shown(names: Sequence[str], kinds: Sequence[Any], arguments: Sequence[Any], k: int) -> str:
     """One argument as text."""
     kind = kinds[k]
-    if not issubclass(kind, ctypes._Pointer):
+    points_to = getattr(kind, "_type_", None) if issubclass(kind, ctypes._Pointer) else None
+    if points_to is None:
         value = getattr(arguments[k], "value", arguments[k])
         return hex(value or 0) if kind is ctypes.c_void_p else _text(value)
     values = _pointer(kind, arguments[k])
     if not values:
         return "NULL"
     count = _count(names, kinds, arguments, k)
-    if kind._type_ is ctypes.c_void_p:  # an FMU state
+    if points_to is ctypes.c_void_p:  # an FMU state
         return hex(values[0] or 0)
     if count is None:
         return _text(values[0])
-    if issubclass(kind._type_, ctypes._Pointer):  # binaries, whose sizes come before them
+    if issubclass(points_to, ctypes._Pointer):  # binaries, whose sizes come before them
         sizes = _pointer(kinds[k - 1], arguments[k - 1])
         sized = [(values[i], sizes[i]) for i in range(count)]
         return _list((ctypes.string_at(p, n) if p and n else b"").hex() for p, n in sized)
