@@ -317,8 +317,9 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
                 log.warning("'%s': '%s' expected, '%s' used.", where, expected, library.name)
             _refuse_outside(folder, library, where)
             return library
-    there = sorted(p.name for p in binaries.iterdir()) if binaries.is_dir() else []
-    has = f"it has {', '.join(there)}" if there else "it has no binary"
+    there = sorted({p.relative_to(binaries).parts[0] for p in binaries.rglob("*") if p.is_file()})
+    told = [f"{name} without '{expected}'" if name in platforms else name for name in there]
+    has = f"it has {', '.join(told)}" if told else "it has no binary"
     raise ModelError(
         f"'{where}' has no binary for this platform, expected {' or '.join(platforms)}; {has}."
     )

@@ -216,6 +216,22 @@ def test_without_a_binary_for_this_platform_those_that_are_there_are_listed(
     assert "it has x86_64-beos" in message
 
 
+def test_a_folder_without_a_library_is_not_listed_as_if_it_had_one(
+    run: Run, upper: Path, tmp_path: Path
+) -> None:
+    name = _binary(upper)
+    path = changed(upper, tmp_path / "a.fmu", name=lambda n: n.replace(name, "binaries/beos/a"))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"binaries/{fmpy.platform}/", "")
+    assert "; it has beos." in run("simulate", path).error
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"binaries/{fmpy.platform}/static.a", "")
+    assert (
+        f"; it has beos, {fmpy.platform} without '{Path(name).name}'."
+        in run("simulate", path).error
+    )
+
+
 @pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() == "aarch64", reason="patches an ELF header"
 )
