@@ -37,6 +37,8 @@ from fmimaster.system.xml import (
 )
 
 FILE = "OspSystemStructure.xml"
+FILES = "OspSystemStructure*.xml"
+"""Files as libcosim's own variants of a system are named."""
 _REFUSED = {
     "VariableGroupConnection": "groups of variables",
     "SignalGroupConnection": "groups of signals",

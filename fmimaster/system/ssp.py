@@ -117,7 +117,7 @@ def read_system(path: Path | str) -> SystemDescription:
         return _described(Source(path), (), path)
     if suffix == ".ssp":
         return _described(*find_ssd(path), path)
-    if path.name == osp.FILE:
+    if path.match(osp.FILES):
         return osp.read_osp(path)
     raise FileError(
         f"'{path}' is not a system. Expected an SSP archive (.ssp), an SSD (.ssd), an FMU (.fmu), {osp.FILE}, "

@@ -42,7 +42,9 @@ def written(
 
 def test_simulators_connections_and_times_are_read(tmp_path: Path) -> None:
     plain = CONNECTIONS.replace(' powerBond="suspension"', "")
-    for path in (written(tmp_path, plain), tmp_path):
+    variant = tmp_path / "OspSystemStructure_Variant.xml"
+    variant.write_bytes(written(tmp_path, plain).read_bytes())
+    for path in (tmp_path / FILE, tmp_path, variant):
         described = read_system(path)
         assert [name for name, _ in described.components()] == ["chassis", "wheel"]
         assert described.experiment == Experiment(0.0, 0.1, 1e-3)
