@@ -187,8 +187,9 @@ def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
     try:
         find_library(fmu.folder, fmu.model, str(fmu.source))
     except ModelError as error:
-        has_sources = next(fmu.folder.glob("sources/*.c"), None)
-        own = f", or build one from its C sources: {compiled(fmu.model)}" if has_sources else ""
+        told = (fmu.folder / f for f in ("modelDescription.xml", "sources/buildDescription.xml"))
+        has_list = any(b"<SourceFile" in f.read_bytes() for f in told if f.is_file())
+        own = f", or build one from its C sources: {compiled(fmu.model)}" if has_list else ""
         advice = f"It cannot be simulated on this machine. Export it for this platform{own}."
         yield Finding(place, Severity.ERROR, str(error), advice)
 

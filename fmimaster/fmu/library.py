@@ -326,9 +326,10 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
 
 
 def compiled(model: Model) -> str:
-    """The command of fmpy that builds a binary from the C sources of an FMU. Without the definition, functions of FMI 3.0
-    can get a prefix (FMI 3.0, section 2.5.1.4.1); a shared library must not have it."""
-    return f"'CFLAGS=-DFMI{model.fmi_version[0]}_OVERRIDE_FUNCTION_PREFIX fmpy compile FILE.fmu'"
+    """The command of fmpy that builds a binary from the C sources of an FMU. Without the definitions, functions can get a
+    prefix (FMI 3.0, section 2.5.1.4.1); a shared library must not have it. Headers of FMI 2.0 know only the second one."""
+    prefix = f"FMI{model.fmi_version[0]}"
+    return f'CFLAGS="-D{prefix}_OVERRIDE_FUNCTION_PREFIX -D{prefix}_FUNCTION_PREFIX=" fmpy compile FILE.fmu'
 
 
 def _without_functions(library: Path, model: Model, where: str) -> str:
