@@ -205,15 +205,22 @@ class ScheduledInstance(Fmi3Instance):
     # Intervals
 
     def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
-        """A function that asks for intervals; those that the FMU has announced in ``ClockUpdate`` are given here."""
+        """A function that asks for intervals; those that the FMU has announced in ``ClockUpdate`` are given here.
+
+        Those of countdown clocks are not asked for after the initialization: Clock Activation Mode does not allow it.
+        """
         ask = super().intervals(clocks, answers)
         announced = self.memory.announced
         row_of = {reference: row for row, reference in enumerate(self._countdown_references)}
         rows = [row_of.get(clock) for clock in clocks]
+        are_countdowns = None not in rows
 
         def act() -> None:
             self._activate()
-            ask()
+            if are_countdowns and self._initialized:
+                answers.qualifier[:] = Qualifier.NOT_YET_KNOWN
+            else:
+                ask()
             for k, row in enumerate(rows):
                 if row is None or announced.qualifier[row] != Qualifier.CHANGED:
                     continue

@@ -181,8 +181,12 @@ int fm_scheduled_ask(const fm_segment *segment)
     fm_scheduled_call *c = segment->self;
     fm_scheduled *s = c->scheduled;
     const fm_intervals *told = &s->memory.announced;
+    /* Clock Activation Mode does not allow asking for countdown clocks, which have calls of their own there. */
+    int is_allowed = c->places[0] == s->n_clocks || !*s->fmu->initialized;
     int status = activate(s);
-    if (!fm_failed(status))
+    for (size_t i = 0; i < segment->n && !is_allowed; i++)
+        segment->intervals->qualifiers[i] = FM_NOT_YET_KNOWN;
+    if (is_allowed && !fm_failed(status))
         status = called(s, c->call.function, c->call.transfer(&c->call));
     for (size_t i = 0; i < segment->n && !fm_failed(status); i++) {
         size_t place = c->places[i];

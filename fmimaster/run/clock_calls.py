@@ -56,7 +56,8 @@ def asked_clocks(plan: Plan, i: int, *, initialized: bool) -> list[AskedClocks]:
     """The calls that ask an instance for the intervals of its clocks.
 
     At its initialization all are asked. Later the interval of a fixed clock cannot change, and that of a changing clock
-    only when it has ticked (FMI 3.0, 2.2.8.3).
+    only when it has ticked (FMI 3.0, 2.2.8.3). Countdown clocks have calls of their own: Scheduled Execution does not allow
+    these calls where it allows those of tunable clocks (5.2.2).
     """
     variables = [v for s in plan.layout.segments(i, Group.INTERVALS) for v in s.variables]
     if not initialized:
@@ -65,12 +66,8 @@ def asked_clocks(plan: Plan, i: int, *, initialized: bool) -> list[AskedClocks]:
     for k, variable in enumerate(variables):
         assert isinstance(variable.clock, ClockAttributes)
         places.setdefault(variable.clock.interval_variability, []).append(k)
-    always = sorted(
-        k
-        for kind in (IntervalVariability.TUNABLE, IntervalVariability.COUNTDOWN)
-        for k in places.get(kind, ())
-    )
-    found = asked_in_calls(variables, always)
+    found = asked_in_calls(variables, places.get(IntervalVariability.TUNABLE, ()))
+    found += asked_in_calls(variables, places.get(IntervalVariability.COUNTDOWN, ()))
     for k in places.get(IntervalVariability.CHANGING, ()):
         slot = plan.layout.placed(i, variables[k].name)[1].start
         found += asked_in_calls(variables, [k], slot)

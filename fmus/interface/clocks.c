@@ -189,6 +189,9 @@ fm_Status fm_get_interval(fm_Instance *self, const char *function, uint32_t refe
 {
     const fm_Variable *variable = time_based(self, function, reference, by_fraction);
     if (!variable) return FM_ERROR;
+    if (variable->ticks & FM_COUNTDOWN && self->state.mode == FM_CLOCK_ACTIVATION_MODE)
+        return fm_report(self, FM_ERROR, "%s: the interval of the countdown clock '%s' is given in Clock Update Mode only.",
+                         function, variable->name);
     fm_Clock *clock = fm_value(self, variable);
     *interval = (fm_Interval){clock->known, clock->interval, seconds(clock->interval)};
     if (clock->known == FM_CHANGED) clock->known = FM_UNCHANGED;

@@ -193,6 +193,17 @@ def test_reading_after_setting_needs_an_activation(fmu: Partitions) -> None:
     assert fmu.get("total") == 2
 
 
+def test_the_interval_of_a_countdown_clock_is_refused_in_clock_activation_mode(
+    fmu: Partitions,
+) -> None:
+    """FMI 3.0, 5.2.2: there the functions are allowed for tunable and changing clocks."""
+    fmu.begin(after=0.0)
+    assert fmu.activate("fast", 0.0) == OK
+    with pytest.raises(AssertionError):
+        fmu.later()
+    assert "the interval of the countdown clock 'later' is given in Clock Update" in fmu.log[-1]
+
+
 @pytest.mark.parametrize(
     "call", ["EnterEventMode", "EnterStepMode", "UpdateDiscreteStates", "SetClock", "DoStep"]
 )
