@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fmimaster.errors import FileError, did_you_mean
+from fmimaster.free_memory import left
 
 MOST_IN_MEMORY = 256 * 2**20
 """Bytes of a file that is read as a whole, such as an XML document. The largest model descriptions in use have 100 MB."""
@@ -25,9 +26,13 @@ MOST_GROWTH = 500
 ones by any factor, but the time of each row is always stored."""
 ANY_GROWTH = 512 * 2**20
 """Size in bytes of a table in memory below which any ratio is allowed."""
+_LARGEST_SHARE = 0.5
+"""Part of the free memory that the content of a file may take: while it is read, parts of it are there twice."""
+_MOST_COLUMNS = 500_000
+"""Columns of a table: each takes some 1000 bytes without its values."""
 _MOST_BRACKETS = 5_000_000
 """Lists and objects in a document of JSON: each takes some 100 bytes."""
-_MOST_LINE = 64 * 2**20
+MOST_LINE = 64 * 2**20
 """Characters of a line; the header of a million columns has about so many."""
 _INVALID = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, EOFError),
@@ -113,6 +118,28 @@ def check_growth(unpacked: int, path: Path) -> None:
             f"'{path}' has {packed:,} bytes and would take {unpacked:,} in memory. A file that grows by a factor above "
             f"{MOST_GROWTH} is not read. Check that it is what it should be."
         )
+    check_fits(unpacked, path)
+
+
+def check_fits(size: int, where: object) -> None:
+    """Refuse content that would take more than half of the memory that is free.
+
+    Parameters
+    ----------
+    size : int, in bytes
+    """
+    if size > ANY_GROWTH and (free := left()) is not None and size > _LARGEST_SHARE * free:
+        raise FileError(
+            f"'{where}' would take {size:,} bytes in memory, of which {free:,} are free. Use a machine with more memory."
+        )
+
+
+def check_width(columns: int, where: object) -> None:
+    """Refuse a table with implausibly many columns."""
+    if columns > _MOST_COLUMNS:
+        raise FileError(
+            f"'{where}' has {columns:,} columns, more than the {_MOST_COLUMNS:,} that are read. Write fewer of them."
+        )
 
 
 @contextmanager
@@ -128,18 +155,25 @@ def decoding(where: object, expected: str, *others: type[Exception]) -> Iterator
     others
         Further exceptions of the decoder.
     """
-    invalid: tuple[type[Exception], ...] = (*_INVALID, *others)
+    invalid: tuple[type[Exception], ...] = (OSError, *_INVALID, *others)
     try:
         yield
     except FileError:
         raise
-    except OSError as error:
-        raise _unreadable(where, error) from error
     except UnicodeDecodeError as error:
         raise FileError(f"'{where}' is not {expected}: it is not text in UTF-8.") from error
     except invalid as error:
-        why = str(error).rstrip(".") or type(error).__name__
-        raise FileError(f"'{where}' is not {expected}: {why}.") from error
+        if isinstance(error, OSError) and error.errno:  # of the system, not of a decoder
+            raise _unreadable(where, error) from error
+        raise FileError(f"'{where}' is not {expected}: {_why(error)}.") from error
+
+
+def _why(error: Exception) -> str:
+    """What a decoder says, in one line."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if isinstance(error, KeyError) and text.isidentifier():
+        return f"it has no '{text}'"
+    return " ".join(text.split()).rstrip(". ") or type(error).__name__
 
 
 def read_json(path: Path) -> Any:
@@ -176,10 +210,10 @@ def lines_of(stream: IO[str], where: object) -> Iterator[str]:
     FileError
         If one is implausibly long.
     """
-    while line := stream.readline(_MOST_LINE):
-        if len(line) == _MOST_LINE and not line.endswith("\n"):
+    while line := stream.readline(MOST_LINE):
+        if len(line) == MOST_LINE and not line.endswith("\n"):
             raise FileError(
-                f"'{where}' has a line of more than {_MOST_LINE:,} characters. Check that it is what it should be."
+                f"'{where}' has a line of more than {MOST_LINE:,} characters. Check that it is what it should be."
             )
         yield line
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
-from fmimaster.files import decoding, lines_of, open_file
+from fmimaster.files import check_width, decoding, lines_of, open_file
 from fmimaster.given_path import given_path
 from fmimaster.results import numbers
 from fmimaster.results.plain_csv import read_plain
@@ -171,6 +171,7 @@ class _Source:
         self.kinds: list[type | None] = [float, *(None for _ in self.names[1:])]
         """Kind of each column; None if it had no value so far."""
         self.header_lines = header.line_num
+        check_width(len(self.names), path)
         if not self.names:
             raise FileError(f"'{path}' is empty; expected a header whose first name is 'time'.")
         if is_time(self.names[0]):

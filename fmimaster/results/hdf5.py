@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
-from fmimaster.files import MOST_GROWTH, check_growth, decoding, open_file
+from fmimaster.files import MOST_GROWTH, check_growth, check_width, decoding, open_file
 from fmimaster.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
@@ -163,6 +163,9 @@ def read_hdf5(path: Path) -> tuple[Table, Facts]:
         sets = _datasets(h5py, path, file)
         if "time" not in sets:
             raise FileError(f"'{path}' has no dataset 'time'.")
+        if sets["time"].ndim != 1:
+            shape = sets["time"].shape
+            raise FileError(f"'{path}': 'time' has the shape {shape}, expected one axis, the rows.")
         rows = len(sets["time"])
         presence = {_attribute(dataset, _PRESENT) for dataset in sets.values()}
         for key, dataset in sets.items():
@@ -182,6 +185,7 @@ def read_hdf5(path: Path) -> tuple[Table, Facts]:
 
 def _datasets(h5py: Any, path: Path, file: Any) -> dict[str, Any]:
     """The datasets of a file by their names, of plausible size and with their values in this file."""
+    check_width(len(file), path)
     found = {}
     for key in file:
         link = file.get(key, getlink=True)
@@ -195,6 +199,10 @@ def _datasets(h5py: Any, path: Path, file: Any) -> dict[str, Any]:
             if not _is_known(h5py, dataset.dtype):
                 raise FileError(
                     f"'{path}', column '{key}': expected numbers, text or binaries, not {dataset.dtype}."
+                )
+            if dataset.shape is None:
+                raise FileError(
+                    f"'{path}', column '{key}' has no values, expected a row for each time."
                 )
             found[key] = dataset
     whole = sum(_size(dataset) for dataset in found.values())
@@ -218,7 +226,9 @@ def _size(dataset: Any) -> int:
 
 def _attribute(dataset: Any, name: str) -> str | None:
     """A text, which some programs write as bytes; None if there is none."""
-    text = dataset.attrs.get(name)
+    if name not in dataset.attrs:  # faster than get, by the KeyError
+        return None
+    text = dataset.attrs[name]
     if isinstance(text, bytes):
         return text.decode("utf-8", "replace")
     return text if isinstance(text, str) else None

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
-from fmimaster.files import check_growth, decoding, open_file
+from fmimaster.files import check_growth, check_width, decoding, open_file
 from fmimaster.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
@@ -164,6 +164,7 @@ def read_mat(path: Path) -> tuple[Table, Facts]:
             if kind not in _KINDS:  # it can contain others, of any size
                 raise FileError(f"'{path}': '{name}' is of type {kind}, not numbers or text.")
         check_growth(sum(math.prod(map(int, shape)) * 8 for shape, _ in known.values()), path)
+        check_width(max(known["dataInfo"][0]), path)
         file.seek(0)
         read = io.loadmat(file, chars_as_strings=False, variable_names=list(known))
         form = _texts(read["Aclass"], transposed=False)

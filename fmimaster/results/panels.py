@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Panel:
         if not self.unit or self.unit == "1":
             return quantities if len(quantities) <= most_letters else ""
         label = f"{quantities} in {self.unit}"
-        return label if len(label) <= most_letters else self.unit
+        return label if len(label) <= most_letters else self.unit[:most_letters]
 
 
 def panels(
@@ -155,25 +156,39 @@ def _by_magnitude(names: Sequence[str], ranges: Mapping[str, Range]) -> list[lis
 
     Columns that vary come first, the widest one before all others, so that constants do not decide who is together.
     """
-    found: list[list[str]] = []
+    found: list[_Group] = []
     for name in sorted(names, key=lambda n: -_span(ranges[n])):
-        for group in found:
-            if _can_share([ranges[n] for n in (*group, name)]):
-                group.append(name)
-                break
-        else:
-            found.append([name])
+        # with more groups than have room, another arrangement is drawn
+        joined = (g for g in found[: MOST_PANELS + 1] if g.has_room_for(ranges[name]))
+        group = next(joined, None)
+        if group is None:
+            found.append(group := _Group())
+        group.add(name, ranges[name])
     order = {name: k for k, name in enumerate(names)}
     return sorted(
-        (sorted(group, key=order.__getitem__) for group in found), key=lambda g: order[g[0]]
+        (sorted(group.names, key=order.__getitem__) for group in found), key=lambda g: order[g[0]]
     )
 
 
-def _can_share(ranges: Sequence[Range]) -> bool:
-    """Whether the variation of each column can be seen on an axis that has room for all."""
-    spans = [span for span in map(_span, ranges) if span > 0.0]
-    together = max(high for _, high in ranges) - min(low for low, _ in ranges)
-    return not spans or together <= FLATTEST * min(spans)
+class _Group:
+    """Columns that share an axes, and what it must show."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._low, self._high, self._least_span = inf, -inf, inf
+
+    def has_room_for(self, values: Range) -> bool:
+        """Whether the variation of each column can be seen, also that of another one with this range."""
+        low, high, least = self._with(values)
+        return least == inf or high - low <= FLATTEST * least
+
+    def add(self, name: str, values: Range) -> None:
+        self.names.append(name)
+        self._low, self._high, self._least_span = self._with(values)
+
+    def _with(self, values: Range) -> tuple[float, float, float]:
+        span = _span(values) or inf  # a constant needs no room
+        return min(self._low, values[0]), max(self._high, values[1]), min(self._least_span, span)
 
 
 def _span(values: Range) -> float:

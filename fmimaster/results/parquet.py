@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError
-from fmimaster.files import MOST_GROWTH, check_growth, decoding, open_file
+from fmimaster.files import MOST_GROWTH, check_growth, check_width, decoding, open_file
 from fmimaster.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.parquet_pages import unpacked_size
@@ -104,6 +104,9 @@ def read_parquet(path: Path) -> tuple[Table, Facts]:
     arrow, parquet = _arrow(), _arrow("pyarrow.parquet")
     with decoding(path, "a Parquet file", arrow.ArrowException), open_file(path) as stream:
         file = parquet.ParquetFile(stream)
+        check_width(file.metadata.num_columns, path)
+        for field in file.schema_arrow:  # before a value is read
+            _check_kind(arrow, path, field)
         _check_size(path, file, stream)
         texts = [f.name for f in file.schema_arrow if _is_text(arrow, f.type)]
         file = parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
@@ -130,6 +133,17 @@ def _check_size(path: Path, file: Any, stream: IO[bytes]) -> None:
             check_growth(taken, path)
 
 
+def _check_kind(arrow: Any, path: Path, field: Any) -> None:
+    """Refuse a column that does not have numbers, text or binaries."""
+    types, kind = arrow.types, field.type
+    is_number = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    if not is_number and not _is_text(arrow, value):
+        raise FileError(
+            f"'{path}', column '{field.name}': expected numbers, text or binaries, not {kind}."
+        )
+
+
 def _is_text(arrow: Any, kind: Any) -> bool:
     types = arrow.types
     return any(
@@ -144,7 +158,7 @@ def _is_text(arrow: Any, kind: Any) -> bool:
 def _table(path: Path, read: Any, facts: Mapping[bytes, bytes]) -> tuple[Table, Facts]:
     if "time" not in read.column_names:
         raise FileError(f"'{path}' has no column 'time'.")
-    columns = {name: _read(path, name, read[name]) for name in read.column_names}
+    columns = {name: _read(read[name]) for name in read.column_names}
     units = {
         field.name: field.metadata[_UNIT].decode("utf-8", "replace")
         for field in read.schema
@@ -157,17 +171,12 @@ def _table(path: Path, read: Any, facts: Mapping[bytes, bytes]) -> tuple[Table, 
     return Table(time=time, columns=columns, units=units), Facts(path, document)
 
 
-def _read(path: Path, name: str, column: Any) -> NDArray[Any]:
+def _read(column: Any) -> NDArray[Any]:
     arrow = _arrow()
     types, kind = arrow.types, column.type
     if types.is_dictionary(kind):  # equal values are one object
         binary = types.is_binary(kind.value_type) or types.is_large_binary(kind.value_type)
         return objects(_values(column), b"" if binary else "")
-    is_number = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
-    if not is_number:
-        raise FileError(
-            f"'{path}', column '{name}': expected numbers, text or binaries, not {kind}."
-        )
     if not column.null_count:
         return np.asarray(column.to_numpy())
     values = column.fill_null(False if types.is_boolean(kind) else 0).to_numpy()

@@ -15,7 +15,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.files import open_file
+from fmimaster.files import MOST_LINE, open_file
 from fmimaster.results import numbers
 from fmimaster.results.kept_rows import KeptRows
 from fmimaster.results.table import Table
@@ -61,7 +61,7 @@ def _by_kernel(stream: IO[bytes], columns: int) -> Iterator[NDArray[np.float64] 
         text = rest + part
         values, used = numbers.read(text, columns)
         rest = text[used:]
-        if b"\n" in rest:
+        if b"\n" in rest or len(rest) > MOST_LINE:
             yield None
         if len(values):
             yield values

@@ -61,6 +61,8 @@ _LEGEND_LINE = 0.165
 """Height of a line of a legend in inches."""
 _LONGEST_LINE = 34
 """Letters; longer names continue on another line of the legend."""
+_LONGEST_TEXT = 10 * _LONGEST_LINE
+"""Letters of a name or title that are shown: a file of a stranger can have one of any length."""
 _MARGIN = 0.08
 """Part of the axes that stays empty below and above the data."""
 
@@ -410,7 +412,7 @@ def _add_key(figure: Figure, key: _Key, left_out: int) -> None:
 
 def _wrapped(name: str) -> str:
     """A name in lines that fit the legend, broken behind a dot where it has one."""
-    return "\n".join(_lines(in_a_line(name)))
+    return "\n".join(_lines(in_a_line(name[:_LONGEST_TEXT])))
 
 
 def _lines(name: str) -> Iterator[str]:
@@ -423,4 +425,5 @@ def _lines(name: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Text that matplotlib does not interpret as a formula, without control characters."""
-    return "\n".join(map(in_a_line, text.split("\n"))).replace("$", r"\$")
+    lines = (in_a_line(line[:_LONGEST_TEXT]) for line in text.split("\n"))
+    return "\n".join(lines).replace("$", r"\$")

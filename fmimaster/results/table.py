@@ -192,6 +192,8 @@ class Table(Mapping[str, NDArray[Any]]):
         Table
             A table of the same class. Elements are in row-major order and counted from 1.
         """
+        if all(values.ndim == 1 for values in self.columns.values()):
+            return self
         columns, units = {}, {}
         for name, values in self.columns.items():
             for k in np.ndindex(values.shape[1:]):

@@ -135,7 +135,7 @@ def test_a_document_of_millions_of_lists_is_no_card(tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_table_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmimaster.files._MOST_LINE", 1000)
+    monkeypatch.setattr("fmimaster.files.MOST_LINE", 1000)
     (tmp_path / "a.csv").write_text("time,x\n" + "0" * 2000 + ",1\nx,1\n")
     refused(lambda: Results.read(tmp_path / "a.csv"), "has a line of more than 1,000 characters")
 
@@ -202,6 +202,99 @@ def test_one_state_for_two_components(tmp_path: Path) -> None:
 def test_an_empty_file_of_fmu_states(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     refused(Simulation(BALL, stop_time=1, initial_fmu_state=tmp_path / "a").run, "is empty")
+
+
+SUFFIXES = {"csv": "numpy", "parquet": "pyarrow.parquet", "h5": "h5py", "mat": "scipy.io"}
+
+
+def written(columns: dict[str, Any], file: Path) -> Path:
+    pytest.importorskip(SUFFIXES[file.suffix[1:]])
+    rows = len(next(iter(columns.values())))
+    Results(time=np.arange(float(rows)), columns=columns).write(file)
+    return file
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_number_of_columns_is_bounded(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written({f"x{k}": np.zeros(1) for k in range(200)}, tmp_path / f"a.{suffix}")
+    monkeypatch.setattr("fmimaster.files._MOST_COLUMNS", 100)
+    refused(lambda: Results.read(file), "columns, more than the 100")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "h5", "mat"])
+def test_a_table_has_room_in_the_free_memory(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file with holes can have any size and take no room on the disk."""
+    file = written({"x": np.random.default_rng(0).random(10**6)}, tmp_path / f"a.{suffix}")
+    monkeypatch.setattr("fmimaster.files.left", lambda: 2**24)
+    refused(lambda: Results.read(file), "in memory, of which 16,777,216 are free")
+
+
+def test_a_table_without_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fmimaster.files.MOST_LINE", 2**20)
+    monkeypatch.setattr("fmimaster.results.plain_csv.MOST_LINE", 2**20)
+    with (tmp_path / "a.csv").open("wb") as file:
+        file.write(b"time,x\n0,1\n")
+        file.truncate(4 * 10**9)
+    refused(lambda: Results.read(tmp_path / "a.csv"), "has a line of more than")
+
+
+def test_binaries_of_one_length_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    """They would take 2 GB."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kind = arrow.binary(10**5)
+    one = arrow.array([b"x" * 10**5], kind)
+    many = arrow.DictionaryArray.from_arrays(np.zeros(2000, np.int32), one).cast(kind)
+    part = arrow.table({"time": np.zeros(2000), "x": many})
+    with parquet.ParquetWriter(tmp_path / "a.parquet", part.schema, compression="zstd") as writer:
+        for _ in range(10):
+            writer.write_table(part)
+    refused(lambda: Results.read(tmp_path / "a.parquet"), "not fixed_size_binary")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "why"),
+    [
+        ("h5", {"time": 1.0}, "'time' has the shape ()"),
+        ("h5", {"time": None}, "column 'time' has no values"),
+        ("mat", {"x": 1.0}, "it has no 'dataInfo'"),
+        ("csv", b"", "is empty"),
+        ("h5", b"abc", "is not an HDF5 file"),
+        ("parquet", b"PAR1" + b"\0" * 50 + b"PAR1", "is not a Parquet file"),
+    ],
+)
+def test_what_is_wrong_is_said(suffix: str, content: Any, why: str, tmp_path: Path) -> None:
+    module: Any = pytest.importorskip(SUFFIXES[suffix])
+    file = tmp_path / f"a.{suffix}"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif suffix == "mat":
+        module.savemat(file, content)
+    else:
+        with module.File(file, "w") as target:
+            target["time"] = module.Empty("f8") if content["time"] is None else content["time"]
+    refused(lambda: Results.read(file), why)
+
+
+def test_a_figure_shows_the_beginning_of_a_long_name(tmp_path: Path) -> None:
+    plot: Any = pytest.importorskip("fmimaster.results.plot")
+    name = "x" * 10**6
+    table = Results(time=[0.0, 1.0], columns={name: [0.0, 1.0]}, units={name: "m" * 10**6})
+    figure = survives(plot.plot_results, table)
+    survives(plot.save_figure, figure, tmp_path / "a.png")
+    assert (tmp_path / "a.png").exists()
+
+
+def test_a_figure_of_thousands_of_columns() -> None:
+    panels: Any = pytest.importorskip("fmimaster.results.panels")
+    columns = {f"x{k}": np.full(2, float(k % 2)) for k in range(10_000)}
+    columns |= {f"y{k}": np.array([10.0 * k, 10.0 * k + 1.0]) for k in range(10_000)}
+    found: Any = survives(panels.panels, [Results(time=[0.0, 1.0], columns=columns)], None, None)
+    shown, left_out = found
+    assert sum(len(panel.names) for panel in shown) + left_out == len(columns)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "h5", "mat"])

@@ -20,7 +20,8 @@ ALLOWED: dict[str, set[str]] = {
     "garbage": set(),
     "errors": {"visible"},
     "given_path": {"errors"},
-    "files": {"errors"},
+    "free_memory": set(),
+    "files": {"errors", "free_memory"},
     "own_folder": set(),
     "optional": {"errors"},
     "attributes": {"errors"},
@@ -29,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "step_series": {"causes", "garbage"},
     "repeated_steps": {"causes", "step_series"},
     "checkpoint": {"errors", "files", "system"},  # archives
-    "apart": {"errors", "text"},
+    "apart": {"errors", "free_memory", "text"},
     "reference_files": {"errors"},
     "results": {
         "errors",

@@ -32,6 +32,11 @@ def takes_the_last(used: int) -> bool:
     )
 
 
+def left() -> int | None:
+    """Bytes that the machine, or the container of this process, has left; None if it is not known."""
+    return min((left for _, left in (*_machine(), *_container())), default=None)
+
+
 def _machine() -> Iterator[tuple[int, int]]:
     with suppress(OSError, ValueError, KeyError):
         lines = Path("/proc/meminfo").read_text().splitlines()
