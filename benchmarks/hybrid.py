@@ -10,8 +10,8 @@ from sizes import cpu, least
 
 from fmimaster import Jacobi, Polynomial, Predictive, Simulation, SystemBuilder, reference_path
 
-MANY = 3000
-"""Ticks at least, of which the first tenth does not count: programs are made and checked then."""
+MANY = 30_000
+"""Instants, of which the first tenth does not count: programs are made and checked then."""
 
 
 def bounces(events: int) -> float:
@@ -35,7 +35,7 @@ def bounces(events: int) -> float:
 
 def tick(clocks: int) -> float:
     """[us] An instant at which so many periodic clocks tick together, each of an FMU of its own."""
-    return _per_instant([{} for _ in range(clocks)])
+    return _per_instant([{} for _ in range(clocks)], max(MANY // clocks, MANY // 10))
 
 
 def tick_in_turn(clocks: int) -> float:
@@ -44,11 +44,12 @@ def tick_in_turn(clocks: int) -> float:
         [
             {"interval.counter": clocks, "interval.resolution": 10, "shift.counter": k}
             for k in range(clocks)
-        ]
+        ],
+        MANY,
     )
 
 
-def _per_instant(starts: list[dict[str, Any]]) -> float:
+def _per_instant(starts: list[dict[str, Any]], ticks: int) -> float:
     builder = SystemBuilder("many")
     for k, start in enumerate(starts):
         builder.add(f"s{k}", reference_path("fmi3/Sampler.fmu"), start)
@@ -58,7 +59,6 @@ def _per_instant(starts: list[dict[str, Any]]) -> float:
         simulation = Simulation(system)
         return cpu(simulation.run)
 
-    ticks = max(MANY, 20_000 // len(starts))
     few = ticks // 10
     run(few)
     return 1e6 * (least(lambda: run(ticks), 5) - least(lambda: run(few), 5)) / (ticks - few)
