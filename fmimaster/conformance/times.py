@@ -53,9 +53,11 @@ def times_of(
     first, last = covered or (experiment.start_time or 0.0, experiment.stop_time)
     start = exact(first if options.start_time is None else options.start_time)
     given = last if options.stop_time is None else options.stop_time
-    if given is None:
+    by_fmu = options.stop_time is None and covered is None
+    if given is None or (by_fmu and not exact(given) > start):
+        given = None
         notes.append(
-            f"the FMU suggests no stop time: {float(_USUAL_SPAN):g} s after the start is used"
+            f"the FMU suggests no stop time after the start: {float(_USUAL_SPAN):g} s after it is used"
         )
     stop = start + _USUAL_SPAN if given is None else exact(given)
     if not stop > start:

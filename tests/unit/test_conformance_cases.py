@@ -159,6 +159,16 @@ def test_the_times_are_those_of_the_reference_first() -> None:
     assert (times.stop, times.notes) == (Fraction(10), ())
 
 
+@pytest.mark.parametrize("stop", [None, 0.0, 2.0])
+def test_an_fmu_that_suggests_no_stop_time_after_the_start_runs_all_the_same(
+    stop: float | None,
+) -> None:
+    suggested = DefaultExperiment(start_time=2.0, stop_time=stop)
+    times = times_of(suggested, VARIES, ReferenceOptions(), None)
+    assert (times.start, times.stop) == (Fraction(2), Fraction(3))
+    assert "suggests no stop time after the start" in times.notes[0]
+
+
 def test_a_run_without_a_reference_has_a_limited_number_of_steps() -> None:
     suggested = DefaultExperiment(stop_time=1e8, step_size=1.0)
     assert times_of(suggested, VARIES, ReferenceOptions(), None).stop == MOST_STEPS
