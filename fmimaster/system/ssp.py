@@ -223,6 +223,13 @@ def _system(element: Element, document: Document) -> System:
     return with_lifetimes(described, element, document)
 
 
+_OTHERS = {
+    "text/csv": "remove the component and its connections, and give the table as the file of input signals: input_file "
+    "(--input-file)."
+}
+"""What to do instead of components of other types."""
+
+
 def _component(element: Element, document: Document) -> Component:
     name, kind = text_of(element, "name"), element.get("type")
     if element.get("source") is None:
@@ -234,8 +241,11 @@ def _component(element: Element, document: Document) -> Component:
     if (kind or _FMU) != _FMU or uri.startswith("#") or uri.lower().endswith((".ssd", ".ssp")):
         raise DescriptionError(
             f"{location(element)}: component '{name}' is not an FMU but "
-            f"'{uri}'{f' of type {kind}' if kind else ''}. Expected an FMU; place the content of "
-            "another system description here as a nested System."
+            f"'{uri}'{f' of type {kind}' if kind else ''}. Expected an FMU; "
+            + _OTHERS.get(
+                kind or "",
+                "place the content of another system description here as a nested System.",
+            )
         )
     implementation = element.get("implementation") or "any"
     if implementation not in _IMPLEMENTATIONS:

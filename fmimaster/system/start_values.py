@@ -123,8 +123,11 @@ def _meant(
     'mass2'."""
     for component, model in models.items():
         if name.startswith(f"{component}."):
-            free = (v.name for v in model.variables if v.name not in found[component])
-            near = meant(name[len(component) + 1 :], free)
+            free = [v.name for v in model.variables if v.name not in found[component]]
+            given = name[len(component) + 1 :]
+            twice, _, own = given.partition(".")  # sets of components do not repeat their names
+            is_repeated = component.rpartition(".")[2] == twice and own in free
+            near = own if is_repeated else meant(given, free)
             return None if near is None else f"{component}.{near}"
     component, dot, variable = name.partition(".")
     near = meant(component, models) if dot else None

@@ -378,6 +378,13 @@ def test_a_component_that_is_another_system_is_refused(
         read(tmp_path, ssd(elements(component("a", source=source, more=more))))
 
 
+def test_a_component_that_is_a_table_is_refused_with_the_option_for_tables(tmp_path: Path) -> None:
+    """As OMSimulator writes them."""
+    table = component("road", source="road.csv", more='type="text/csv"')
+    with pytest.raises(DescriptionError, match=r"not an FMU but 'road.csv' .* \(--input-file\)\."):
+        read(tmp_path, ssd(elements(table)))
+
+
 def test_sources_outside_of_an_archive_are_taken_from_disk_with_a_note(tmp_path: Path) -> None:
     outside = (tmp_path / "out side.fmu").as_uri()
     text = ssd(

@@ -153,6 +153,7 @@ def test_names_of_tools_and_of_later_versions_are_taken(tmp_path: Path) -> None:
     [
         ('source="mas" target="u.m1"', "'mas' (did you mean 'mass'?)"),
         ('source="mass" target="u.m11"', "'u.m11' (did you mean 'u.m1'?)"),
+        ('source="mass" target="u.u.m1"', "'u.u.m1' (did you mean 'u.m1'?)"),  # as OMSimulator does
         ('source="mass" target="uu.m1"', None),  # too short to be near
     ],
 )
