@@ -165,10 +165,10 @@ def decoding(where: object, expected: str, *others: type[Exception]) -> Iterator
     except invalid as error:
         if isinstance(error, OSError) and error.errno:  # of the system, not of a decoder
             raise _unreadable(where, error) from error
-        raise FileError(f"'{where}' is not {expected}: {_why(error)}.") from error
+        raise FileError(f"'{where}' is not {expected}: {words_of(error)}.") from error
 
 
-def _why(error: Exception) -> str:
+def words_of(error: Exception) -> str:
     """What a decoder says, in one line."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if isinstance(error, KeyError) and text.isidentifier():

@@ -36,6 +36,10 @@ class NotPlainError(Exception):
     """A value that cannot be written, such as a function."""
 
 
+class UnknownContentError(FileError):
+    """Content that an Encoder does not write; who reads the file adds its name."""
+
+
 class Encoder:
     """Makes JSON from values; their bytes and arrays are collected.
 
@@ -167,7 +171,9 @@ class Decoder:
         except FileError:
             raise
         except Exception as error:
-            raise FileError(f"unknown content ({type(error).__name__}: {error})") from error
+            raise UnknownContentError(
+                f"unknown content ({type(error).__name__}: {error})"
+            ) from error
 
     def __call__(self, data: Any) -> Any:
         """The value of data of JSON."""
@@ -181,7 +187,7 @@ class Decoder:
     def part(self, number: int) -> bytes:
         """Bytes that are stored beside the JSON."""
         if number in self._taken:  # a small file could ask for large values any number of times
-            raise FileError("bytes that are in two places")
+            raise UnknownContentError("bytes that are in two places")
         self._taken.add(number)
         return self._parts[number]
 
@@ -199,18 +205,18 @@ class Decoder:
         elif module in self._modules and module in sys.modules:
             found = sys.modules[module]
         else:
-            raise FileError(f"an object of '{module}', which is not a part of fmimaster")
+            raise UnknownContentError(f"an object of '{module}', which is not a part of fmimaster")
         for part in path.split("."):
             found = getattr(found, part)
         if not isinstance(found, type) or found.__module__ != module:
-            raise FileError(f"'{name}', which is not a class of fmimaster")
+            raise UnknownContentError(f"'{name}', which is not a class of fmimaster")
         return found
 
     def _object(self, content: Any) -> Any:
         name, given = content
         kind = self.class_of(name)
         if lacking := _fields_of(kind) - given.keys():
-            raise FileError(f"an object of '{name}' without '{min(lacking)}'")
+            raise UnknownContentError(f"an object of '{name}' without '{min(lacking)}'")
         value = object.__new__(kind)
         for field, entry in given.items():
             object.__setattr__(value, field, self(entry))
@@ -229,7 +235,7 @@ def _array(decoder: Decoder, content: Any) -> NDArray[Any]:
     dtype, shape, part = content
     kind = np.dtype(dtype)
     if kind.kind not in "?biufcU":
-        raise FileError(f"an array of {kind}")
+        raise UnknownContentError(f"an array of {kind}")
     found: NDArray[Any] = np.frombuffer(decoder.part(part), kind).reshape(shape).copy()
     return found
 
@@ -258,7 +264,7 @@ def _numbers(decoder: Decoder, content: Any) -> array[Any]:
 def _named(decoder: Decoder, content: Any) -> Any:
     kind, values = decoder.class_of(content[0]), [decoder(v) for v in content[1]]
     if not issubclass(kind, tuple):
-        raise FileError(f"'{content[0]}', which is no tuple")
+        raise UnknownContentError(f"'{content[0]}', which is no tuple")
     return tuple.__new__(kind, values)
 
 
@@ -337,9 +343,9 @@ def separated(content: bytes) -> list[bytes]:
     size = np.dtype(_SIZE).itemsize
     n = int(np.frombuffer(content[:size], _SIZE)[0]) if len(content) >= size else -1
     if not 0 <= n <= len(content) // size - 1:
-        raise FileError("lengths of parts that do not fit")
+        raise UnknownContentError("lengths of parts that do not fit")
     lengths = np.frombuffer(content[size : size * (n + 1)], _SIZE)
     ends = [size * (n + 1), *(size * (n + 1) + np.cumsum(lengths)).tolist()]
     if ends[-1] != len(content):
-        raise FileError("lengths of parts that do not fit")
+        raise UnknownContentError("lengths of parts that do not fit")
     return [content[a:b] for a, b in pairwise(ends)]

@@ -14,7 +14,15 @@ from typing import Any
 
 from fmimaster.checkpoint.codec import joined, separated
 from fmimaster.errors import FileError, OptionError
-from fmimaster.files import check_is_file, decoding, own_name, parsed_json
+from fmimaster.files import (
+    check_fits,
+    check_is_file,
+    check_size,
+    decoding,
+    own_name,
+    parsed_json,
+    words_of,
+)
 
 FORMAT = "fmimaster checkpoint 1"
 _HEAD, _STATE, _PARTS = "checkpoint.json", "state.json", "parts"
@@ -142,12 +150,18 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     entry = archive.getinfo(name)
     if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > path.stat().st_size:
         raise damaged(path, ValueError(f"'{name}' is packed"))
+    if name == _PARTS:
+        check_fits(entry.file_size, path)
+    else:
+        check_size(entry.file_size, f"{path}/{name}")
     return archive.read(entry)
 
 
 def damaged(path: Path, error: Exception) -> FileError:
     """The error for a checkpoint whose content makes no sense."""
-    return FileError(f"The checkpoint '{path}' is damaged: {str(error).rstrip('.')}.")
+    return FileError(
+        f"The checkpoint '{path}' is damaged: {words_of(error)}. Simulate from the start."
+    )
 
 
 def is_checkpoint(path: Path) -> bool:

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from zlib import crc32
 
 from fmimaster.errors import FileError
-from fmimaster.files import check_is_file
+from fmimaster.files import check_fits, check_is_file
 
 _MAGIC = b"fmimaster rows 1\n"
 _ID_LENGTH = 16
@@ -144,6 +144,7 @@ def records(path: Path, identity: bytes, length: int) -> Iterator[tuple[Record, 
                 raise ValueError("it is shorter than its head")
             while file.tell() < length:
                 kind, size, checksum = _HEAD.unpack(file.read(_HEAD.size))
+                check_fits(min(size, length), path)
                 content = file.read(size) if file.tell() + size <= length else b""
                 if len(content) != size or crc32(content) != checksum:
                     raise ValueError("a checksum does not fit")

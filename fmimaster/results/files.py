@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -41,6 +42,8 @@ _BINARY = {
 }
 SUFFIXES = (".csv", *_BINARY)
 """Of the files that can be written and read."""
+_NO_NAME = re.compile(r'[%/\\:*?"<>|\x00-\x1f]')
+"""Letters that names of components can have, and those of files cannot; and that which stands for them."""
 _SYSTEMS = (".fmu", ".ssp", ".ssd", ".xml")
 """Of files that are simulated."""
 
@@ -138,7 +141,7 @@ def write_table(table: Table, target: str | os.PathLike[str] | TextIO) -> None:
 
 def write_intermediate(table: Table, target: str | os.PathLike[str] | TextIO) -> None:
     """Write the values inside of steps into files of the same format beside ``target``, one for each component:
-    ``NAME.intermediate.COMPONENT.SUFFIX``. Streams and devices take none.
+    ``NAME.intermediate.COMPONENT.SUFFIX``, with ``%2F`` for ``/``. Streams and devices take none.
 
     Raises
     ------
@@ -148,7 +151,8 @@ def write_intermediate(table: Table, target: str | os.PathLike[str] | TextIO) ->
         return
     file = given_path(target)
     for component, values in table.intermediate.items():
-        write_table(values, file.with_name(f"{file.stem}.intermediate.{component}{file.suffix}"))
+        name = _NO_NAME.sub(lambda found: f"%{ord(found[0]):02X}", component)
+        write_table(values, file.with_name(f"{file.stem}.intermediate.{name}{file.suffix}"))
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:

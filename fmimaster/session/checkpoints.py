@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError
+from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError, UnknownContentError
 from fmimaster.checkpoint.file import CheckpointFile, damaged
 from fmimaster.checkpoint.interval import Interval
 from fmimaster.checkpoint.row_log import Record, RowLog, records, remove_others, rows_path
@@ -250,7 +250,7 @@ class Checkpoints:
             entries = self._take_records(row_log, resumed)
             self._take_instances(state["instances"], entries)
             self.earlier_seconds = float(state["seconds"])
-        except _NO_SENSE as error:
+        except (*_NO_SENSE, UnknownContentError) as error:
             raise damaged(self._path, error) from error
         log.info("The run continues from '%s' at t = %.12g s.", self._path, resumed.time)
         self._log = self._made(lambda: RowLog(row_log, resumed.identity, resumed.length))

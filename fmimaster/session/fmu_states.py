@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.errors import FileError, OptionError
-from fmimaster.files import check_is_file, decoding, open_file, parsed_json
+from fmimaster.files import check_fits, check_is_file, decoding, open_file, parsed_json
 from fmimaster.fmu.instance import Instance
 from fmimaster.preparation import Prepared
 from fmimaster.system.archive import Archive, open_archive
@@ -56,6 +56,7 @@ def read_states(path: Path, prepared: Prepared) -> tuple[list[bytes], Any]:
     check_is_file(path)
     if not path.stat().st_size:
         raise FileError(f"'{path}' is empty, expected FMU states. Write it again.")
+    check_fits(path.stat().st_size, path)
     names = _names(prepared)
     if not zipfile.is_zipfile(path):
         if len(names) > 1:
@@ -66,6 +67,7 @@ def read_states(path: Path, prepared: Prepared) -> tuple[list[bytes], Any]:
         with open_file(path) as stream:
             return _in_order(prepared, {names[0]: stream.read()}), None
     with decoding(path, "a file of FMU states"), open_archive(Source(path)) as archive:
+        check_fits(archive.size(), path)
         index = parsed_json(archive.read(_INDEX))
         members = dict(index["members"])
         if len(set(members.values())) != len(members):

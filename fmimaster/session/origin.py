@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from glob import escape
 from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError
+from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError, UnknownContentError
 from fmimaster.checkpoint.file import CheckpointFile, damaged
 from fmimaster.errors import FileError, OptionError
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.given_path import given_path
 from fmimaster.input_signals import InputSignals
 from fmimaster.preparation import Prepared
+from fmimaster.results.facts import facts_path
 from fmimaster.results.files import SUFFIXES, begins_with
 from fmimaster.results.results import Results
 from fmimaster.settings import Settings
@@ -101,14 +103,16 @@ def settings_in(
         )
     try:
         given = Decoder(file.parts).value(file.settings)
-        for setting, suffix in _WRITTEN.items():
-            if given.get(setting) is not None:
-                given[setting] = path.with_name(f"{path.name}{suffix}")
-                _refuse_link(given[setting])
+        written = [setting for setting in _WRITTEN if given.get(setting) is not None]
+        given.update((s, path.with_name(f"{path.name}{_WRITTEN[s]}")) for s in written)
         given.update((setting, place) for setting, place in files.items() if place is not None)
-        return kind(**given)
-    except (FileError, TypeError, AttributeError) as error:
+        settings = kind(**given)
+    except (UnknownContentError, TypeError, AttributeError) as error:
         raise damaged(path, error) from None
+    for setting in written:
+        if files.get(setting) is None:
+            _refuse_link(given[setting])
+    return settings
 
 
 def results_beside(path: Path, file: CheckpointFile) -> Path | None:
@@ -126,7 +130,10 @@ def results_beside(path: Path, file: CheckpointFile) -> Path | None:
     place = path.with_name(name)
     if name.startswith("."):
         raise _not_replaced(place, "its name is that of a hidden file")
-    _refuse_link(place)
+    beside = f"{escape(place.stem)}.intermediate.*{place.suffix}"
+    for written in (place, *place.parent.glob(beside)):
+        _refuse_link(written)
+        _refuse_link(facts_path(written))
     return place
 
 

@@ -42,6 +42,14 @@ def test_values_inside_of_steps_are_those_of_the_solution(backend: Backend) -> N
     assert inside.units["level"] == "m"
 
 
+def test_a_name_of_a_component_need_not_be_that_of_a_file(tmp_path: Path) -> None:
+    builder = SystemBuilder()
+    builder.add("../a%", TANK)
+    chosen: dict[str, Any] = {"step_size": "0.1", "record_intermediate_values": True}
+    Simulation(builder, stop_time=0.5, **chosen).run(output_file=tmp_path / "rows.csv")
+    assert (tmp_path / "rows.intermediate...%2Fa%25.csv").stat().st_size
+
+
 def test_without_the_setting_none_are_recorded() -> None:
     assert dict(run(record_intermediate_values=False).intermediate) == {}
 

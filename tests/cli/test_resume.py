@@ -115,12 +115,20 @@ def test_a_file_beside_the_checkpoint_is_replaced_only_if_it_has_rows_of_the_run
     assert ((tmp_path / "rows.csv").read_text() == content) is refused
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("rows.csv", "rows.csv.json", "rows.intermediate.x.csv"),
+        *("a.checkpoint.states", "a.checkpoint.calls.log"),
+    ],
+)
 def test_a_link_beside_the_checkpoint_is_not_followed(
-    run: Callable[..., Outcome], tmp_path: Path
+    name: str, run: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     file = of_a_stranger(tmp_path, tmp_path)
     (tmp_path / "rows.csv").unlink()
-    (tmp_path / "rows.csv").symlink_to(tmp_path / "new")
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "new")
     found = run("resume", str(file))
     assert (found.status, (tmp_path / "new").exists()) == (2, False)
     assert "it is a link" in found.err

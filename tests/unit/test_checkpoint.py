@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import zipfile
 from collections import deque
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -131,6 +133,7 @@ def test_values_that_a_caller_has_set_are_kept(tmp_path: Path) -> None:
         (lambda c: cut(rows_of(c), 40), "damaged or truncated, so the run cannot be continued"),
         (lambda c: turned(rows_of(c), 100), "damaged or truncated, so the run cannot be continued"),
         (lambda c: turned(rows_of(c), 20), "does not belong to the checkpoint beside it"),
+        (lambda c: zeros(rows_of(c)), "run.checkpoint' is damaged: lengths of parts"),
         (lambda c: changed(c, "state.json", '"object"', '"objekt"'), "is damaged: unknown content"),
         (
             lambda c: changed(c, "state.json", "fmimaster.control.instant", "os"),
@@ -140,7 +143,10 @@ def test_values_that_a_caller_has_set_are_kept(tmp_path: Path) -> None:
             lambda c: changed(c, "checkpoint.json", "checkpoint 1", "checkpoint 9"),
             "another version",
         ),
-        (lambda c: changed(c, "checkpoint.json", '"length"', '"width"'), "is damaged: 'length'"),
+        (
+            lambda c: changed(c, "checkpoint.json", '"length"', '"width"'),
+            "is damaged: it has no 'length'",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(
@@ -163,6 +169,13 @@ def test_a_results_file_is_not_replaced_if_the_run_cannot_continue(tmp_path: Pat
 
 def cut(path: Path, n: int) -> None:
     path.write_bytes(path.read_bytes()[:-n])
+
+
+def zeros(path: Path) -> None:
+    """Behind the head: one record of rows, whose checksum fits."""
+    content = path.read_bytes()
+    rows = bytes(len(content) - 33 - 13)
+    path.write_bytes(content[:33] + struct.pack("<BQI", 0, len(rows), crc32(rows)) + rows)
 
 
 def turned(path: Path, at: int) -> None:

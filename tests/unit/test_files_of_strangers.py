@@ -191,6 +191,31 @@ def test_fmu_states_of_zeros(tmp_path: Path) -> None:
     refused(run.run, "An archive that grows")
 
 
+def test_fmu_states_have_room_in_the_free_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmimaster.files.left", lambda: 2**23)
+    with (tmp_path / "a").open("wb") as file:
+        file.truncate(10**10)
+    run = Simulation(BALL, stop_time=1, initial_fmu_state=tmp_path / "a")
+    refused(run.run, "in memory, of which 8,388,608 are free")
+
+
+def test_a_checkpoint_has_room_in_the_free_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Simulation(BALL, stop_time=1, checkpoint=tmp_path / "a")
+    with run.start():
+        pass
+    with zipfile.ZipFile(tmp_path / "a") as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        for name, content in found.items():
+            archive.writestr(name, content if name != "parts" else bytes(2**23))
+    monkeypatch.setattr("fmimaster.files.left", lambda: 2**23)
+    refused(lambda: CheckpointFile.read(tmp_path / "a"), "in memory, of which 8,388,608 are free")
+
+
 def test_one_state_for_two_components(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a", "w") as archive:
         archive.writestr("states.json", json.dumps({"time": 0, "members": {"a": "s", "b": "s"}}))
