@@ -171,6 +171,7 @@ static int advance(fm_exchange *x, double stop, int *happened)
     if (fm_failed(status))
         return status == FM_DISCARD ? FM_REFUSED : status;
     x->memory[FM_X_ENDS] = ends;
+    x->memory[FM_X_STEP_EVENT] = *happened && !changed && !is_due(x, there);
     *happened |= changed;
     if ((*happened || is_due(x, there)) && !ends && integrator->mark_event)
         return integrator->mark_event(integrator->self);
@@ -194,7 +195,10 @@ static int tell_events(fm_exchange *x)
     if (fm_failed(status))
         return status == FM_DISCARD ? FM_REFUSED : status;
     x->memory[FM_X_ENDS] = ends;
-    return wants_event && !ends ? execute_events(x) : FM_OK;
+    if (!wants_event || ends)
+        return FM_OK;
+    x->memory[FM_X_STEP_EVENT] = 1.0;
+    return execute_events(x);
 }
 
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)

@@ -828,7 +828,17 @@ int fm_missing_derivative(const fm_derivative *derivative);
 
 /* integrator.c and exchange.c: a Model Exchange FMU that an integrator steps. Its memory is one array: these numbers, then
  * states, nominal values of the states, event indicators, as in fmimaster/fmu/model_exchange/memory.py. */
-enum { FM_X_TIME, FM_X_NEXT_EVENT, FM_X_SIZE, FM_X_MODE, FM_X_EVENTS, FM_X_ENDS, FM_X_UNTOLD, FM_X_NUMBERS };
+enum {
+    FM_X_TIME,
+    FM_X_NEXT_EVENT,
+    FM_X_SIZE,
+    FM_X_MODE,
+    FM_X_EVENTS,
+    FM_X_ENDS,
+    FM_X_UNTOLD,
+    FM_X_STEP_EVENT,
+    FM_X_NUMBERS
+};
 #define FM_MOST_STAGES 7
 
 /* How states advance, see Integration in fmimaster/fmu/model_exchange/integrator.py. Each function returns an fm_status;

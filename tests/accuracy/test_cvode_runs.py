@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import changed, reference
 from exchanging_fmu import exchanging
 from public_fmus import modelica_fmu
 from strict_fmu import Strict
@@ -18,6 +19,7 @@ from fmimaster import (
     Cvode,
     DormandPrince,
     Jacobi,
+    Loops,
     OptionError,
     Results,
     Simulation,
@@ -124,15 +126,44 @@ def test_van_der_pol_of_modelica_is_stiff(version: str) -> None:
     assert results["a.x0"][-1] == pytest.approx(1.7061677321, abs=1e-4)
 
 
-def test_step_events_that_change_nothing_do_not_restart_it(tmp_path: Path) -> None:
-    """x' = 1, and after each step the FMU enters Event Mode, as many FMUs of Maplesoft do."""
+@pytest.mark.parametrize("solver", ["cvode", "dormand-prince"])
+@pytest.mark.parametrize("u", [1.0, 0.0])
+def test_step_events_that_change_nothing_do_not_restart_it(
+    solver: str, u: float, tmp_path: Path
+) -> None:
+    """x' = u, and after each step the FMU enters Event Mode, as many FMUs of Maplesoft do."""
     system = SystemBuilder()
-    system.add("a", exchanging(tmp_path), {"u": 1.0, "eager": 1})
-    results = both(system.build(stop_time=1000.0, step_size=1000.0), solver="cvode")
-    assert results["a.x"][-1] == pytest.approx(1000.0, rel=1e-9)
-    assert (
-        results["a.entries"][-1] < 30
-    )  # the steps grow; with restarts, there are more than 1000 events
+    system.add("a", exchanging(tmp_path), {"u": u, "eager": 1})
+    results = both(system.build(stop_time=1000.0, step_size=1000.0), solver=solver)
+    assert results["a.x"][-1] == pytest.approx(1000.0 * u, rel=1e-9)
+    # the steps grow; with restarts, there are more than 1000 events
+    assert results["a.entries"][-1] < 30
+
+
+@pytest.mark.parametrize("settings", [{}, {"event_mode": True}], ids=str)
+def test_a_loop_of_scheduled_execution_and_step_events_ends(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """An output of the partitions depends directly on an input without a clock, and is at rest at 0 for the first 4 s."""
+
+    def with_feed_through(text: str) -> str:
+        return text.replace('clocks="11" start="0"', 'start="0"').replace(
+            'dependencies="13" dependenciesKind="dependent"',
+            'dependencies="13 20" dependenciesKind="dependent dependent"',
+        )
+
+    fmu = tmp_path / "partitions.fmu"
+    changed(reference("fmi3/Partitions.fmu"), fmu, description=with_feed_through)
+    system = SystemBuilder()
+    system.add("a", exchanging(tmp_path), {"eager": 1, "period": 0.25})
+    system.add("b", fmu)
+    system.connect("a.n", "b.amount")
+    system.connect("b.laterTicks", "a.u")
+    description = system.build(stop_time=5.0, step_size=0.1)
+    results = both(description, loops=Loops.ALL, **settings)
+    assert results["a.x"][-1] == pytest.approx(1.0, rel=1e-9)
+    assert results["a.n"][-1] == 20
+    assert results["a.entries"][-1] < 300
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])

@@ -188,13 +188,20 @@ class ModelExchangeInstance(BinaryInstance):
             self._continue()
 
     def _continue(self) -> None:
-        """``EnterContinuousTimeMode``: the states, their nominal values and the indicators may be others."""
+        """``EnterContinuousTimeMode``: the states, their nominal values and the indicators may be others.
+
+        After a step event that leaves the states as they are, the next step is as long as it would be without it: FMUs
+        that request one after each step would else never have more than a first step, of 1e-6 s where all is at rest.
+        """
         memory = self.memory
         self.call("EnterContinuousTimeMode")
         memory[Number.MODE] = Mode.CONTINUOUS_TIME
-        if not self.integration.judges_events:
-            memory[Number.SIZE] = 0.0
+        before = memory.states.copy()
         self.equations.read(memory.states)
+        goes_on = bool(memory[Number.STEP_EVENT]) and np.array_equal(before, memory.states)
+        if not (self.integration.judges_events or goes_on):
+            memory[Number.SIZE] = 0.0
+        memory[Number.STEP_EVENT] = 0.0
         if not self.equations.indicate(memory.indicators):
             self.fail("GetEventIndicators", DISCARD)
         self._starts = True
@@ -313,6 +320,7 @@ class ModelExchangeInstance(BinaryInstance):
             memory[Number.UNTOLD] = 1.0
             if not (self._copies and self.kept_from() < there):
                 happened |= self._tell_completed()
+        memory[Number.STEP_EVENT] = happened and not has_changed and not self._is_due(there)
         if (happened or self._is_due(there)) and not memory[Number.ENDS]:
             integration.mark_event()
         return happened
@@ -335,6 +343,7 @@ class ModelExchangeInstance(BinaryInstance):
         """The same where no copy of earlier states can be restored any more, and the events that are requested."""
         is_certain = self.kept_from() > self.memory[Number.TIME]
         if is_certain and self._tell_completed() and not self.memory[Number.ENDS]:
+            self.memory[Number.STEP_EVENT] = 1.0
             self.execute_events()
 
     def _located(self, low: float, high: float) -> float:

@@ -74,7 +74,8 @@ class Integration(ABC):
     events: float = 0.0
     """How often Event Mode was entered; set before a restart."""
     judges_events: ClassVar[bool] = False
-    """Whether :meth:`restart` finds out what an event has changed; otherwise ``size`` is 0 after each."""
+    """Whether :meth:`restart` finds out what an event has changed; otherwise ``size`` is 0 after each, but
+    for step events that leave the states as they are."""
 
     @abstractmethod
     def restart(self, time: float, states: Vector) -> None:

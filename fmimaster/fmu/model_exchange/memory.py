@@ -28,6 +28,8 @@ class Number(IntEnum):
     """1 if the FMU has requested the end of the run."""
     UNTOLD = 6
     """1 if ``CompletedIntegratorStep`` waits until no copy of earlier states can be restored."""
+    STEP_EVENT = 7
+    """1 if only ``CompletedIntegratorStep`` has requested the event that follows."""
 
 
 class Mode(IntEnum):
