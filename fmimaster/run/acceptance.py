@@ -119,6 +119,8 @@ class Acceptance:
         s.previous = end.seconds - begin
         if self._decides_after:
             s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, self.errors(end.seconds))
+        if s.outdated:
+            s.renewed = end, s.outdated | s.just_renewed
         s.time, s.retry, s.index = end, None, 0
         s.unseen = frozenset()
         s.steps += 1

@@ -344,7 +344,8 @@ class EventHandler:
         s.unseen = (s.unseen - planned.seen) | planned.unseen
         s.previous = 0.0
         s.memory = self._rule.restart(s.memory)
-        s.outdated |= planned.outdated
+        # outputs may change inputs of events in short steps too: a step of the usual length must follow
+        s.outdated |= planned.outdated - s.just_renewed
         self._changes.note()
         self._find_next_event()
         self._indicators.renew()

@@ -66,6 +66,8 @@ class RunState:
     """Time in s at which it was last observed that FMUs have executed an event themselves."""
     outdated: frozenset[int] = frozenset()
     """Instances whose outputs depend on inputs that have jumped, and can be read only after their next step."""
+    renewed: tuple[Instant | None, frozenset[int]] = None, frozenset()
+    """The end of the last short step that made outputs known again; the instances of all such steps that led there."""
     discrete_inputs: list[list[Any]] = field(default_factory=list)
     discrete_outputs: list[list[Any]] = field(default_factory=list)
     """Values of discrete variables when they were compared last; see :mod:`fmimaster.run.changes`."""
@@ -76,6 +78,12 @@ class RunState:
     """Reasons for a loss of accuracy because the run has continued from a checkpoint."""
     accumulating: EventHistory = field(default_factory=EventHistory)
     """Times of the last events of each kind."""
+
+    @property
+    def just_renewed(self) -> frozenset[int]:
+        """Instances whose outputs short steps have made known again up to now."""
+        at, instances = self.renewed
+        return instances if at == self.time else frozenset()
 
     def counts(self, reached: float) -> tuple[int, int]:
         """Numbers of steps and of attempts, with those of a stretch that has not ended.

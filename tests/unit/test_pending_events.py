@@ -195,3 +195,32 @@ def test_an_fmu_that_ends_the_run_in_event_mode_gets_no_more_calls_but_terminate
         Call.TERMINATE,
     ]
     assert other.instances[-1].called(Call.TERMINATE) == [()]
+
+
+def test_short_steps_after_events_do_not_follow_each_other_for_ever(simulate: Simulate) -> None:
+    """Each step changes a discrete input, which is an event; after it, outputs of 'b' are known by a short step, and this one
+    changes the discrete input too."""
+    discrete = {"type": DataType.FLOAT64, "variability": Variability.DISCRETE}
+
+    def step(v: Any, h: float) -> None:
+        v.x += h * (1 + v.u)
+
+    units = {
+        "a": PythonFmu(
+            inputs={"u": 0.0},
+            outputs={"y": lambda v: v.u},
+            depends={"y": ["u"]},
+            attributes={"u": discrete, "y": discrete},
+            has_event_mode=True,
+        ),
+        "b": PythonFmu(
+            inputs={"u": 0.0},
+            states={"x": 0.0},
+            outputs={"y": lambda v: v.x},
+            depends={"y": ["u"]},
+            step=step,
+        ),
+    }
+    results = simulate(units, RING, event_mode=True, step_size=0.1, stop_time=1)
+    assert results.statistics.steps < 25
+    assert results["a.y"].tolist()[-1] == results["b.y"].tolist()[-1]
