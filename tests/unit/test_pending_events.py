@@ -198,7 +198,7 @@ def test_an_fmu_that_ends_the_run_in_event_mode_gets_no_more_calls_but_terminate
 
 
 def test_short_steps_after_events_do_not_follow_each_other_for_ever(simulate: Simulate) -> None:
-    """Each step changes a discrete input, which is an event; after it, outputs of 'b' are known by a short step, and this one
+    """Each step changes a discrete input, which is an event. After it a short step makes the outputs of 'b' known, and
     changes the discrete input too."""
     discrete = {"type": DataType.FLOAT64, "variability": Variability.DISCRETE}
 
