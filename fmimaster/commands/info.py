@@ -307,10 +307,14 @@ def _system_page(facts: dict[str, Any], most: int | None) -> list[str]:
 
 def _given(parameter: dict[str, Any]) -> tuple[str, str]:
     """The value that the FMU gets, and the one that is given if a mapping transforms it."""
-    given = f"{parameter['value']} {parameter['unit'] or ''}".strip()
+    given = _with_unit(parameter["value"], parameter["unit"])
     if (received := parameter.get("received")) is None:
         return given, ""
-    return f"{_start(received['values'])} {received['unit'] or ''}".strip(), f"mapped from {given}"
+    return _with_unit(_start(received["values"]), received["unit"]), f"mapped from {given}"
+
+
+def _with_unit(value: str, unit: str | None) -> str:
+    return value if unit in (None, "", "1") else f"{value} {unit}"
 
 
 def _transformed(connection: dict[str, Any]) -> str:

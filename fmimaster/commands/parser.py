@@ -213,7 +213,7 @@ def _near_options(name: str, known: Iterable[str]) -> str:
     options = list(known)
     same = [option for option in RENAMED.get(usual, (usual,)) if option in options]
     begin = [option for option in options if option.startswith(usual)]
-    return suggested(same or begin[:3]) or did_you_mean(usual, options)
+    return suggested(same or begin[:3]) or did_you_mean(usual, options, share=0.65)
 
 
 def _add_common_arguments(parser: ArgumentParser) -> None:

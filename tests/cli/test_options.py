@@ -112,6 +112,7 @@ def test_pairs_of_components_are_written_alike() -> None:
         ),
         ("info a.fmu --jsn", "'info' has no option '--jsn'. Did you mean '--json'?"),
         ("simulate a.fmu --zzz", "'simulate' has no option '--zzz'. See"),
+        ("simulate a.fmu --overwrite", "'simulate' has no option '--overwrite'. See"),
         ("simulate a.fmu b.fmu", "'simulate' takes no further argument 'b.fmu'."),
         ("simulate a.fmu --start-value k", "--start-value: expected NAME=VALUE or NAME VALUE."),
         ("simulate a.fmu --start-value k --json", "expected NAME=VALUE or NAME VALUE."),
