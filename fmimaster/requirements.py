@@ -156,14 +156,13 @@ def _refuse_untriggered(plan: Plan) -> None:
             names = " and ".join(f"'{plan.instances[m.instance].name}'" for m in missing)
             raise DescriptionError(
                 f"The shared event '{event.name}' has no trigger in {names}, so an event clock cannot trigger it in "
-                "all its members at the same time. Name a trigger in the FMU's manifest, or use LookAhead, with "
-                "which FMUs execute "
-                "their events themselves."
+                "all its members at the same time. Name a trigger in the FMU's manifest, or use LookAhead "
+                "(--event-clock look-ahead), with which FMUs execute their events themselves."
             )
         if event.scope is Scope.SHARED and len(event.members) < 2:
             raise DescriptionError(
-                f"The event '{event.name}' is shared, but the system does not declare its members. Add a SharedEvent to "
-                "the system description: builder.share_event(name, members...)."
+                f"The event '{event.name}' is shared, but the system does not declare its members. Declare "
+                "them by an annotation of the system, or by builder.share_event(name, members...)."
             )
 
 
@@ -178,7 +177,8 @@ def _refuse_hidden_right_limits(plan: Plan) -> None:
             raise DescriptionError(
                 f"The event '{m.declaration.name}' of '{planned.name}' cannot be triggered: there is no Event Mode, and "
                 "the FMU does not declare that its outputs can be read directly after the trigger was set, without a step. "
-                'If they can, add rightLimitsWithoutStep="true" to the event in its manifest; otherwise use LookAhead.'
+                'If they can, add rightLimitsWithoutStep="true" to the event in its manifest; otherwise use '
+                "LookAhead (--event-clock look-ahead)."
             )
 
 
