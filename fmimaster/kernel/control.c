@@ -182,7 +182,8 @@ int fm_converged(fm_kernel *k, fm_passes *p, double tolerance)
     double near = fmax(SAME_LIMIT, fm_same(k->end, k->end - k->begin));
     int is_settled = k->change <= tolerance && fabs(k->limit - p->limit_before) <= near;
     int is_last = p->repeat->group && p->count == p->repeat->most;
-    if ((p->count >= p->repeat->least && is_settled && !k->wants_another) || is_last) {
+    /* an FMU that has ended the run gets no further step */
+    if ((p->count >= p->repeat->least && is_settled && !k->wants_another) || is_last || k->terminate) {
         k->wants_another = p->wanted_at_first;
         return 1;
     }

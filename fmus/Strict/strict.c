@@ -327,7 +327,7 @@ static int update(Instance *s, const char *function, bool *ends, double *next)
     v->tick = v->out = v->in = v->counting = false;
     v->updated = true;
     v->needs_update = false;
-    *ends = v->ends = v->stop > 0.0 && v->time >= v->stop - NEAR;
+    *ends = v->ends = v->stop != 0.0 && v->time >= fabs(v->stop) - NEAR; /* below 0: in updates only */
     *next = v->next_event = v->announce && v->period > 0.0 ? v->due : INFINITY;
     return OK;
 }

@@ -89,6 +89,9 @@ PAIRS: dict[str, tuple[Strict, Strict, dict[str, Any]]] = {
     ),
     "Model Exchange, unused clocks": (EXCHANGE_CLOCKS, EXCHANGE_3, {}),
     "ends": (EARLY, EXCHANGE_3, {"event_mode": True, "stop": 0.6}),
+    "ends in an update": (EARLY, EXCHANGE_3, {"event_mode": True, "stop": -0.6}),
+    "ends in a hidden update": (EXCHANGE_2, EXCHANGE_3, {"event_mode": False, "stop": -0.6}),
+    "ends at the start": (EARLY, EXCHANGE_3, {"event_mode": True, "stop": -1e-12}),
 }
 METHODS: dict[str, dict[str, Any]] = {
     "jacobi": {"algorithm": Jacobi()},
@@ -197,6 +200,9 @@ def test_no_forbidden_call_in_any_combination(
         ("Model Exchange, states missing", "gauss-seidel"),
         ("Model Exchange, states missing", "waveform"),
         ("ends", "step doubling"),
+        ("ends in an update", "gauss-seidel"),
+        ("ends in a hidden update", "jacobi"),
+        ("ends at the start", "jacobi"),
     ],
 )
 def test_no_forbidden_call(pair: str, method: str, backend: Backend, folder: Path) -> None:

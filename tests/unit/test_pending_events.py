@@ -224,3 +224,26 @@ def test_short_steps_after_events_do_not_follow_each_other_for_ever(simulate: Si
     results = simulate(units, RING, event_mode=True, step_size=0.1, stop_time=1)
     assert results.statistics.steps < 25
     assert results["a.y"].tolist()[-1] == results["b.y"].tolist()[-1]
+
+
+def test_an_fmu_that_ends_the_run_in_an_iteration_is_not_stepped_again(simulate: Simulate) -> None:
+    """Its step is not repeated with better inputs: only Terminate may follow."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        v.x += h * v.u
+        end = v.t + h
+        return StepAnswer(end - h / 2, terminate=True) if end > 0.5 else None
+
+    unit = PythonFmu(
+        inputs={"u": 0.0},
+        states={"x": 1.0},
+        outputs={"y": lambda v: v.x},
+        step=step,
+    )
+    results = simulate(
+        {"a": unit, "b": plain()}, RING, algorithm=Waveform(Jacobi()), stop_time=1, step_size=0.4
+    )
+    assert results.time.tolist() == [0.0, 0.4]  # the other one is ahead of it
+    assert [t for t, _ in unit.instances[-1].called(Call.DO_STEP)].count(0.4) == 1
+    log = [call for call, _ in unit.instances[-1].log]
+    assert Call.SET_FMU_STATE not in log[len(log) - log[::-1].index(Call.DO_STEP) :]

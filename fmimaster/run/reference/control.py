@@ -33,7 +33,8 @@ def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, li
             change = largest_change(before, m.store, m.nominals) if count > 1 else np.inf
             is_settled = change <= until.tolerance and abs(m.limit - limit) <= near
             has_converged = count >= instruction.least and is_settled and not m.wants_another
-            if has_converged or (instruction.bounded and count == instruction.most):
+            is_last = instruction.bounded and count == instruction.most
+            if has_converged or is_last or m.terminate:  # FMI: only Terminate may follow the end
                 m.wants_another = wanted
                 return
             limit = m.limit
