@@ -6,10 +6,12 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
+from io import StringIO
 from pathlib import Path
 
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.errors import FileError
+from fmimaster.files import decoding, read_whole
 from fmimaster.text import clipped, count, section
 from fmimaster.visible import visible
 
@@ -156,23 +158,19 @@ def read_recorded(file: Path) -> tuple[Recorded, ...]:
     FileError
         If the file is missing, or has other columns or values.
     """
-    try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            rows = list(csv.reader(stream))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise FileError(f"The recorded verdicts '{file}' cannot be read: {error}.") from error
-    if not rows or tuple(rows[0]) != _COLUMNS:
-        raise FileError(
-            f"'{file}' has no recorded verdicts. Expected a file that 'fmimaster conformance FOLDER --verdicts {file.name} "
-            f"--record' has written, with the columns {', '.join(_COLUMNS)}."
-        )
-    try:
-        return tuple(_recorded(row) for row in rows[1:])
-    except (TypeError, ValueError) as error:
-        raise FileError(f"'{file}' has a row that is no recorded verdict: {error}.") from error
+    with decoding(file, "a file of recorded verdicts", csv.Error):
+        rows = csv.reader(StringIO(read_whole(file).decode(), newline=""))
+        if tuple(next(rows, ())) != _COLUMNS:
+            raise FileError(
+                f"'{file}' has no recorded verdicts. Expected a file that 'fmimaster conformance FOLDER --verdicts "
+                f"{file.name} --record' has written, with the columns {', '.join(_COLUMNS)}."
+            )
+        return tuple(_recorded(row) for row in rows)
 
 
 def _recorded(row: list[str]) -> Recorded:
+    if len(row) != len(_COLUMNS):
+        raise ValueError("it has a row that is no recorded verdict")
     name, interface, exporter, sha256, verdict, cause, seconds, reason = row
     return Recorded(
         name=name,

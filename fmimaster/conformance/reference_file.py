@@ -22,6 +22,8 @@ from fmimaster.system.description import Source
 from fmimaster.text import named
 
 _BOOLEANS = {"true": "1", "false": "0"}
+_MOST_BYTES = 16 * 2**20
+"""Of a reference that is read again; most have less than one."""
 _ELEMENT = re.compile(r"\[[\d, ]+\]$")
 """At the end of the name of an element of an array."""
 
@@ -107,7 +109,9 @@ def of_array(name: str) -> str:
 
 
 def _columns(path: Path) -> dict[str, list[list[str]]]:
-    """Name → the words of each cell; none if the file is no table."""
+    """Name → the words of each cell; none if the file is no table, or a large one: each cell takes some 100 bytes."""
+    if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+        return {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             names, *rows = list(filter(None, csv.reader(stream, skipinitialspace=True)))

@@ -12,6 +12,7 @@ from typing import Any
 from fmimaster.conformance.curve import Curve
 from fmimaster.conformance.measures import Measure
 from fmimaster.errors import FileError
+from fmimaster.files import decoding, parsed_json, read_whole
 
 VERDICTS_FILE = "verdicts.jsonl"
 """In the output folder of a run: a line for the run, then a line for each verdict."""
@@ -217,15 +218,13 @@ class ConformanceRun:
             If there is no such file, or it is none of this kind.
         """
         file = path / VERDICTS_FILE if path.is_dir() else path
-        try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError as error:
+        if not file.exists():
             what = f"has no '{VERDICTS_FILE}'" if path.is_dir() else "does not exist"
             raise FileError(
                 f"'{path}' {what}. Expected the output folder of 'fmimaster conformance'."
-            ) from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"'{file}' cannot be read: {error}.") from error
+            )
+        with decoding(file, "a file of verdicts"):
+            text = read_whole(file).decode()
         lines = text.split("\n")[:-1]  # what follows the last line feed is not complete
         head = _parsed(file, 1, lines[0] if lines else "")
         if head.get("fmimasterConformance") != FORM:
@@ -261,8 +260,8 @@ def line_of(verdict: Verdict) -> str:
 
 def _parsed(file: Path, number: int, line: str) -> Mapping[str, Any]:
     try:
-        values = json.loads(line)
-    except ValueError as error:
+        values = parsed_json(line)
+    except (ValueError, RecursionError) as error:
         raise FileError(f"'{file}', line {number}: it is not JSON ({error}).") from error
     if not isinstance(values, dict):
         raise FileError(f"'{file}', line {number}: expected a JSON object.")

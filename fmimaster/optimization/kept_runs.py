@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.errors import FileError
+from fmimaster.files import read_json
 from fmimaster.optimization.trial import Trial
 from fmimaster.results.results import Results
 
@@ -55,7 +56,7 @@ class KeptRuns:
 
     def _read(self) -> None:
         try:
-            content = json.loads(self._index.read_text(encoding="utf-8"))
+            content = read_json(self._index)
             known, runs = content["facts"], content["runs"]
             trials = {
                 run["file"]: Trial(

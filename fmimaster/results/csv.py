@@ -46,6 +46,9 @@ _TIME = re.compile(r"t|(?i:time)\s*([\[(]\s*s\s*[\])]|/\s*s)?")
 _CELL = re.compile(r'(?:^|,) *("(?:[^"]|"")*"|[^,]*)')
 """A cell with its quotes, behind the comma before it."""
 
+_LONGEST_CELL = 200
+"""Letters of a cell in a message."""
+
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
@@ -177,10 +180,12 @@ class _Source:
         if is_time(self.names[0]):
             self.names[0] = "time"
         if self.names[0] != "time":
-            self.fail(1, f"the first column is '{self.names[0]}'; expected 'time'.{self._hint()}")
+            first = self.names[0][:_LONGEST_CELL]
+            self.fail(1, f"the first column is '{first}'; expected 'time'.{self._hint()}")
         for name, times in Counter(self.names).items():
             if times > 1:
-                self.fail(1, f"the column '{name}' occurs {times} times; expected each name once.")
+                shown = name[:_LONGEST_CELL]
+                self.fail(1, f"the column '{shown}' occurs {times} times; expected each name once.")
 
     def _hint(self) -> str:
         """A hint about the header, with a leading blank."""
@@ -245,7 +250,7 @@ class _Source:
     def fail_kind(self, line: int, row: Sequence[object], wrong: int) -> NoReturn:
         number = self.kinds[wrong] is float
         expected = "a number without quotes" if number else "text in double quotes"
-        self.fail(line, f"column '{self.names[wrong]}' has {row[wrong]!r}; expected {expected}.")
+        self._fail_cell(line, wrong, row[wrong], expected)
 
     def fail_number(self, line: int, error: ValueError) -> NoReturn:
         """Find the cell that Python's csv module only reports as not a number."""
@@ -255,7 +260,11 @@ class _Source:
         if len(row) != len(self.names):
             self.fail_width(line, row)
         wrong = next(i for i, cell in enumerate(row) if str(error).endswith(f": {cell!r}"))
-        self.fail(line, f"column '{self.names[wrong]}' has {row[wrong]!r}; expected a number.")
+        self._fail_cell(line, wrong, row[wrong], "a number")
+
+    def _fail_cell(self, line: int, wrong: int, cell: object, expected: str) -> NoReturn:
+        name, found = self.names[wrong][:_LONGEST_CELL], repr(cell)[:_LONGEST_CELL]
+        self.fail(line, f"column '{name}' has {found}; expected {expected}.")
 
 
 def _read(source: _Source) -> Table:

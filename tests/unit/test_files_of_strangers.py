@@ -18,6 +18,10 @@ from fuzzing import survives
 from fmimaster import FileError, FmuCard, Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.checkpoint.codec import Decoder
 from fmimaster.checkpoint.file import FORMAT, CheckpointFile
+from fmimaster.conformance.recorded import read_recorded
+from fmimaster.conformance.reference_file import read_reference
+from fmimaster.conformance.verdict import ConformanceRun
+from fmimaster.optimization.kept_runs import KeptRuns
 
 BALL = reference_path("fmi3/BouncingBall.fmu")
 ROWS = 10**9
@@ -111,13 +115,44 @@ def test_mat(tmp_path: Path) -> None:
     refused(lambda: Results.read(tmp_path / "a.mat"), "in memory")
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.h5", "a.parquet", "a.mat", "card.json", "a"])
+READERS: dict[str, Callable[[Path], Any]] = {
+    "card.json": FmuCard.read,
+    "a.checkpoint": resume,
+    "verdicts.jsonl": ConformanceRun.read,
+    "verdicts.csv": read_recorded,
+    "runs.json": lambda path: KeptRuns(path.parent, {}),
+    **dict.fromkeys(["a.csv", "a.h5", "a.parquet", "a.mat"], Results.read),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
 def test_a_named_pipe_is_not_waited_for(name: str, tmp_path: Path) -> None:
     if sys.platform == "win32":
         pytest.skip("pipes of POSIX")
     os.mkfifo(tmp_path / name)
-    read: Any = {"card.json": FmuCard.read, "a": resume}.get(name, Results.read)
-    refused(lambda: read(tmp_path / name), "a named pipe, expected a file")
+    refused(lambda: READERS[name](tmp_path / name), "a named pipe, expected a file")
+
+
+@pytest.mark.parametrize("name", ["card.json", "verdicts.jsonl", "verdicts.csv", "runs.json"])
+@pytest.mark.parametrize("content", [b"", b"\xff\n", b"[" * 100_000 + b"\n", None])
+def test_no_such_file(name: str, content: bytes | None, tmp_path: Path) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.write(content or b"")
+        if content is None:
+            file.truncate(10**10)
+    refused(lambda: READERS[name](tmp_path / name), str(tmp_path / name))
+
+
+def test_a_large_reference_is_not_read_cell_by_cell(tmp_path: Path) -> None:
+    """Each cell takes some 100 bytes, and there can be one for two bytes of the file."""
+    (tmp_path / "a_ref.csv").write_text("time,x\n" + "0,true\n" * 3_000_000)
+    refused(lambda: read_reference(tmp_path / "a_ref.csv"), "expected a number")
+
+
+def test_a_long_cell_is_not_told_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"time,{'n' * 9999}\n0,1\n1,{'x' * 9999}\n")
+    error = survives(Results.read, tmp_path / "a.csv")
+    assert len(str(error)) < 1000
 
 
 def test_a_device_is_no_card() -> None:
