@@ -204,6 +204,8 @@ LATE = 0.45
     [
         ("fmi2", "DoStep", LATE, 6),
         ("fmi3", "Instantiate", -inf, 0),
+        ("fmi2", "EnterInitializationMode", -inf, 0),
+        ("fmi3", "ExitInitializationMode", -inf, 0),
         ("fmi3", "Get", LATE, 5),
     ],
 )
@@ -220,6 +222,22 @@ def test_exit_in_a_call_is_an_error_with_the_rows_until_then(
         assert len(table.read_text().splitlines()[1:] if table.exists() else []) == rows
         assert "An FMU has called exit()" in done.stderr
         assert "'Misbehaving'" in done.stderr
+        assert "defect" not in done.stderr
+
+
+def test_exit_during_the_initialization_is_told_in_python_too(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """Its statistics divided by the time of a loop that has not begun."""
+    fmu = misbehaving(tmp_path, "fmi3", Act("ExitInitializationMode", "exit"))
+    code = (
+        "from fmimaster import *\n"
+        f"try: Simulation({str(fmu)!r}, step_size='0.1', backend={backend.value!r}).run()\n"
+        "except SimulationError as error: print(error, error.results.rows)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "An FMU has called exit()" in done.stdout, done.stderr
+    assert "ZeroDivisionError" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,19 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import command
 from misbehaving_fmu import Act, misbehaving
 from processes import PATIENCE
 
-from fmimaster import Backend, Interrupted, Progress, Simulation, reference_path
+from fmimaster import Backend, Interrupted, Progress, Simulation, reference_path, resume
+from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.errors import CallError, InputError
 from fmimaster.fmu.process_state import LOADING, ProcessState
 from fmimaster.results.csv import read_csv
+from fmimaster.session.checkpoints import Checkpoints
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="POSIX"),
@@ -141,6 +144,31 @@ def test_a_real_ctrl_c_in_python_is_interrupted_with_the_results(tmp_path: Path)
     with pytest.raises(Interrupted, match=r"DoStep of 'Misbehaving' did not return") as caught:
         Simulation(fmu).run()
     assert caught.value.results.time.tolist() == [k / 10 for k in range(6)]
+
+
+def test_ctrl_c_before_the_first_step_of_a_resumed_run(
+    tmp_path: Path, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of the first part are written, which takes longer than the loop that has not begun."""
+    file, table = tmp_path / "a.checkpoint", tmp_path / "rows.csv"
+    simulation = Simulation(
+        reference_path("fmi3/Dahlquist.fmu"), stop_time=100, checkpoint=file, backend=backend
+    )
+    with simulation.start(output_file=table) as run:
+        run.advance_to(50)
+    go_on = Checkpoints._continue
+
+    def press_ctrl_c(self: Checkpoints, resumed: CheckpointFile) -> None:
+        go_on(self, resumed)
+        session: Any = self._session
+        session.rows.writing_seconds += 1.0  # of many rows, to a slow disk
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoints, "_continue", press_ctrl_c)
+    with pytest.raises(Interrupted, match="Interrupted at t = 50 s") as caught:
+        resume(file)
+    assert caught.value.results.time[-1] == read_csv(table).time[-1] == 50
+    assert all(i.seconds >= 0 for i in caught.value.results.statistics.instances)
 
 
 def test_an_old_file_stays_until_there_is_a_row(tmp_path: Path) -> None:
