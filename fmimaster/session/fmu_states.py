@@ -23,6 +23,8 @@ from fmimaster.system.description import Source
 from fmimaster.system.zip_entries import ANY_GROWTH
 
 _INDEX = "states.json"
+_ZIP = b"PK\x03\x04"
+"""The beginning of an archive, also of an incomplete one."""
 
 
 def refuse_unserializable(prepared: Prepared) -> None:
@@ -59,6 +61,9 @@ def read_states(path: Path, prepared: Prepared) -> tuple[list[bytes], Any]:
     check_fits(path.stat().st_size, path)
     names = _names(prepared)
     if not zipfile.is_zipfile(path):
+        with open_file(path) as stream:
+            if stream.read(len(_ZIP)) == _ZIP:
+                raise FileError(f"'{path}' is damaged or incomplete FMU states. Write it again.")
         if len(names) > 1:
             raise FileError(
                 f"'{path}' has the state of a single FMU, and the system has {len(names)} components. Give a file "
@@ -74,6 +79,8 @@ def read_states(path: Path, prepared: Prepared) -> tuple[list[bytes], Any]:
             raise ValueError("two components have one state")
         found = {name: _content(archive, member) for name, member in members.items()}
         time, memory = float(index["time"]), index.get("events")
+        if empty := next((name for name, state in found.items() if not state), None):
+            raise FileError(f"'{path}' has an empty state of '{empty}'. Write it again.")
     if found.keys() != set(names):
         differing = ", ".join(sorted(found.keys() ^ set(names)))
         raise FileError(f"'{path}' has states of other components: {differing}.")

@@ -357,6 +357,26 @@ def test_a_figure_of_thousands_of_columns() -> None:
     assert sum(len(panel.names) for panel in shown) + left_out == len(columns)
 
 
+def test_an_empty_state_of_a_component(tmp_path: Path) -> None:
+    """It was passed over: the component began with its start values."""
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        archive.writestr("states.json", json.dumps({"time": 0, "members": {"a": "s", "b": "t"}}))
+        archive.writestr("s", b"1")
+        archive.writestr("t", b"")
+    run = Simulation(system(), stop_time=1, initial_fmu_state=tmp_path / "a")
+    refused(run.run, "has an empty state of 'b'")
+
+
+@pytest.mark.parametrize("fmu", [BALL, None], ids=["FMU", "system"])
+def test_incomplete_fmu_states(fmu: Any, tmp_path: Path) -> None:
+    """They were passed to a single FMU as its state."""
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        archive.writestr("states.json", json.dumps({"time": 0, "members": {"a": "s", "b": "t"}}))
+    (tmp_path / "a").write_bytes((tmp_path / "a").read_bytes()[:-10])
+    run = Simulation(fmu or system(), stop_time=1, initial_fmu_state=tmp_path / "a")
+    refused(run.run, "is damaged or incomplete")
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "h5", "mat"])
 def test_two_writers_of_one_file_do_not_share_their_rows(suffix: str, tmp_path: Path) -> None:
     pytest.importorskip({"parquet": "pyarrow", "h5": "h5py", "mat": "scipy"}[suffix])
