@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.sub_steps import SubSteps
 from fmimaster.algorithms.wrapper import Wrapper
 from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
+from fmimaster.system.notes import listed
 
 Comparison = Callable[[Plan, int], Hook]
 """Creates a hook that is called at the end of the halves and writes an error. Arguments: the plan, and the buffer of
@@ -89,6 +91,20 @@ class Richardson(Wrapper):
                 "Step doubling is not possible with GaussSeidel in the mode 'sub', which cannot go back. Use the mode "
                 "'lin'."
             )
+        early = [plan.instances[i].name for i in plan.members if plan.instances[i].may_return_early]
+        if early and any(isinstance(part, SubSteps) for part in _layers(self.base)):
+            raise OptionError(
+                f"Step doubling is not possible with SubSteps where FMUs may return early ({listed(early)}): their halves "
+                "would end at different times. Use Jacobi or GaussSeidel, or no Event Mode (--no-event-mode)."
+            )
+
+
+def _layers(algorithm: Algorithm) -> Iterator[Algorithm]:
+    """The algorithm, its base, the base of that, and so on."""
+    part: Algorithm | None = algorithm
+    while part is not None:
+        yield part
+        part = getattr(part, "base", None)
 
 
 def doubled(algorithm: Algorithm, comparisons: Sequence[Comparison]) -> Algorithm:

@@ -206,6 +206,10 @@ class Indicators:
             since = time
         return since
 
+    def is_ahead(self, s: IndicatorSet, now: float) -> bool:
+        """Whether a set belongs to a later time in s: its instance has stepped past an event and cannot go back."""
+        return float(self.store.read.item(s.instance)) > now
+
     def predicted_by_fmus(self, in_fmu: bool) -> frozenset[int]:
         """Instances whose own prediction of their next event is used: those with a prediction and without indicators,
         or all with a prediction if ``in_fmu``."""

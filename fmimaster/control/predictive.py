@@ -97,6 +97,10 @@ class Predictive(EventClock):
         earliest, first = inf, None
         probes = False
         for s in indicators.sets:
+            if indicators.is_ahead(
+                s, time
+            ):  # the step ends where its instance stands, at the latest
+                continue
             pairs = s.pairs
             if points:
                 cubics = extrapolated(pairs, values, points, horizon)

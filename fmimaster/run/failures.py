@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from fmimaster.causes import Cause
 from fmimaster.control.zeno import MOST_MICROSTEPS
 from fmimaster.errors import CallError, ConvergenceError, SimulationError, ZenoError
 from fmimaster.plan.events import Event
@@ -106,6 +107,15 @@ def no_progress(names: Sequence[str], time: float) -> CallError:
         function="DoStep",
         status="early return",
         time=time,
+    )
+
+
+def standing(time: float, cause: Cause) -> SimulationError:
+    """The error for steps without a length, at a time in s, at whose end nothing happens."""
+    return SimulationError(
+        f"The run does not advance beyond t = {time:.17g} s: steps end there again and again ('{cause}'), and nothing "
+        f"happens (limit: {MOST_MICROSTEPS} times). Expected steps with a length. Use another step-size rule or "
+        "event clock."
     )
 
 

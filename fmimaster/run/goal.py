@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fmimaster.causes import STOP_TIME, Cause, Kind
+from fmimaster.causes import GRID, RAMP, STEP_SIZE, STOP_TIME, Cause, Kind
 from fmimaster.control.grid import SLIVER
 from fmimaster.control.instant import NEVER, Goal, Instant
 from fmimaster.errors import SimulationError
@@ -102,7 +102,10 @@ class Goals:
         """A step that ends no later than where an instance stands ahead of the others."""
         at = self._executor.registers.at
         first = min(self._state.ahead, key=lambda i: (at.item(i), i))
-        if at.item(first) >= goal.end.seconds:
+        end = latest = goal.end.seconds
+        if goal.cause in (GRID, STEP_SIZE, RAMP):  # no sliver may remain before it
+            latest += SLIVER * (end - self._state.time.seconds)
+        if at.item(first) == end or at.item(first) > latest:
             return goal
         return Goal(Instant(at.item(first)), Cause(Kind.AHEAD, (self._names[first],)))
 

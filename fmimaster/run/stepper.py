@@ -10,6 +10,7 @@ from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.watch import watch_data
+from fmimaster.control.zeno import MOST_MICROSTEPS
 from fmimaster.program.hook import Twin
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
@@ -18,6 +19,7 @@ from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.executor import ControlledSteps
+from fmimaster.run.failures import standing
 from fmimaster.run.goal import Goals
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
@@ -114,7 +116,7 @@ class Stepper:
             If a step failed and cannot be tried again, or if events accumulate.
         """
         s = self.state
-        unseen = 0
+        unseen = idle = 0
         # an event that cannot be told from the end is the end: no sliver follows it
         near = rounding(until.seconds, self._size)
         end = Instant(until.seconds - near)
@@ -139,8 +141,12 @@ class Stepper:
                     self._acceptance.committed(goal.end, goal.cause)
                 elif not self._acceptance.accept(goal, outcome, variant):
                     continue
+                idle = 0
             else:
                 s.time = max(s.time, goal.end)
+                idle += 1
+                if idle > MOST_MICROSTEPS:
+                    raise standing(s.time.seconds, goal.cause)
             ends = outcome is not None and outcome.terminate
             # an attempt that may be undone has an outcome in any case
             happened = outcome is not None and (ends or not self._programs.undoes)
@@ -148,6 +154,7 @@ class Stepper:
                 requests = () if outcome is None else outcome.event_requests
                 there_was_one, ends = self.events.happen(goal.fire, requests)
                 happened |= there_was_one
+                idle = 0 if there_was_one else idle
             unseen += 1 if s.steps <= steps + 1 else OFTEN
             self.has_ended = ends
             if happened or unseen >= OFTEN or s.asked or s.time >= end:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from python_fmu import PythonFmu
 
+from fmimaster import (
+    NEPCE,
+    AutomaticSequence,
+    Check,
+    EarlyReturn,
+    EmbeddedOrders,
+    LookAhead,
+    LoopSolver,
+    Port,
+    PowerBond,
+    Predictive,
+    PredictorCorrector,
+    Refreshed,
+    Sequential,
+)
 from fmimaster.algorithms import (
     Algorithm,
     GaussSeidel,
@@ -18,13 +34,18 @@ from fmimaster.algorithms import (
 )
 from fmimaster.algorithms.modes import HELD, LINEAR
 from fmimaster.algorithms.subsequence import SUBSEQUENCE
-from fmimaster.causes import Kind
+from fmimaster.causes import GRID, Kind
 from fmimaster.control.estimators.step_doubling import StepDoubling
+from fmimaster.control.instant import Goal, Instant
+from fmimaster.control.locate import Locate
+from fmimaster.control.multi_rate import MultiRate
 from fmimaster.control.pid import PID
-from fmimaster.errors import AccuracyWarning, OptionError
+from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.control.step_rule import FixedStep
+from fmimaster.errors import AccuracyWarning, OptionError, ProgramError, SimulationError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
-from fmimaster.system.model import DataType, Variability
+from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
 from fmimaster.system.states import Call
 
 # the guard around each FMU refuses a step while an event is pending
@@ -247,3 +268,137 @@ def test_an_fmu_that_ends_the_run_in_an_iteration_is_not_stepped_again(simulate:
     assert [t for t, _ in unit.instances[-1].called(Call.DO_STEP)].count(0.4) == 1
     log = [call for call, _ in unit.instances[-1].log]
     assert Call.SET_FMU_STATE not in log[len(log) - log[::-1].index(Call.DO_STEP) :]
+
+
+# All forms of control -------------------------------------------------------------------------------------------------
+
+BOND = PowerBond("bond", (Port("a", "u", "y", "in"), Port("b", "u", "y", "out")), 1.0, 1e-3)
+
+
+def controlled(*estimators: Any) -> PID:
+    return PID(0.2, estimators, smallest=0.001)
+
+
+STEPS: dict[str, Any] = {
+    "fixed": 0.2,
+    "free": FreeStep(0.2),
+    "ramp": Ramp(0.2),
+    "locate": Locate(0.2),
+    "predictor": controlled(PredictorCorrector(0.01)),
+    "orders": controlled(EmbeddedOrders(0.01)),
+    "doubling": controlled(StepDoubling(0.01)),
+    "ecco": PID.ecco(0.2, 0.001),
+    "rates": MultiRate("0.2", {"a": "0.05"}),
+}
+ALGORITHMS: dict[str, Algorithm] = {
+    "jacobi": Jacobi(),
+    "corrected": Jacobi(NEPCE),
+    "held": GaussSeidel(mode=HELD),
+    "sub": GaussSeidel(mode=SUBSEQUENCE),
+    "refreshed": Refreshed(Jacobi()),
+    "waveform": Waveform(Jacobi()),
+    "solved": Waveform(Jacobi(), solver=LoopSolver()),
+    "richardson": Richardson(Jacobi()),
+    "sub-steps": SubSteps(counts={"a": 4}),
+    "sub-steps of others": SubSteps(counts={"b": 4}),
+    "halves of sub-steps": Richardson(SubSteps(counts={"a": 4})),
+    "sequential": Sequential(first="c"),
+    "automatic": AutomaticSequence(),
+}
+CLOCKS: dict[str, Any] = {
+    "none": None,
+    "early return": EarlyReturn(),
+    "check": Check(),
+    "predictive": Predictive(),
+    "look-ahead": LookAhead(),
+}
+USUAL = ("fixed", "jacobi", "none")
+FORMS = [
+    *((step, "jacobi", clock) for step in STEPS for clock in ("none", "predictive")),
+    *(("fixed", algorithm, clock) for algorithm in ALGORITHMS for clock in ("none", "predictive")),
+    *(("fixed", "jacobi", clock) for clock in CLOCKS),
+    ("fixed", "sequential", "check"),
+    ("locate", "sub-steps", "none"),
+]
+
+
+def falling(**options: Any) -> PythonFmu:
+    """x falls by 1 per second from 0.5, and begins anew when the counter ``hit`` changes."""
+
+    def execute(v: Any) -> None:
+        if v.hit != v.seen:
+            v.x, v.seen = 0.5, v.hit
+
+    def step(v: Any, h: float) -> None:
+        execute(v)
+        v.x -= h
+
+    event = EventDeclaration("hit", Scope.PRIVATE, (Indicator("z", "dz"),), trigger="hit")
+    return PythonFmu(
+        inputs={"hit": 0},
+        states={"x": 0.5, "seen": 0},
+        outputs={"z": lambda v: v.x, "dz": lambda v: -1.0},
+        attributes={"hit": DISCRETE, "dz": {"derivative_of": "z"}},
+        step=step,
+        update=execute,
+        events=[event],
+        **options,
+    )
+
+
+REFUSED = (
+    "Locate locates changes of connected discrete outputs, and there are no such outputs",
+    "with MultiRate they end",  # its components have their steps at different times
+    "divides each step into parts, but 'a' may have an event between them",
+    "undone, which GaussSeidel in the mode 'sub' does not allow",
+    "(Sequential|AutomaticSequence) lets an FMU stop at its events, and needs the event clock Check",
+    "Check is for algorithms in which one FMU finds events for the others",
+    "Step doubling is not possible with SubSteps where FMUs may return early",
+)
+WITHOUT_STATES = (*REFUSED, r"may have to go back when .* cannot get and set its FMU state")
+
+
+@pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")
+@pytest.mark.parametrize("goes_back", [True, False], ids=["with states", "without"])
+@pytest.mark.parametrize(("step", "algorithm", "clock"), dict.fromkeys(FORMS))
+def test_each_form_of_control_executes_all_events_or_is_refused(
+    simulate: Simulate, step: str, algorithm: str, clock: str, goes_back: bool
+) -> None:
+    """No part of a step follows an event that is pending: the guard would refuse it."""
+    can = {"can_get_and_set_fmu_state": goes_back}
+    early = {"has_event_mode": True, "might_return_early_from_do_step": True}
+    units = {"a": requesting(0.11, 0.33, 0.71, **can), "b": plain(**can)}
+    units["c"] = falling(**can, **early)
+    settings = {
+        "step_size": STEPS[step],
+        "algorithm": ALGORITHMS[algorithm],
+        "event_clock": CLOCKS[clock],
+        "power_bonds": [BOND] * (step == "ecco"),
+    }
+    connections = ["a.y -> b.u", "a.n -> c.hit"] if step == "locate" else RING
+    try:
+        results = simulate(units, connections, event_mode=True, stop_time=1, **settings)
+    except (OptionError, ProgramError) as error:
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        expected = REFUSED if goes_back else WITHOUT_STATES
+        assert re.search("|".join(expected), refused), refused
+        return
+    assert results["a.n"].tolist()[-1] == 3
+
+
+class Still(FixedStep):
+    """Has no steps with a length from 0.4 s on."""
+
+    def propose(self, now: Instant, memory: Any) -> Goal:
+        return Goal(now, GRID) if now.seconds > 0.39 else FixedStep.propose(self, now, memory)
+
+    def ahead(self, memory: Any) -> None:
+        """Not known."""
+
+
+def test_steps_without_a_length_end_the_run_with_an_error(simulate: Simulate) -> None:
+    with pytest.raises(SimulationError, match=r"does not advance beyond t = 0\.4"):
+        simulate({"a": plain(), "b": plain()}, RING, step_size=Still(0.2), stop_time=1)
