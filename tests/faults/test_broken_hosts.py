@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import struct
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -139,6 +140,16 @@ def test_an_fmu_that_prints_without_end_is_ended_by_its_limit(
         FmuLostError, match=r"did not answer within 0\.3 s and was ended, in fmi3DoStep"
     ):
         pump(fmu, call_timeout=0.3, backend=backend, debug_logging=True).run()
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+def test_hosts_run_where_the_address_space_is_limited(tmp_path: Path, backend: Backend) -> None:
+    """As by ``ulimit -v`` on clusters: a host mapped 64 GB, and its FMU was said to have ended."""
+    fmu = misbehaving(tmp_path, "fmi3")
+    limited = ["sh", "-c", 'ulimit -v 16000000; exec "$@"', "sh", sys.executable, "-m", "fmimaster"]
+    command = ["simulate", fmu.name, "--isolate", "all", "--backend", backend.value]
+    done = subprocess.run([*limited, *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_deadline_does_not_count_the_time_without_a_processor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import weakref
 from functools import cache
 from mmap import MAP_SHARED, PROT_READ, PROT_WRITE
@@ -20,6 +21,8 @@ _PART = 1 << 16
 
 _MOST = 1 << 36
 """Room in bytes that a host has for all parts; only those that exist take memory."""
+_SHARE = 8
+"""Where the address space is limited (``ulimit -v``), one part of so many of it is that room."""
 
 
 class SharedMemory:
@@ -46,7 +49,7 @@ class SharedMemory:
     def of_run(cls, descriptor: int) -> SharedMemory:
         """In a host: the memory of the run, whose descriptor is closed before an FMU could write into it."""
         memory = cls(-1)
-        memory._whole = _mapped(descriptor, 0, _MOST)
+        memory._whole = _mapped(descriptor, 0, _room())
         os.close(descriptor)
         return memory
 
@@ -87,6 +90,13 @@ class SharedMemory:
         """Close the descriptor; parts live as long as arrays in them."""
         os.close(self.descriptor)
         self._parts.clear()
+
+
+def _room() -> int:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return _MOST
+    return min(_MOST, limit // _SHARE // _PART * _PART)
 
 
 @cache
