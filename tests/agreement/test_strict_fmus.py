@@ -5,6 +5,7 @@ A few of these runs are in the default tests, all others have the mark ``matrix`
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import replace
 from itertools import product
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import changed
 from strict_fmu import Strict
 
 from fmimaster import (
@@ -113,6 +115,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "ramp": {"step_size": Ramp(0.1)},
     "rates": {"step_size": MultiRate("0.1", {"a": "0.05"})},
 }
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 BACKENDS = [Backend.REFERENCE, Backend.NATIVE]
 
 
@@ -228,6 +231,24 @@ def test_model_exchange_loses_no_tick_of_an_output_clock(
     times = results.time[results["a.out"]]
     assert times.tolist() == [0.25, 0.5, 0.75, 1.0]
     assert np.ma.compressed(results["a.copy"]).tolist() == [0, 1, 2, 3]  # before the updates
+
+
+@pytest.mark.parametrize("isolate", [False, pytest.param(True, marks=LINUX)])
+def test_an_interval_that_cannot_be_read_is_an_error_of_its_function(
+    isolate: bool, backend: Backend, tmp_path: Path
+) -> None:
+    """The description declares fractions, which the FMU refuses."""
+
+    def with_fractions(text: str) -> str:
+        return text.replace('valueReference="26"', 'valueReference="26" supportsFraction="true"')
+
+    unit = CLOCKS.write(tmp_path, "whole")
+    fmu = changed(unit, tmp_path / "fractions.fmu", description=with_fractions)
+    simulation = Simulation(fmu, stop_time=1, step_size=0.1, backend=backend, isolate=isolate)
+    with pytest.raises(CallError, match="the FMU does not declare it") as got:
+        simulation.run()
+    assert got.value.function == "fmi3GetIntervalFraction"
+    assert got.value.status == "fmi3Error"
 
 
 def test_outputs_are_read_before_inputs_are_set_inside_of_steps(
