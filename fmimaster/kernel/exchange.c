@@ -173,7 +173,7 @@ static int advance(fm_exchange *x, double stop, int *happened)
     x->memory[FM_X_ENDS] = ends;
     x->memory[FM_X_STEP_EVENT] = *happened && !changed && !is_due(x, there);
     *happened |= changed;
-    if ((*happened || is_due(x, there)) && !ends && integrator->mark_event)
+    if (integrator->mark_event && !ends && (*happened || is_due(x, there)))
         return integrator->mark_event(integrator->self);
     return FM_OK;
 }
@@ -189,7 +189,7 @@ static int tell_events(fm_exchange *x)
 {
     double now = x->memory[FM_X_TIME];
     int wants_event, ends;
-    if (x->memory[FM_X_UNTOLD] == 0.0 || *x->fmu->kept_from <= now)
+    if (*x->fmu->kept_from <= now)
         return FM_OK;
     int status = complete(x, now, &wants_event, &ends);
     if (fm_failed(status))
@@ -205,10 +205,9 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
 {
     fm_exchange *x = self;
     double *memory = x->memory, stop = time + size;
-    int status = FM_OK;
     if (fabs(memory[FM_X_TIME] - time) > SAME * fabs(time)) /* otherwise it stands there already */
         memory[FM_X_TIME] = time;
-    status = tell_events(x);
+    int status = memory[FM_X_UNTOLD] != 0.0 ? tell_events(x) : FM_OK;
     if (!fm_failed(status) && memory[FM_X_ENDS] != 0.0) { /* at the start: FMI allows only Terminate */
         *answer = (fm_answer){time, 1, 0, 0, 0};
         return FM_DISCARD;
@@ -248,7 +247,7 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
 static int save(void *self, int place, const char **function)
 {
     fm_exchange *x = self;
-    int status = tell_events(x);
+    int status = x->memory[FM_X_UNTOLD] != 0.0 ? tell_events(x) : FM_OK;
     *function = x->function;
     if (x->goes_back)
         x->memory[FM_X_SIZE] = 0.0;
