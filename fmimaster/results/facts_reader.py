@@ -68,7 +68,9 @@ def units_in(document: Document) -> dict[str, str]:
 
 def metadata_in(document: Document) -> dict[str, Any]:
     """The metadata in a document; raises as :func:`events_in`."""
-    return dict(_line(document, "metadata", METADATA))
+    found = dict(_line(document, "metadata", METADATA))
+    _texts(found.get("clocks", []))  # a figure looks for columns in it; all else is only shown
+    return found
 
 
 def _entries(

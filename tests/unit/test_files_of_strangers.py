@@ -357,6 +357,17 @@ def test_a_figure_of_thousands_of_columns() -> None:
     assert sum(len(panel.names) for panel in shown) + left_out == len(columns)
 
 
+@pytest.mark.parametrize("clocks", [5, None, "ab", [1], {"x": 1}])
+def test_clocks_in_the_facts_are_names(clocks: Any, tmp_path: Path) -> None:
+    """A figure of such results ended with a TypeError."""
+    file = tmp_path / "a.csv"
+    Results(time=[0.0], columns={"x": [1.0]}, metadata={"clocks": ["x"]}).write(file)
+    assert Results.read(file).metadata["clocks"] == ["x"]
+    facts = file.with_name("a.csv.json")
+    facts.write_text(facts.read_text().replace('["x"]', json.dumps(clocks)))
+    refused(lambda: Results.read(file), "does not hold the events and steps of a run")
+
+
 def test_an_empty_state_of_a_component(tmp_path: Path) -> None:
     """It was passed over: the component began with its start values."""
     with zipfile.ZipFile(tmp_path / "a", "w") as archive:
