@@ -313,8 +313,8 @@ def _given(parameter: dict[str, Any]) -> tuple[str, str]:
     return _with_unit(_start(received["values"]), received["unit"]), f"mapped from {given}"
 
 
-def _with_unit(value: str, unit: str | None) -> str:
-    return value if unit in (None, "", "1") else f"{value} {unit}"
+def _with_unit(value: object, unit: str | None) -> str:
+    return f"{value}" if unit in (None, "", "1") else f"{value} {unit}"
 
 
 def _transformed(connection: dict[str, Any]) -> str:

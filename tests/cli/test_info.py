@@ -325,6 +325,17 @@ def test_the_interface_of_a_system_is_refused(run: Run) -> None:
     assert "for a single FMU" in ran.error
 
 
+def test_the_unit_1_is_not_printed_behind_a_value(run: Run, tmp_path: Path) -> None:
+    parameters = """<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>
+      <ssv:ParameterSet version="1.0" name="set"><ssv:Parameters>
+        <ssv:Parameter name="a.Float64_continuous_input"><ssv:Real value="13" unit="1"/></ssv:Parameter>
+      </ssv:Parameters><ssv:Units><ssc:Unit name="1"><ssc:BaseUnit/></ssc:Unit></ssv:Units>
+      </ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>"""
+    path = system(tmp_path, {"a": reference("fmi3/Feedthrough.fmu")}, [], parameters=parameters)
+    page = run("info", path).out.splitlines()
+    assert "  a.Float64_continuous_input  =  13.0" in [line.rstrip() for line in page]
+
+
 def test_a_parameter_is_shown_as_the_fmu_gets_it(run: Run, upper: Path, tmp_path: Path) -> None:
     """2500 g with a mapping by the factor 2: the FMU gets 5 kg."""
     parameters = """<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>
