@@ -75,6 +75,7 @@ class ScheduledInstance(Fmi3Instance):
         self._countdown_references = [v.value_reference for v in self.countdowns]
         self.memory = Memory(len(clocks), len(self.countdowns))
         self._memories: dict[int, NDArray[Any]] = {}
+        self._versions: dict[int, int] = {}
         self._known: dict[tuple[DataType, tuple[int, ...]], _Known] = {}
         self._unclocked = {v.value_reference for v in model.variables if not v.clocks}
         self.version = np.zeros((), np.int64)
@@ -343,15 +344,22 @@ class ScheduledInstance(Fmi3Instance):
         if self.has_fmu_states:
             super().save(place)
         self._memories[place] = self.memory.values.copy()
+        self._versions[place] = int(self.version)
 
     def restore(self, place: int) -> None:
-        """``SetFMUState``, if the FMU has it; otherwise not behind an activation."""
-        saved = self._memories[place]
+        """``SetFMUState``, if the FMU has it; otherwise not behind an activation. Then the FMU stays as it is: what was set
+        is set."""
+        saved, memory = self._memories[place], self.memory
+        is_set = bool(memory.is_set)
         if self.has_fmu_states:
             super().restore(place)
-        elif saved["n_activations"] != self.memory.n_activations:
+            is_set = bool(saved["is_set"])
+        elif saved["n_activations"] != memory.n_activations:
             raise self.behind_activation(float(saved["now"]))
-        self._take(saved)
+        memory.values[...] = saved
+        memory.is_set[...] = is_set
+        if self._versions[place] != self.version:  # else what was read since then is still right
+            self.version += 1
 
     def _take(self, saved: NDArray[Any]) -> None:
         self.memory.values[...] = saved

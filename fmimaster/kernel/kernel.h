@@ -985,6 +985,7 @@ typedef struct {
     char *values, *places;     /* the record of the memory, and copies of it */
     size_t size, counter;      /* of the record in bytes; where its n_activations stand */
     int64_t *version;          /* changes with each activation and each restored state */
+    int64_t *versions;         /* of the copies */
     size_t n_clocks;
     const uint32_t *clocks;    /* value references */
     fm_segment output_clocks;  /* what is read in ClockUpdate: these */

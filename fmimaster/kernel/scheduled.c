@@ -238,6 +238,7 @@ static int save(void *self, int place, const char **function)
     int status = s->has_fmu_states ? fm_save_state(s->fmu, place, function) : FM_OK;
     if (!fm_failed(status))
         memcpy(s->places + (size_t)place * s->size, s->values, s->size);
+    s->versions[place] = *s->version;
     return status;
 }
 
@@ -255,8 +256,12 @@ static int restore(void *self, int place, const char **function)
     }
     if (fm_failed(status))
         return status;
+    uint8_t is_set = *s->memory.is_set;
     memcpy(s->values, saved, s->size);
-    ++*s->version;
+    if (!s->has_fmu_states)
+        *s->memory.is_set = is_set; /* the FMU stays as it is */
+    if (s->versions[place] != *s->version)
+        ++*s->version;
     return FM_OK;
 }
 

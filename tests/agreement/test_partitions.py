@@ -12,6 +12,7 @@ pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built"
 
 from call_trace import traced
 from command_line import changed, reference
+from strict_fmu import Strict
 
 from fmimaster import (
     PID,
@@ -21,6 +22,7 @@ from fmimaster import (
     Richardson,
     StepDoubling,
     SystemBuilder,
+    Waveform,
     reference_path,
     simulate,
 )
@@ -182,3 +184,29 @@ def test_a_second_tick_at_one_time() -> None:
 
     message, *_ = same_in_both(twice)
     assert message.startswith("The clock 'se.request' ticks a second time at t = 2 s")
+
+
+@pytest.mark.parametrize("goes_back", [True, False])
+@pytest.mark.parametrize(
+    "algorithm", [Richardson(Jacobi()), Waveform(Jacobi(), sweeps=2)], ids=["halves", "sweeps"]
+)
+def test_what_was_set_stays_so_in_a_repeated_step(
+    algorithm: Any, goes_back: bool, tmp_path: Path
+) -> None:
+    """The FMU refuses reading before its next activation, also where an earlier state is restored."""
+    replaced = [('clocks="11" start="0"', 'start="0"')]
+    if not goes_back:
+        replaced += [("canGetAndSetFMUState", "other"), ("canSerializeFMUState", "another")]
+    fmu = changed_partitions(tmp_path, *replaced)
+    counter = Strict("fmi3", events=True).write(tmp_path, "counter")
+
+    def with_counter() -> SystemBuilder:
+        builder = SystemBuilder("repeated")
+        builder.add("counter", counter, {"period": 0.37})
+        builder.add("se", fmu)
+        builder.connect("counter.n", "se.amount")
+        builder.connect("se.laterTicks", "counter.u")
+        return builder
+
+    _, columns, _ = same_in_both(with_counter, algorithm=algorithm, event_mode=True)
+    assert max(columns["se.amount"]) == 26

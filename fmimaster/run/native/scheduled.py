@@ -62,6 +62,7 @@ class ScheduledEntry(FmuEntry):
         s.size = memory.values.nbytes
         s.values = self._array("char[]", memory.values)
         s.places = self._lent("char[]", n_places * memory.values.nbytes)
+        s.versions = self._lent("int64_t[]", n_places)
         s.counter = memory.n_activations.ctypes.data - memory.values.ctypes.data
         m = s.memory
         m.now = self._array("double[]", memory.now)
