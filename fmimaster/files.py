@@ -40,6 +40,8 @@ _INVALID = (
 )
 """What decoders raise for invalid content; RuntimeError includes too many levels, and methods that are not known."""
 
+_REMEDY = "Get it again, or write it again."
+
 _LFS_POINTER = b"version https://git-lfs"
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -161,11 +163,13 @@ def decoding(where: object, expected: str, *others: type[Exception]) -> Iterator
     except FileError:
         raise
     except UnicodeDecodeError as error:
-        raise FileError(f"'{where}' is not {expected}: it is not text in UTF-8.") from error
+        raise FileError(
+            f"'{where}' is not {expected}: it is not text in UTF-8. {_REMEDY}"
+        ) from error
     except invalid as error:
         if isinstance(error, OSError) and error.errno:  # of the system, not of a decoder
             raise _unreadable(where, error) from error
-        raise FileError(f"'{where}' is not {expected}: {words_of(error)}.") from error
+        raise FileError(f"'{where}' is not {expected}: {words_of(error)}. {_REMEDY}") from error
 
 
 def words_of(error: Exception) -> str:
