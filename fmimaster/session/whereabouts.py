@@ -6,6 +6,7 @@ import sys
 import threading
 from types import FrameType
 
+from fmimaster.apart.shared_run import SharedRun
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.load import Loader
@@ -39,6 +40,8 @@ def call_under_way(thread: threading.Thread, session: Session | None) -> str | N
 def _call_in(frame: FrameType, session: Session | None) -> str | None:
     method, local = frame.f_code.co_name, frame.f_locals
     me = local.get("self")
+    if isinstance(me, SharedRun) and method == "call":  # SharedRun.noted
+        return str(local["text"])
     if isinstance(me, Loader) and method == "instantiate":
         return f"the instantiation of '{local['name']}'"
     if isinstance(me, FmuFile) and method == "close":

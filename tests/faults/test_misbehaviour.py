@@ -225,6 +225,25 @@ def test_exit_in_a_call_is_an_error_with_the_rows_until_then(
         assert "defect" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("version", "call"), [("fmi2", "GetDerivatives"), ("fmi3", "GetContinuousStateDerivatives")]
+)
+def test_exit_in_a_call_of_an_integrator_names_this_call(
+    version: str, call: str, backend: Backend, tmp_path: Path
+) -> None:
+    fmu = misbehaving(tmp_path, version, Act(call, "exit", 0, LATE), interface="ModelExchange")
+    command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--step-size", "0.1"]
+    done = subprocess.run(
+        [*command, "--stop-time", "1", "--backend", backend.value],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 2
+    assert f"An FMU has called exit() in {version}{call} of 'Misbehaving'" in done.stderr
+
+
 def test_exit_during_the_initialization_is_told_in_python_too(
     backend: Backend, tmp_path: Path
 ) -> None:

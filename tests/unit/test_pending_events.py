@@ -395,9 +395,6 @@ class Still(FixedStep):
     def propose(self, now: Instant, memory: Any) -> Goal:
         return Goal(now, GRID) if now.seconds > 0.39 else FixedStep.propose(self, now, memory)
 
-    def ahead(self, memory: Any) -> None:
-        """Not known."""
-
 
 def test_steps_without_a_length_end_the_run_with_an_error(simulate: Simulate) -> None:
     with pytest.raises(SimulationError, match=r"does not advance beyond t = 0\.4"):

@@ -25,7 +25,7 @@ from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.hooks import lend_data, lend_watches
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
-from fmimaster.run.native.present_call import call_of
+from fmimaster.run.native.present_call import call_of, integrator_call
 from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.native.shared import new_kernel
 from fmimaster.run.native.updates import make_update_callback
@@ -145,7 +145,12 @@ class NativeExecutor:
         present = self.kernel.present
         if present == ffi.NULL:
             return None
-        return call_of(present[0], bool(self.registers.initialized[present.instance]))
+        found = call_of(present[0], bool(self.registers.initialized[present.instance]))
+        if found is None or found[1] != "DoStep":
+            return found
+        i = found[0]
+        fmi = f"fmi{self._context.plan.instances[i].model.fmi_version[:1]}"
+        return i, integrator_call(int(self.registers.calling[i]), fmi) or "DoStep"
 
     def repeat(
         self,

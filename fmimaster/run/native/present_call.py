@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fmimaster.kernel._kernel import lib
+from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.run.native.header import STATES
 from fmimaster.system.states import State
 
@@ -49,3 +49,19 @@ def call_of(entry: Any, is_initialized: bool) -> tuple[int, str] | None:
     if entry.op in (lib.FM_SET, lib.FM_MOVE_SET, lib.FM_SET_TRIGGERS):
         return entry.instance, "a Set function"
     return None
+
+
+def integrator_call(mark: int, fmi: str) -> str:
+    """The function that the integrator of an FMU has called last, by its mark; empty if it has none.
+
+    Parameters
+    ----------
+    mark : int
+        Entry of :attr:`fmimaster.run.registers.Registers.calling`.
+    fmi : str
+        ``"fmi2"`` or ``"fmi3"``.
+    """
+    if not lib.FM_SET_TIME <= mark <= lib.FM_COMPLETED_INTEGRATOR_STEP:
+        return ""
+    name = lib.fm_fmi2_name(mark) if fmi == "fmi2" else lib.fm_fmi3_name(mark)
+    return str(ffi.string(name).decode()) if name else ""

@@ -6,8 +6,8 @@ from typing import Any
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Number, SharedRun
-from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.run.native.present_call import call_of
+from fmimaster.kernel._kernel import ffi
+from fmimaster.run.native.present_call import call_of, integrator_call
 
 
 def _memory(size: int) -> Any:
@@ -76,10 +76,7 @@ class KernelOutside:
         """The function that the integrator of an instance has called last; empty if it has none."""
         kernel = self._struct
         function = 0 if kernel is None else self._mark(kernel.calling, i)
-        if not lib.FM_SET_TIME <= function <= lib.FM_COMPLETED_INTEGRATOR_STEP:
-            return ""
-        name = lib.fm_fmi2_name(function) if fmi == "fmi2" else lib.fm_fmi3_name(function)
-        return str(ffi.string(name).decode()) if name else ""
+        return integrator_call(function, fmi)
 
     def _mark(self, marks: Any, i: int) -> int:
         """Of an instance; 255 if the process has damaged where they are."""
