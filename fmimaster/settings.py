@@ -63,6 +63,8 @@ HINTS = {
 _MOST_LETTERS = 60
 """Largest number of characters of the value of a setting in a repr."""
 
+_PATHS = ("initial_fmu_state", "final_fmu_state", "fmi_log_file", "checkpoint")
+
 AnySettings = TypeVar("AnySettings", bound="Settings")
 
 
@@ -282,6 +284,11 @@ class Settings:
         for f in fields(self):
             if isinstance(f.default, bool):
                 _expect_truth_value(getattr(self, f.name), f.name)
+        if self.event_mode is not None:
+            _expect_truth_value(self.event_mode, "event_mode")
+        for name in _PATHS:
+            if not isinstance(path := getattr(self, name), str | os.PathLike | None):
+                raise OptionError(f"{name}: {path!r}, expected a path.")
         if isinstance(self.system, SystemBuilder):
             object.__setattr__(self, "system", self.system.build())
         if not isinstance(self.system, SystemDescription | str | os.PathLike):
@@ -310,6 +317,10 @@ class Settings:
         check_cards(self.cards)
         check_sequence(self.sequence)
         check_solver(self.solver)
+        if not isinstance(self.power_bonds, Sequence):
+            raise OptionError(
+                f"power_bonds: {self.power_bonds!r}, expected a sequence of power bonds."
+            )
         for bond in self.power_bonds:
             _expect(bond, PowerBond, "power_bonds", "a power bond", "PowerBond('coupling', ports)")
         _expect_positive(self.bond_tolerance, "bond_tolerance", "a positive number, such as 1e-6")

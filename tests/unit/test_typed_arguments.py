@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
@@ -35,6 +35,7 @@ from fmimaster import (
 )
 from fmimaster.program.polynomial import LINE
 from fmimaster.results.files import row_writer
+from fmimaster.settings import Settings
 
 DAHLQUIST = reference_path("fmi3/Dahlquist.fmu")
 
@@ -153,3 +154,10 @@ def test_what_is_neither_a_path_nor_a_text_stream_gets_no_rows(target: Any) -> N
 def test_a_temporary_file_is_a_text_stream() -> None:
     with tempfile.NamedTemporaryFile("w+") as stream, row_writer(stream):
         pass
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Settings) if f.name != "system"])
+def test_no_setting_takes_any_object(name: str) -> None:
+    given: dict[str, Any] = {name: object()}
+    with pytest.raises(OptionError, match="object"):
+        Simulation(DAHLQUIST, **given).run()
