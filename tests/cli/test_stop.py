@@ -68,6 +68,13 @@ class Started:
 Start = Callable[..., Started]
 
 
+def as_a_job() -> None:
+    """In the process of the command, as a shell does it: a group of its own, which Ctrl-Z can stop, and where Ctrl-C is not
+    ignored as it is by a job in the background."""
+    os.setpgrp()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """start(*acts, version, backend): a simulation of a misbehaving FMU, of steps of 0.1 s."""
@@ -94,8 +101,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stream,
-                # a job in the background ignores Ctrl-C, and so do its children
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+                preexec_fn=as_a_job,
             )
         started.append(process)
         return Started(process, printed, table, trace, temporary)
@@ -182,6 +188,25 @@ def test_rows_reach_the_file_while_an_fmu_takes_its_time(start: Start) -> None:
         assert time.monotonic() < until
         time.sleep(0.05)
     run.ended_by(signal.SIGINT, signal.SIGINT)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_ctrl_z_stops_the_run_too_and_both_go_on(start: Start) -> None:
+    run = start()
+    run.wait_for("DoStep")
+    run.process.send_signal(signal.SIGTSTP)
+    until = time.monotonic() + PATIENCE
+    while Path(f"/proc/{run.process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    calls = run.trace.stat().st_size
+    time.sleep(0.2)
+    assert run.trace.stat().st_size == calls
+    run.process.send_signal(signal.SIGCONT)
+    while run.trace.stat().st_size == calls:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert "Interrupted" in run.ended_by(signal.SIGINT)
 
 
 CASES = tuple(
