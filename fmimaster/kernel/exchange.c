@@ -105,11 +105,10 @@ static int locate(fm_exchange *x, double low, double high, double *there)
     return go(x, high, high == last ? x->integrator.states : 0);
 }
 
+/* CompletedIntegratorStep, for FMUs that need it. */
 static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
 {
     *wants_event = *ends = 0;
-    if (!x->completes)
-        return FM_OK;
     x->memory[FM_X_UNTOLD] = x->copies && *x->fmu->kept_from < there;
     if (x->memory[FM_X_UNTOLD] != 0.0)
         return FM_OK;
@@ -143,7 +142,7 @@ static int advance(fm_exchange *x, double stop, int *happened)
     fm_integrator *integrator = &x->integrator;
     double time = x->memory[FM_X_TIME], end = smaller(stop, x->memory[FM_X_NEXT_EVENT]), there;
     const double *states = integrator->states;
-    int ends, status = FM_OK;
+    int ends = 0, status = FM_OK;
     if (x->starts) {
         status = integrator->restart(integrator->self, time, x->states);
         if (fm_failed(status))
@@ -167,7 +166,8 @@ static int advance(fm_exchange *x, double stop, int *happened)
     x->memory[FM_X_TIME] = there;
     copy_doubles(x->states, states, x->n);
     copy_doubles(x->indicators, x->there, x->m);
-    status = complete(x, there, happened, &ends);
+    if (x->completes)
+        status = complete(x, there, happened, &ends);
     if (fm_failed(status))
         return status == FM_DISCARD ? FM_REFUSED : status;
     x->memory[FM_X_ENDS] = ends;
