@@ -59,6 +59,11 @@ class Number(IntEnum):
     """How many rows were kept or written."""
     SPOOLED = auto()
     """Bytes of complete records in the spool."""
+    IS_CHANGING = auto()
+    """Whether the next three numbers replace PASSED, FILE_SIZE and RECORDED: all of them do, or none."""
+    NEXT_PASSED = auto()
+    NEXT_FILE_SIZE = auto()
+    NEXT_RECORDED = auto()
 
 
 class Phase(IntEnum):
@@ -98,8 +103,8 @@ class SharedRun:
         self.map = mmap.mmap(-1, SIZE)
         self.address = addressof(c_char.from_buffer(self.map))
         self.numbers: NDArray[np.int64] = np.frombuffer(self.map, np.int64, len(Number), _NUMBERS)
-        self.last = np.frombuffer(self.map, np.float64, 1, _NUMBERS + 8 * len(Number))
-        """Time in s of the last row that was passed on."""
+        self.last = np.frombuffer(self.map, np.float64, 2, _NUMBERS + 8 * len(Number))
+        """Time in s of the last row that was passed on, and its next value."""
         self.keeps_rows, self.spools_rows = spool is not None, spools_rows
         self.spool = -1 if spool is None else spool
         self.keeps_each_row = False
@@ -187,9 +192,22 @@ class SharedRun:
         committed
             Bytes of the results file, and how many rows were kept or written.
         """
-        self.numbers[Number.FILE_SIZE], self.numbers[Number.RECORDED] = committed
-        self.last[0] = last
-        self.numbers[Number.PASSED] += rows
+        numbers = self.numbers
+        numbers[Number.NEXT_FILE_SIZE], numbers[Number.NEXT_RECORDED] = committed
+        numbers[Number.NEXT_PASSED] = numbers[Number.PASSED] + rows
+        self.last[1] = last
+        numbers[Number.IS_CHANGING] = 1
+        self.complete_change()
+
+    def complete_change(self) -> None:
+        """Complete the change that :meth:`passed_on` has begun, if there is one: its process may be ended at any time."""
+        numbers = self.numbers
+        if numbers[Number.IS_CHANGING]:
+            numbers[Number.PASSED] = numbers[Number.NEXT_PASSED]
+            numbers[Number.FILE_SIZE] = numbers[Number.NEXT_FILE_SIZE]
+            numbers[Number.RECORDED] = numbers[Number.NEXT_RECORDED]
+            self.last[0] = self.last[1]
+            numbers[Number.IS_CHANGING] = 0
 
     # In the process that waits
 

@@ -207,6 +207,7 @@ class _LeftOver:
     def _rows(self, writer: Any) -> Results:
         """All rows, also those that were not passed on; a writer gets those that are not in its file."""
         run, shared = self.run, self.shared
+        shared.complete_change()
         prepared, settings = run.prepared, run.settings
         if isinstance(writer, CsvWriter):
             writer.go_on_behind(shared[Number.FILE_SIZE])

@@ -18,6 +18,7 @@ from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import Backend, Results, Simulation, SystemBuilder, reference_path
 from fmimaster.apart import watch
+from fmimaster.apart.shared_run import Number, SharedRun
 from fmimaster.errors import CallError, FmuLostError
 from fmimaster.run.choice import native_executor
 
@@ -315,3 +316,14 @@ def test_the_command_survives_the_end_of_its_run(tmp_path: Path) -> None:
     assert f"{ROWS} rows written to rows.csv and rows.csv.json" in err
     assert rows_of(file) == ROWS
     assert "SIGKILL" in Results.read(file).metadata["failure"]
+
+
+def test_the_numbers_of_passed_rows_change_together() -> None:
+    """A run may be killed between two of them: rows were in the file twice."""
+    shared = SharedRun()
+    shared.passed_on(5, 0.4, (120, 5))
+    shared.numbers[Number.NEXT_PASSED], shared.numbers[Number.NEXT_RECORDED] = 9, 9
+    shared.numbers[Number.IS_CHANGING] = 1  # killed here
+    shared.complete_change()
+    assert (shared[Number.PASSED], shared[Number.RECORDED], shared[Number.FILE_SIZE]) == (9, 9, 120)
+    assert not shared[Number.IS_CHANGING]
