@@ -112,7 +112,7 @@ def kill(pid: int) -> None:
 def end_children(spared: Collection[int] = ()) -> None:
     """End all children of this process, those that become its children then, and so on."""
     until = time.monotonic() + _PATIENCE
-    while _haschildren() and time.monotonic() < until:
+    while _has_children() and time.monotonic() < until:
         for pid in (found := children() - set(spared)):
             kill(pid)
         for pid in found:
@@ -123,7 +123,7 @@ def end_children(spared: Collection[int] = ()) -> None:
         time.sleep(_PAUSE)
 
 
-def _haschildren() -> bool:
+def _has_children() -> bool:
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

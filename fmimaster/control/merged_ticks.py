@@ -45,9 +45,8 @@ def merged(
     ahead = int(max(most, LEAST * len(rhythms)) / per_tick)
     stop = min(stop, LARGEST, min(e.first for e in every) + max(ahead, 1))
     each = [np.arange(e.first, stop, e.interval, dtype=np.int64) for e in every]
-    ticks = np.sort(
-        np.concatenate(each), kind="stable"
-    )  # which merges what is in order; np.unique hashes
+    # a stable sort merges what is in order already; np.unique alone would hash
+    ticks = np.sort(np.concatenate(each), kind="stable")
     instants = ticks[np.diff(ticks, prepend=ticks[:1] - 1) > 0]
     sets = np.zeros((len(instants), (len(every) - 1) // _BITS + 1), np.int64)
     for k, own in enumerate(each):

@@ -97,9 +97,7 @@ class Predictive(EventClock):
         earliest, first = inf, None
         probes = False
         for s in indicators.sets:
-            if indicators.is_ahead(
-                s, time
-            ):  # the step ends where its instance stands, at the latest
+            if indicators.is_ahead(s, time):  # the step ends there, at the latest
                 continue
             pairs = s.pairs
             if points:

@@ -1,4 +1,4 @@
-"""The process of a run seen from outside: what it calls, and how its end is told."""
+"""The process of a run seen from outside: what it calls, and the message about its end."""
 
 from __future__ import annotations
 
