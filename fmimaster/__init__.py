@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     """A public name, imported when it is used: so an interruption during the import ends with a message."""
     if name == "__version__":
-        return import_module("fmimaster.version").installed_version()
+        return import_module("fmimaster.base.version").installed_version()
     api = import_module("fmimaster.api")
     return globals()[name] if name in globals() else getattr(api, name)  # modules are there now too
 

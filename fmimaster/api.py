@@ -21,6 +21,28 @@ from fmimaster.algorithms import (
     SubSteps,
     Waveform,
 )
+from fmimaster.base.errors import (
+    AccuracyError,
+    AccuracyWarning,
+    CallError,
+    ColumnError,
+    ConstraintError,
+    ConvergenceError,
+    DescriptionError,
+    FileError,
+    FmimasterError,
+    FmuLostError,
+    InputError,
+    Interrupted,
+    LoopError,
+    ModelError,
+    NotANumberError,
+    OptionError,
+    ProgramError,
+    SimulationError,
+    ZenoError,
+)
+from fmimaster.base.reference_files import reference_path
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.probe import probe
 from fmimaster.causes import Activations, Cause, Event, Kind, Steps
@@ -46,27 +68,6 @@ from fmimaster.control.pid import PID
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.errors import (
-    AccuracyError,
-    AccuracyWarning,
-    CallError,
-    ColumnError,
-    ConstraintError,
-    ConvergenceError,
-    DescriptionError,
-    FileError,
-    FmimasterError,
-    FmuLostError,
-    InputError,
-    Interrupted,
-    LoopError,
-    ModelError,
-    NotANumberError,
-    OptionError,
-    ProgramError,
-    SimulationError,
-    ZenoError,
-)
 from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.faults.policy import Drop, FaultPolicy, Restart, Stop
 from fmimaster.fmu.model_exchange.cvode import Cvode, Jacobian
@@ -98,7 +99,6 @@ from fmimaster.program.polynomial import (
     QUADRATIC,
     Polynomial,
 )
-from fmimaster.reference_files import reference_path
 from fmimaster.results.comparison import Comparison, Deviation
 from fmimaster.results.jumps import JumpTimes, PhaseError
 from fmimaster.results.results import Results

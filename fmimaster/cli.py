@@ -29,10 +29,10 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import fmimaster
+from fmimaster.base.errors import AccuracyWarning, FmimasterError, Interrupted
 from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import REFUSED, CommandParser, Parser
 from fmimaster.commands.text import tell
-from fmimaster.errors import AccuracyWarning, FmimasterError, Interrupted
 
 _DEFECT, _INTERRUPTED = 3, 130
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import FmimasterError
+from fmimaster.base.errors import FmimasterError
 from fmimaster.system.model import DataType, Variable
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.run.choice import native_executor

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from fmimaster.algorithms import Initialization, assemble
 from fmimaster.algorithms.settling import Settling
+from fmimaster.base.garbage import left_for_later
+from fmimaster.base.given_path import given_path
+from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse, use_cards
 from fmimaster.control.instant import exact
 from fmimaster.control.measures import (
@@ -21,8 +24,6 @@ from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
 from fmimaster.fmu.model_exchange.integrator import Integrator
-from fmimaster.garbage import left_for_later
-from fmimaster.given_path import given_path
 from fmimaster.input_signals import attach_input
 from fmimaster.isolation import Isolated, isolated_fmus
 from fmimaster.plan.corrections import late_indicators
@@ -52,7 +53,6 @@ from fmimaster.system.model import Interface
 from fmimaster.system.resolve import OpenInput, ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
 from fmimaster.system.structure import is_dynamic, structure_at, structure_note
-from fmimaster.text import count
 
 if TYPE_CHECKING:
     from fmimaster.accuracy.choice import Choice

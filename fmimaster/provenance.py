@@ -9,13 +9,13 @@ from dataclasses import MISSING, Field, fields
 from datetime import datetime, timezone
 from typing import Any
 
+from fmimaster.base.version import installed_version
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.preparation import Prepared
 from fmimaster.settings import Settings
 from fmimaster.system.description import Component
 from fmimaster.system.model import DataType
-from fmimaster.version import installed_version
 
 
 def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.step_rule import StepRule
-from fmimaster.errors import DescriptionError, OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
+from fmimaster.base.given_path import given_path
 from fmimaster.checkpoint.file import CheckpointFile
-from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.session import ProgressCallback
 from fmimaster.session.origin import results_beside, settings_in

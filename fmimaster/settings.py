@@ -11,12 +11,13 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, cast
 
 from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.text import clipped, in_short
 from fmimaster.cards.use import Cards, check_cards
 from fmimaster.checkpoint.interval import interval_of
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
-from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.fmu.faults.policy import FaultPolicy, Stop
 from fmimaster.fmu.model_exchange.choice import check_solver
 from fmimaster.fmu.model_exchange.integrator import Integrator
@@ -39,7 +40,6 @@ from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import PowerBond, SystemDescription
 from fmimaster.system.exact import exact
 from fmimaster.system.model import Interface
-from fmimaster.text import clipped, in_short
 
 RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
 """Former name of a setting → its present name."""

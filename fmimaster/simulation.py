@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from inspect import cleandoc, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TextIO
 
-from fmimaster.attributes import unknown_attribute
-from fmimaster.errors import (
+from fmimaster.base.attributes import unknown_attribute
+from fmimaster.base.errors import (
     AccuracyError,
     Interrupted,
     OptionError,
     SimulationError,
     warn_of,
 )
+from fmimaster.base.given_path import given_path
 from fmimaster.fmu.load import Loader
-from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
 from fmimaster.results.files import check_results_file, write_intermediate, write_table
 from fmimaster.results.results import Results

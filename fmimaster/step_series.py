@@ -13,8 +13,8 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.garbage import left_for_later
 from fmimaster.causes import Cause, Steps
-from fmimaster.garbage import left_for_later
 
 LARGEST = 2**53
 """Below it, doubles hold all integers, so that a quotient of two is the nearest double."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import FmimasterError, OptionError, did_you_mean
+from fmimaster.base.errors import FmimasterError, OptionError, did_you_mean
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded

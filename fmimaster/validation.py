@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from fmimaster.algorithms import Jacobi, assemble
+from fmimaster.base.errors import DescriptionError, InputError, ModelError, OptionError
+from fmimaster.base.garbage import left_for_later
+from fmimaster.base.given_path import given_path
 from fmimaster.control.schedule import make_schedule
-from fmimaster.errors import DescriptionError, InputError, ModelError, OptionError
 from fmimaster.fmu import once
 from fmimaster.fmu.description.rules import broken_rules
 from fmimaster.fmu.description.terminals import read_terminals
 from fmimaster.fmu.library import FmuFile, compiled, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.garbage import left_for_later
-from fmimaster.given_path import given_path
 from fmimaster.isolation import can_isolate
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan, step_order

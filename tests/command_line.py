@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.reference_files import reference_path
 from fmimaster.cli import main
-from fmimaster.errors import FileError
-from fmimaster.reference_files import reference_path
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, settings
 
-from fmimaster.errors import FmimasterError
+from fmimaster.base.errors import FmimasterError
 
 SECONDS = 3
 """Processor time that one input may take. The clock on the wall would blame a busy machine."""

@@ -12,8 +12,8 @@ import pytest
 from linear_system import LinearSystem
 from linear_writer import write_fmu
 
-from fmimaster.errors import FileError
-from fmimaster.reference_files import reference_path
+from fmimaster.base.errors import FileError
+from fmimaster.base.reference_files import reference_path
 
 
 def linear_fmu(path: Path, version: str, **system: Any) -> Path:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fmimaster.algorithms import Algorithm, Jacobi, assemble
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import (
     Instance,

@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from fmimaster.algorithms import Jacobi
+from fmimaster.base.errors import OptionError
 from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.control.estimators.power_residual import PowerResidual
 from fmimaster.control.pid import PID
 from fmimaster.control.schedule import Schedule
 from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.errors import OptionError
 from fmimaster.program.polynomial import LINE, MIDPOINT
 from fmimaster.settings import Settings
 from fmimaster.system.model import Model, Variability

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.halved import Halved
 from fmimaster.control.multi_rate import MultiRate
 from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.errors import OptionError
 from fmimaster.results.results import Results
 
 Array = NDArray[np.float64]

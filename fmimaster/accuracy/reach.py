@@ -13,8 +13,8 @@ import numpy as np
 from fmimaster.accuracy.choice import Choice
 from fmimaster.accuracy.own_steps import OwnSteps
 from fmimaster.accuracy.pair import Difference, Pair, half
+from fmimaster.base.errors import Interrupted, OptionError, SimulationError
 from fmimaster.control.step_rule import StepRule
-from fmimaster.errors import Interrupted, OptionError, SimulationError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
 from fmimaster.results.recorder import output_intervals

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.control.step_context import StepContext
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan, StepOrder
@@ -15,7 +16,6 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.program.programs import Pattern
 from fmimaster.system.model import Scope
-from fmimaster.typed_arguments import TypedArguments
 
 _AT_AN_EVENT = (
     "an FMU stops at an event",

@@ -13,7 +13,7 @@ from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_se
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.solved import with_loops
-from fmimaster.errors import OptionError, ProgramError
+from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.plan.plan import Instances, Plan
 from fmimaster.plan.policy import Policy, stops_at_events
 from fmimaster.plan.step_groups import Loops

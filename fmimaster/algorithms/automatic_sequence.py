@@ -9,9 +9,9 @@ from math import inf
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.sequential import Sequential
+from fmimaster.base.errors import OptionError
 from fmimaster.control.indicator_set import IndicatorSet
 from fmimaster.control.step_context import StepContext
-from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter

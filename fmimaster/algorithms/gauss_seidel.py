@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Mode, Order
 from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.levels import level_sets
 from fmimaster.plan.plan import Plan

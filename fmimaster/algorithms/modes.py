@@ -8,12 +8,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.typed_arguments import TypedArguments
 
 SUB_STEPS = 5
 """The smallest number of sub-steps for which the computed best sequence of four units is also the best in simulations.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.sub_steps import SubSteps
 from fmimaster.algorithms.wrapper import Wrapper
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook

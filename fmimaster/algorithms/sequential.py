@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import Policy

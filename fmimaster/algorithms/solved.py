@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import takes_lines
+from fmimaster.base.errors import OptionError
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial

@@ -11,7 +11,7 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.modes import Linear
 from fmimaster.algorithms.wrapper import Wrapper
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 

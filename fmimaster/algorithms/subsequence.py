@@ -18,7 +18,7 @@ from fmimaster.algorithms.modes import (
     refuse_no_number,
     takes_lines,
 )
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.program.emitter import Emitter

@@ -23,7 +23,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import FmimasterError, SimulationError
+from fmimaster.base.errors import FmimasterError, SimulationError
 
 _COUNT = struct.Struct("=Q")
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from fmimaster.apart.channel import Connection
 from fmimaster.apart.family import REPORT
 from fmimaster.apart.server import KILL, REQUEST, START, Start
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 
 MODULES = (
     "fmimaster.simulation",

@@ -15,8 +15,8 @@ from typing import Any, get_type_hints
 from fmimaster.apart.channel import Channel
 from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
 from fmimaster.apart.process import Exit, Process
-from fmimaster.errors import OptionError
-from fmimaster.text import bytes_in_words
+from fmimaster.base.errors import OptionError
+from fmimaster.base.text import bytes_in_words
 
 _MOST_OUTPUT = 1 << 20
 """Bytes of output that are kept: the last ones."""

@@ -7,11 +7,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.version import installed_version
 from fmimaster.cards.card import FmuCard
-from fmimaster.errors import FileError
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.system.model import Interface
-from fmimaster.version import installed_version
 
 
 def cards_folder() -> Path:

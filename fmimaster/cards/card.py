@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import decoding, parsed_json, read_whole
 from fmimaster.cards.measured import (
     Attempt,
     EarlyReturn,
@@ -23,8 +25,6 @@ from fmimaster.cards.measured import (
     TwoInstances,
 )
 from fmimaster.cards.plain_data import from_json, to_json
-from fmimaster.errors import FileError
-from fmimaster.files import decoding, parsed_json, read_whole
 
 FORM: Final = 1
 """Version of the form of the JSON file."""

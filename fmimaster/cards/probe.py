@@ -11,6 +11,10 @@ from math import isfinite
 from typing import Any, get_type_hints
 
 from fmimaster.apart.run import Cause, Ended, run_apart
+from fmimaster.base.errors import FmimasterError, OptionError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.text import clipped
+from fmimaster.base.version import installed_version
 from fmimaster.cards.cache import cached_card, keep
 from fmimaster.cards.card import (
     DEADLINE,
@@ -26,15 +30,11 @@ from fmimaster.cards.findings import TITLES
 from fmimaster.cards.measurements import answers, costs, repeated
 from fmimaster.cards.messages import Messages
 from fmimaster.cards.ticks import time_based
-from fmimaster.errors import FmimasterError, OptionError
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.platforms import FMI3
-from fmimaster.given_path import given_path
 from fmimaster.system.description import Source
 from fmimaster.system.model import Causality, DataType, Interface, Model, attribute_name
-from fmimaster.text import clipped
-from fmimaster.version import installed_version
 
 log = logging.getLogger("fmimaster")
 

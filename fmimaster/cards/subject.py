@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import CallError, FmimasterError, ModelError
 from fmimaster.cards.excitation import (
     Use,
     Values,
@@ -23,7 +24,6 @@ from fmimaster.cards.excitation import (
 )
 from fmimaster.cards.ticks import Tick, Ticks
 from fmimaster.cards.traces import Trace
-from fmimaster.errors import CallError, FmimasterError, ModelError
 from fmimaster.fmu import once
 from fmimaster.fmu.instance import Instance, InstanceOptions, StepAnswer
 from fmimaster.fmu.library import FmuFile

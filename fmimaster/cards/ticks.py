@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Instance
 from fmimaster.system.clocks import ClockAttributes, Intervals, IntervalVariability, Qualifier
 from fmimaster.system.exact import exact

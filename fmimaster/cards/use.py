@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fmimaster.base.errors import OptionError
+from fmimaster.base.given_path import given_path
 from fmimaster.cards.cache import cached_card
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.correction import Correction
-from fmimaster.errors import OptionError
 from fmimaster.fmu.fingerprint import source_hash
-from fmimaster.given_path import given_path
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed

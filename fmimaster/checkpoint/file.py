@@ -12,9 +12,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from fmimaster.checkpoint.codec import joined, separated
-from fmimaster.errors import FileError, OptionError
-from fmimaster.files import (
+from fmimaster.base.codec import joined, separated
+from fmimaster.base.errors import FileError, OptionError
+from fmimaster.base.files import (
     check_fits,
     check_is_file,
     check_size,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 
 USUAL_WALL_TIME = 60.0
 """[s] Wall time between checkpoints: at most one minute of computing is lost."""

@@ -16,8 +16,8 @@ from struct import error as StructError  # noqa: N812 (it is a class)
 from typing import BinaryIO
 from zlib import crc32
 
-from fmimaster.errors import FileError
-from fmimaster.files import check_fits, check_is_file
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import check_fits, check_is_file
 
 _MAGIC = b"fmimaster rows 1\n"
 _ID_LENGTH = 16

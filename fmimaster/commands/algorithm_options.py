@@ -8,8 +8,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.base.errors import OptionError
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import OptionError
 from fmimaster.named.algorithms import algorithm, mode
 from fmimaster.named.polynomials import polynomial
 from fmimaster.named.text import settings_of

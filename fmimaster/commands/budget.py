@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
+from fmimaster.base.text import aligned, in_short, section
 from fmimaster.commands import settings
 from fmimaster.commands.text import write
 from fmimaster.optimization.error_budget import ErrorBudget, Share, error_budget
-from fmimaster.text import aligned, in_short, section
 
 
 def add_arguments(parser: ArgumentParser) -> None:

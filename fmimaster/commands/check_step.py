@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fmimaster.base.text import aligned
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
-from fmimaster.text import aligned
 
 if TYPE_CHECKING:
     from fmimaster.accuracy.pair import Difference

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from fmimaster.base.text import aligned, flowing, section
 from fmimaster.commands.optimize import searched, told
 from fmimaster.commands.optimize_page import algorithm_words, candidate_facts, number
 from fmimaster.optimization.comparison import PRESENT, ComparedSequence, compare
@@ -13,7 +14,6 @@ from fmimaster.optimization.compromises import compromises
 from fmimaster.optimization.sequence_search import SequenceSearch
 from fmimaster.optimization.signature import Signature
 from fmimaster.simulation import Simulation
-from fmimaster.text import aligned, flowing, section
 
 
 def comparison(simulation: Simulation) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from fmimaster.base.given_path import given_path
 from fmimaster.commands.text import write, write_json
 from fmimaster.conformance.changes import Effect, changes
 from fmimaster.conformance.changes_page import write_changes
 from fmimaster.conformance.verdict import ConformanceRun
-from fmimaster.given_path import given_path
 
 WORSE = 1
 """Exit status if an FMU that passed before does not pass now."""

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 
+from fmimaster.base.errors import OptionError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.text import aligned, clipped, count, fitted, named, section
 from fmimaster.commands.progress import over_line
 from fmimaster.commands.settings import memory_in_bytes
 from fmimaster.commands.text import note, write, write_json
@@ -23,10 +26,7 @@ from fmimaster.conformance.recorded import (
 from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.conformance.workers import ConformanceProgress
-from fmimaster.errors import OptionError
-from fmimaster.given_path import given_path
 from fmimaster.system.model import Interface
-from fmimaster.text import aligned, clipped, count, fitted, named, section
 
 _FAILED = 1
 """Exit status if an FMU has failed."""

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fmimaster.base.errors import FileError, OptionError, did_you_mean
+from fmimaster.base.given_path import given_path
+from fmimaster.base.text import aligned, paragraph
 from fmimaster.commands.running import simulate_and_keep
 from fmimaster.commands.text import note, write
 from fmimaster.demos import DEMOS, Demo, demo
-from fmimaster.errors import FileError, OptionError, did_you_mean
-from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
-from fmimaster.text import aligned, paragraph
 
 
 def add_arguments(parser: ArgumentParser) -> None:

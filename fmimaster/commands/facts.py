@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, fields
 from typing import Any
 
-from fmimaster.errors import DescriptionError, InputError
+from fmimaster.base.errors import DescriptionError, InputError
 from fmimaster.fmu.description.terminals import Terminal, read_terminals
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader

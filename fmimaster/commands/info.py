@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from fmimaster.base.given_path import given_path
+from fmimaster.base.text import aligned, clipped, count, fitted, section, shortened
 from fmimaster.commands.facts import fmu_facts, system_facts
 from fmimaster.commands.text import write, write_json
 from fmimaster.fmu.load import Loader
-from fmimaster.given_path import given_path
 from fmimaster.pages.bonds import bonds_page, port_in_short
 from fmimaster.pages.clocks import rows_of_model
 from fmimaster.system.model import Interface, Model, standard_in_words
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp import read_system
-from fmimaster.text import aligned, clipped, count, fitted, section, shortened
 
 _MOST_ROWS = 15
 """Most lines of one section."""

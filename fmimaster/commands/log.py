@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.visible import indented
 from fmimaster.commands.text import tell
-from fmimaster.errors import FileError
-from fmimaster.given_path import given_path
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.visible import indented
 
 _NOTE = "note: "
 

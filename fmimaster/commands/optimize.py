@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from fmimaster.algorithms import LINEAR
+from fmimaster.base.errors import FmimasterError, OptionError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.text import aligned, count
 from fmimaster.commands import settings
 from fmimaster.commands.optimize_page import NOISE, facts, page
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, tell, write, write_json
-from fmimaster.errors import FmimasterError, OptionError
-from fmimaster.given_path import given_path
 from fmimaster.named.text import among
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
@@ -22,7 +23,6 @@ from fmimaster.optimization.sequence_search import Method, SequenceSearch
 from fmimaster.optimization.signature import Signature
 from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
-from fmimaster.text import aligned, count
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from fmimaster.base.errors import did_you_mean, suggested
 from fmimaster.commands import COMMANDS, EXAMPLES
 from fmimaster.commands.text import tell, write
-from fmimaster.errors import did_you_mean, suggested
 
 REFUSED = 2
 """Exit status of a request that cannot be carried out."""

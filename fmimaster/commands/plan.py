@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
+from fmimaster.base.given_path import given_path
+from fmimaster.base.optional import drawing
 from fmimaster.commands import compare, settings
 from fmimaster.commands.text import note, write, write_json
-from fmimaster.given_path import given_path
-from fmimaster.optional import drawing
 from fmimaster.pages.plan import page
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.optional import optional
-from fmimaster.text import count
-from fmimaster.visible import in_a_line
+from fmimaster.base.optional import optional
+from fmimaster.base.text import count
+from fmimaster.base.visible import in_a_line
 
 LINE = 11.0
 """[pt] Distance of two lines of text."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.optional import drawing
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import write
-from fmimaster.errors import FileError
-from fmimaster.given_path import given_path
-from fmimaster.optional import drawing
 from fmimaster.results.results import Results
 
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from fmimaster.base.text import page_width
+from fmimaster.base.visible import visible
 from fmimaster.session import Progress
-from fmimaster.text import page_width
-from fmimaster.visible import visible
 
 Show = Callable[[Progress], None]
 

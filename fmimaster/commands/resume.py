@@ -35,17 +35,17 @@ def run(arguments: Namespace) -> int:
     """Continue the run; without a file for the results, print the ranges of the variables."""
     # they take 0.4 s
     from fmimaster.apart import shared_run
+    from fmimaster.base.errors import SimulationError
+    from fmimaster.base.given_path import given_path
+    from fmimaster.base.text import count
     from fmimaster.checkpoint.file import CheckpointFile
     from fmimaster.commands.run_facts import run_facts
     from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
     from fmimaster.commands.text import write, write_json
-    from fmimaster.errors import SimulationError
-    from fmimaster.given_path import given_path
     from fmimaster.results.files import check_results_file
     from fmimaster.results.results import Results
     from fmimaster.session.origin import results_beside, settings_in
     from fmimaster.simulation import Simulation
-    from fmimaster.text import count
 
     path = given_path(arguments.checkpoint).absolute()
     file = CheckpointFile.read(path)

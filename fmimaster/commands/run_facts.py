@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fmimaster.base.errors import SimulationError
 from fmimaster.commands.text import json_key
-from fmimaster.errors import SimulationError
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.presence import values_of
 from fmimaster.results.results import Results

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
+from fmimaster.base.errors import FileError, SimulationError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.text import aligned, count, flowing, page_width
 from fmimaster.commands.log import not_in_the_log
 from fmimaster.commands.progress import progress
 from fmimaster.commands.text import tell
 from fmimaster.control.grid import SLIVER
-from fmimaster.errors import FileError, SimulationError
-from fmimaster.given_path import given_path
 from fmimaster.results.presence import values_of
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Progress
 from fmimaster.simulation import Simulation
-from fmimaster.text import aligned, count, flowing, page_width
 
 _MOST_BYTES = 8
 """Bytes of a binary that are shown."""

@@ -6,8 +6,8 @@ from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
+from fmimaster.base.errors import OptionError
 from fmimaster.commands.parser import add_pairs, group
-from fmimaster.errors import OptionError
 from fmimaster.named import names
 
 # imports that a help page does not need are made where they are used: they take 0.4 s

@@ -10,13 +10,14 @@ from typing import Any, TextIO, cast
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Phase
+from fmimaster.base.errors import FmuLostError, Interrupted, OptionError, SimulationError
+from fmimaster.base.optional import drawing
+from fmimaster.base.text import count
 from fmimaster.commands import check_step, settings
 from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
-from fmimaster.errors import FmuLostError, Interrupted, OptionError, SimulationError
 from fmimaster.named.names import REFERENCE_TOLERANCE
-from fmimaster.optional import drawing
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
@@ -24,7 +25,6 @@ from fmimaster.results.files import check_results_file, write_table
 from fmimaster.results.results import Results
 from fmimaster.session.own_process import reached
 from fmimaster.simulation import Simulation
-from fmimaster.text import count
 
 _BEYOND = 1
 """Exit status if the results are not within the tolerance of the reference."""

@@ -9,18 +9,18 @@ from math import inf
 from pathlib import Path
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Waveform
+from fmimaster.base.errors import FmimasterError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.optional import drawing
+from fmimaster.base.text import aligned, count, in_short, section
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, write
-from fmimaster.errors import FmimasterError
 from fmimaster.fmu.output import fmu_output_to_log
-from fmimaster.given_path import given_path
-from fmimaster.optional import drawing
 from fmimaster.program.polynomial import LINE, MIDPOINT
 from fmimaster.simulation import Simulation
 from fmimaster.stability.advisor import Advisor, FmuFacts, Limit
 from fmimaster.stability.spectrum import Spectrum
-from fmimaster.text import aligned, count, in_short, section
 
 _AROUND = (0.5, 0.9, 1.1, 1.5)
 """Step sizes on the page, relative to the largest stable one."""

@@ -11,13 +11,13 @@ from itertools import chain, groupby, repeat
 from operator import attrgetter
 from pathlib import Path
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.text import Widths, aligned, count
 from fmimaster.causes import GRID, STOP_TIME, Activations, Cause, Event, Steps
 from fmimaster.commands.text import json_key, takes_all_characters, write
-from fmimaster.errors import FileError
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
 from fmimaster.results.files import facts_of
-from fmimaster.text import Widths, aligned, count
 
 _HEADER = "end in s", "size in s", "steps", "cause of the end, or event"
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, TextIO
 
-from fmimaster.errors import FileError
-from fmimaster.visible import indented, visible, visible_json
+from fmimaster.base.errors import FileError
+from fmimaster.base.visible import indented, visible, visible_json
 
 _COLOURS = {"error": "1;31", "warning": "1;33"}
 """Level of a message → bold red and bold yellow (ECMA-48, SGR)."""
@@ -72,7 +72,7 @@ def tell(lines: Iterable[str]) -> None:
 
 def _for_a_terminal(lines: Iterable[str], terminal: TextIO) -> Iterator[str]:
     """Lines that fit a terminal; errors and warnings in colour, unless the user has switched that off (no-color.org)."""
-    from fmimaster.text import (
+    from fmimaster.base.text import (
         fitted,
         page_width,
     )  # few messages need it, and --version must be fast

@@ -7,8 +7,8 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from fmimaster.base.text import count, flowing
 from fmimaster.commands.text import write, write_json
-from fmimaster.text import count, flowing
 from fmimaster.validation import Finding, Severity, validate
 
 _MOST_OF_A_KIND = 5

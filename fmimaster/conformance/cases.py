@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path, PurePosixPath
 
+from fmimaster.base.errors import FileError, FmimasterError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.version import installed_version
 from fmimaster.conformance.exporter import exporter_of
-from fmimaster.errors import FileError, FmimasterError
 from fmimaster.fmu.description.interfaces import offered_interfaces
 from fmimaster.fmu.platforms import FMI2, FMI3
-from fmimaster.given_path import given_path
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
 from fmimaster.system.model import Interface
 from fmimaster.system.xml import parse_xml
-from fmimaster.version import installed_version
 
 IMPORTER = "fmimaster"
 """The importing tool in the results tree."""

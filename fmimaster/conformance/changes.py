@@ -8,10 +8,10 @@ from enum import Enum
 from math import isfinite
 from typing import Any
 
+from fmimaster.base.text import aligned, count, flowing, section
 from fmimaster.conformance.measures import Measure
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict
 from fmimaster.conformance.words import moment
-from fmimaster.text import aligned, count, flowing, section
 
 NOTICEABLE = 1e-6
 """Change of a root mean square, relative to the range of the reference, that is no rounding error."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from fmimaster.base.errors import FileError
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.page import card_page
 from fmimaster.conformance.curve import Curve
@@ -15,7 +16,6 @@ from fmimaster.conformance.one_run import LOG_FILE
 from fmimaster.conformance.tree import CARD_FILE
 from fmimaster.conformance.verdict import Verdict
 from fmimaster.conformance.words import percent, seconds, words_of_interface
-from fmimaster.errors import FileError
 
 _LOG_HEAD, _LOG_TAIL = 60, 240
 """Lines of a log that are in the page: the first and the last ones."""

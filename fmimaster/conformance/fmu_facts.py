@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fmimaster.base.errors import ModelError
 from fmimaster.conformance.cases import Case
-from fmimaster.errors import ModelError
 from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.description.interfaces import (
     interface_element,

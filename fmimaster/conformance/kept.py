@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
+from fmimaster.base.errors import FileError, FmimasterError, OptionError
 from fmimaster.conformance.cases import Case
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
@@ -17,7 +18,6 @@ from fmimaster.conformance.verdict import (
     Verdict,
     line_of,
 )
-from fmimaster.errors import FileError, FmimasterError, OptionError
 from fmimaster.fmu.fingerprint import file_hash
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.text import count, named
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.conformance.reference_file import shaped
-from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.results.band import Array, band
 from fmimaster.results.comparison import Comparison, Deviation, compare
 from fmimaster.results.jumps import JumpTimes, jump_times, jumps
 from fmimaster.results.panels import numbers
 from fmimaster.results.table import Table
-from fmimaster.text import count, named
-from fmimaster.typed_arguments import TypedArguments
 
 OUTSIDE = 0.1
 """Largest permitted share of samples outside the band, as in the FMI cross-check."""

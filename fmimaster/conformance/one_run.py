@@ -16,6 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from fmimaster.base.errors import (
+    FileError,
+    FmimasterError,
+    InputError,
+    ModelError,
+    OptionError,
+    SimulationError,
+)
+from fmimaster.base.text import named
 from fmimaster.conformance.cases import NOT_COMPLIANT, Case
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.fmu_facts import FmuFacts, read_facts
@@ -25,21 +34,12 @@ from fmimaster.conformance.reference_file import of_array, read_carried, read_re
 from fmimaster.conformance.results_file import shorten
 from fmimaster.conformance.times import times_of
 from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
-from fmimaster.errors import (
-    FileError,
-    FmimasterError,
-    InputError,
-    ModelError,
-    OptionError,
-    SimulationError,
-)
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 from fmimaster.system.description import Component, Source, System, SystemDescription
 from fmimaster.system.model import Interface
-from fmimaster.text import named
 
 LOG_FILE = "log.txt"
 """In the folder of an FMU: the log of its run, and what it has printed."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from fmimaster.errors import FileError, did_you_mean
-from fmimaster.files import read_whole
+from fmimaster.base.errors import FileError, did_you_mean
+from fmimaster.base.files import read_whole
 
 _NUMBERS = ("StartTime", "StopTime", "StepSize", "RelTol", "AbsTol", "OutputIntervalLength")
 _TEXTS = ("SolverType",)

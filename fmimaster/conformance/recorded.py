@@ -9,11 +9,11 @@ from enum import Enum
 from io import StringIO
 from pathlib import Path
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import decoding, read_whole
+from fmimaster.base.text import clipped, count, section
+from fmimaster.base.visible import visible
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
-from fmimaster.errors import FileError
-from fmimaster.files import decoding, read_whole
-from fmimaster.text import clipped, count, section
-from fmimaster.visible import visible
 
 FACTOR = 5.0
 """An FMU that takes so many times its recorded time is much slower, ..."""

@@ -12,14 +12,14 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.text import named
 from fmimaster.conformance.cases import Case
-from fmimaster.errors import FileError
 from fmimaster.fmu.extensions.references import carried_results
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
-from fmimaster.text import named
 
 _BOOLEANS = {"true": "1", "false": "0"}
 _MOST_BYTES = 16 * 2**20

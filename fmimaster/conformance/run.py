@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.apart.process import refuse_other_platforms
+from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.given_path import given_path
+from fmimaster.base.version import installed_version
 from fmimaster.conformance.cases import Case, find_cases
 from fmimaster.conformance.junit import write_junit
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
@@ -19,13 +22,10 @@ from fmimaster.conformance.page import write_page
 from fmimaster.conformance.verdict import ConformanceRun
 from fmimaster.conformance.verdicts_csv import write_verdicts_csv
 from fmimaster.conformance.workers import Callback, Work
-from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.platforms import FMI3
-from fmimaster.given_path import given_path
 from fmimaster.named.solvers import solvers
 from fmimaster.system.model import Interface
-from fmimaster.version import installed_version
 
 DEADLINE = 60.0
 """In s, for one FMU."""

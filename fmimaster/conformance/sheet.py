@@ -17,8 +17,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from fmimaster.errors import FileError
-from fmimaster.visible import in_a_line, visible
+from fmimaster.base.errors import FileError
+from fmimaster.base.visible import in_a_line, visible
 
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "

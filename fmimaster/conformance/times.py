@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
+from fmimaster.base.errors import OptionError
 from fmimaster.conformance.options_file import ReferenceOptions
 from fmimaster.control.instant import exact
 from fmimaster.control.schedule import DEFAULT_STEPS, round_to_125
-from fmimaster.errors import OptionError
 from fmimaster.system.model import Capabilities, DefaultExperiment
 
 MOST_STEPS = 10_000

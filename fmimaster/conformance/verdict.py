@@ -9,10 +9,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import decoding, parsed_json, read_whole
 from fmimaster.conformance.curve import Curve
 from fmimaster.conformance.measures import Measure
-from fmimaster.errors import FileError
-from fmimaster.files import decoding, parsed_json, read_whole
 
 VERDICTS_FILE = "verdicts.jsonl"
 """In the output folder of a run: a line for the run, then a line for each verdict."""

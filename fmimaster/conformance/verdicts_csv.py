@@ -6,8 +6,8 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+from fmimaster.base.visible import visible
 from fmimaster.conformance.verdict import ConformanceRun, Verdict
-from fmimaster.visible import visible
 
 COLUMNS = (
     *("name", "interface", "FMI", "exporter", "exporter version", "verdict", "cause", "reason"),

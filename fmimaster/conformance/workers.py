@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from fmimaster.apart.run import Cause as End
 from fmimaster.apart.run import Ended, run_apart
+from fmimaster.base.errors import FmimasterError, Interrupted
+from fmimaster.base.own_folder import OwnFolder
 from fmimaster.cards.probe import probe
 from fmimaster.conformance.cases import Case
 from fmimaster.conformance.curve import Curve, curves
@@ -20,10 +22,8 @@ from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.one_run import blank_verdict, run_case
 from fmimaster.conformance.tree import CARD_FILE, new_folder, write_outcome
 from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
-from fmimaster.errors import FmimasterError, Interrupted
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
-from fmimaster.own_folder import OwnFolder
 from fmimaster.results.results import Results
 
 log = logging.getLogger("fmimaster")

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import SimulationError
 from fmimaster.control.grid import rounding
 from fmimaster.control.indicator_set import IndicatorSet, indicator_set, sources
-from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.fault_marks import mark_slots

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from fmimaster.base.errors import OptionError
 from fmimaster.causes import Cause, Kind
 from fmimaster.control.event_clock import EventClock, Foresight, Watch
 from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import StepRule, Time
-from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 
 

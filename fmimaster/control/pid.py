@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fmimaster.base.errors import OptionError
 from fmimaster.causes import RAMP, STEP_SIZE, Cause, Kind
 from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.control.estimators.estimator import Estimator, Measured
@@ -18,7 +19,6 @@ from fmimaster.control.estimators.predictor_corrector import PredictorCorrector
 from fmimaster.control.estimators.step_doubling import StepDoubling
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact
 from fmimaster.control.step_rule import RuleTwin, StepRule, Time
-from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore

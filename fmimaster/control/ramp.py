@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import inf, isinf
 from typing import NamedTuple
 
+from fmimaster.base.errors import OptionError
 from fmimaster.causes import RAMP, STEP_SIZE
 from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.even_steps import EvenSteps
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_rule import StepRule
-from fmimaster.errors import OptionError
 
 
 class Ramped(NamedTuple):

@@ -9,10 +9,10 @@ from fractions import Fraction
 from math import ceil, floor, gcd, inf, lcm, log10, ulp
 from typing import Any
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.grid import nearest
 from fmimaster.control.instant import LARGEST, Instant, TimeBase, exact
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
-from fmimaster.errors import OptionError
 from fmimaster.system.description import Experiment
 from fmimaster.system.model import Model
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Generic, TypeVar
 
+from fmimaster.base.errors import OptionError
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.grid import Grid
@@ -15,13 +17,11 @@ from fmimaster.control.instant import Goal, Instant, TimeBase, exact, goal_at
 from fmimaster.control.points_ahead import PointsAhead
 from fmimaster.control.rates import RatePattern
 from fmimaster.control.step_context import StepContext
-from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.exact import Time as Time
 from fmimaster.system.model import Model
-from fmimaster.typed_arguments import TypedArguments
 
 Memory = TypeVar("Memory")
 """Memory of a rule between steps: a value that can be copied."""

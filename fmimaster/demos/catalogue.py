@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.optional import drawing
+from fmimaster.base.reference_files import reference_path
 from fmimaster.demos.example_files import FilesDemo
 from fmimaster.demos.stage import Stage
-from fmimaster.errors import OptionError, did_you_mean
-from fmimaster.optional import drawing
-from fmimaster.reference_files import reference_path
 from fmimaster.results.files import write_table
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation

@@ -7,9 +7,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.reference_files import reference_path
 from fmimaster.demos.stage import Stage
-from fmimaster.errors import FileError
-from fmimaster.reference_files import reference_path
 
 
 @dataclass(frozen=True)

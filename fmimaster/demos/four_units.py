@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
-from fmimaster.reference_files import reference_path
+from fmimaster.base.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from fmimaster.algorithms import Jacobi
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.base.reference_files import reference_path
 from fmimaster.control.estimators import (
     PredictorCorrector,
 )
@@ -23,7 +24,6 @@ from fmimaster.demos.quarter_car import (
     Vector,
     measures,
 )
-from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 from fmimaster.system.builder import SystemBuilder

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.base.reference_files import reference_path
 from fmimaster.control.locate import Locate
-from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 

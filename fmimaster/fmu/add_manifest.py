@@ -7,8 +7,8 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from fmimaster.errors import FileError, ModelError
-from fmimaster.files import check_is_file
+from fmimaster.base.errors import FileError, ModelError
+from fmimaster.base.files import check_is_file
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import FILE, NAMESPACE
 from fmimaster.system.archive import open_archive

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
+from fmimaster.base.visible import visible
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.instance import IN_PYTHON, Binding, Instance, KernelInterface, Signal, Transfer
 from fmimaster.fmu.status import DISCARD, ERROR, FATAL, OK, SUCCESS, objection, status_name, word_of
 from fmimaster.system.model import DataType, Model
-from fmimaster.visible import visible
 
 log = logging.getLogger("fmimaster")
 

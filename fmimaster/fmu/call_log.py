@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
+from fmimaster.base.visible import in_a_line
 from fmimaster.fmu.status import status_name
-from fmimaster.visible import in_a_line
 
 log = logging.getLogger("fmimaster")
 

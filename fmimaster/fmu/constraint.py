@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fmimaster.errors import ConstraintError
+from fmimaster.base.errors import ConstraintError
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.system.constraints import FORCE, GAP, INPUTS, SLIP, SLOPE
 from fmimaster.system.model import DataType, Model

@@ -14,7 +14,7 @@ import numpy as np
 from fmpy.fmi3 import fmi3IntermediateUpdateCallback, fmi3LogMessageCallback
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.instance import (
     IN_PYTHON,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Causality, DataType, Variability, Variable
@@ -29,8 +29,8 @@ class Guarded(Instance):
     The checker proves the same for programs before a run. The guard finds other errors: an executor that deviates from
     its program, and code that calls instances directly.
 
-    A call that is not allowed raises :class:`fmimaster.errors.CallError` with the status ``"not allowed"``, and the other
-    instance is not called.
+    A call that is not allowed raises :class:`fmimaster.base.errors.CallError` with the status ``"not allowed"``, and the
+    other instance is not called.
     """
 
     def __init__(self, instance: Instance) -> None:

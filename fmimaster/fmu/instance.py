@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.intermediate import IntermediateOutputs
 from fmimaster.fmu.model_exchange.integrator import Integrator
@@ -179,7 +179,7 @@ class Instance(ABC):
 
     A subclass defines :meth:`getter` and :meth:`do_step`, and all methods that its model requires: setters for its
     inputs, save and restore for canGetAndSetFMUState, and so on. Other methods raise
-    :class:`fmimaster.errors.CallError`, or do nothing if that is permitted.
+    :class:`fmimaster.base.errors.CallError`, or do nothing if that is permitted.
 
     Every method raises CallError if the unit returns Error or Fatal, or Discard where that is not permitted. Arrays
     that are passed to it are borrowed: they must keep their addresses as long as the instance exists.

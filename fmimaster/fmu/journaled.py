@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.fmu.journal import (
     Entry,

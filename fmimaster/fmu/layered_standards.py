@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fmimaster.errors import FileError, InputError, ModelError
-from fmimaster.files import read_whole
+from fmimaster.base.errors import FileError, InputError, ModelError
+from fmimaster.base.files import read_whole
 from fmimaster.fmu import extensions
 from fmimaster.fmu.manifest import UnpackedFmu, find_manifest, manifest_files
 from fmimaster.system.model import LayeredStandard, Model

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.apart import shared_run
-from fmimaster.errors import ModelError
+from fmimaster.base.errors import ModelError
+from fmimaster.base.own_folder import OwnFolder
 from fmimaster.fmu import once
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.description.model_description import parse_description, read_model
@@ -24,7 +25,6 @@ from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.platforms import FMI2, FMI3, SUFFIX
 from fmimaster.fmu.preload import opened
 from fmimaster.fmu.process_state import LOADING
-from fmimaster.own_folder import OwnFolder
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
 from fmimaster.system.model import Interface, Model

@@ -9,7 +9,8 @@ from types import TracebackType
 
 import numpy as np
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
+from fmimaster.base.own_folder import remove_folders_of_the_dead
 from fmimaster.fmu import library
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.constraint import ConstraintInstance
@@ -17,7 +18,6 @@ from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.fmu.table import Table, TableInstance
-from fmimaster.own_folder import remove_folders_of_the_dead
 from fmimaster.results.csv import read_csv
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.system.constraints import constraint_model

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fmimaster.errors import FileError, ModelError
-from fmimaster.files import read_whole
+from fmimaster.base.errors import FileError, ModelError
+from fmimaster.base.files import read_whole
 from fmimaster.system.xml import Element, location, parse_xml
 
 NAMESPACE = "http://fmi-standard.org/fmi-ls-manifest"

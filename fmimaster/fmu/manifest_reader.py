@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import ClassVar
 
-from fmimaster.errors import did_you_mean
+from fmimaster.base.errors import did_you_mean
 from fmimaster.fmu.manifest import NAMESPACE, Manifest
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
 from fmimaster.system.xml import Element, location, text_of

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterable
 
-from fmimaster.errors import ModelError
+from fmimaster.base.errors import ModelError
 from fmimaster.system.description import Source
 from fmimaster.system.model import Model
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 from uuid import uuid4
 
-from fmimaster.visible import visible
+from fmimaster.base.visible import visible
 
 log = logging.getLogger("fmimaster")
 

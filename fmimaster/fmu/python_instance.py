@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError, ModelError, did_you_mean
+from fmimaster.base.errors import CallError, ModelError, did_you_mean
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.system.model import Causality, DataType, Variable
 from fmimaster.system.python_component import PythonComponent
@@ -214,7 +214,7 @@ class PythonInstance(Instance):
         CallError
             If it is more than numbers, texts, arrays, containers of them, and objects of the component's own module.
         """
-        from fmimaster.checkpoint.codec import Encoder, NotPlainError, joined  # few runs
+        from fmimaster.base.codec import Encoder, NotPlainError, joined  # few runs
 
         own = self._call("save", self._object.save)
         encoder = Encoder(self._modules, is_strict=True)
@@ -230,7 +230,7 @@ class PythonInstance(Instance):
 
     def deserialize(self, state: bytes) -> None:
         """Restore a serialized state."""
-        from fmimaster.checkpoint.codec import Decoder, separated
+        from fmimaster.base.codec import Decoder, separated
 
         text, *parts = separated(state)
         found = Decoder(parts, self._modules).value(text.decode())

@@ -21,7 +21,7 @@ from fmpy.fmi3 import (
 )
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.instance import (

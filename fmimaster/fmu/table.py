@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import DescriptionError, SimulationError
+from fmimaster.base.errors import DescriptionError, SimulationError
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.system.model import (
     Capabilities,

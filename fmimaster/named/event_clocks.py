@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.named.step_rules import STEP_RULES
 from fmimaster.named.text import among, defaults_of, option_name, plain_name, settings_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.named.text import plain_name, settings_of
 from fmimaster.program.polynomial import KINDS, Polynomial
 

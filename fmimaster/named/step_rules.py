@@ -9,8 +9,8 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.step_rule import StepRule
-from fmimaster.errors import OptionError
 from fmimaster.named.text import among, settings_of
 
 STEP_RULES: Mapping[str, tuple[str, str]] = {

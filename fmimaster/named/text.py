@@ -8,7 +8,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any, TypeVar
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 
 _Choice = TypeVar("_Choice", bound=Enum)
 

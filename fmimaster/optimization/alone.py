@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
+from fmimaster.base.errors import AccuracyWarning, OptionError
 from fmimaster.control.step_rule import FixedStep
-from fmimaster.errors import AccuracyWarning, OptionError
 from fmimaster.optimization.runs import is_number
 from fmimaster.preparation import Prepared
 from fmimaster.results.results import Results

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.step_rule import FixedStep
-from fmimaster.errors import OptionError
 from fmimaster.optimization.alone import Alone
 from fmimaster.optimization.runs import grid
 from fmimaster.optimization.trial import rms

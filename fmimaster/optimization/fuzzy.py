@@ -9,7 +9,7 @@ from math import inf, isfinite, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.optimization.alone import Alone
 from fmimaster.optimization.responses import StepResponse, mean_rate
 from fmimaster.optimization.trial import rms

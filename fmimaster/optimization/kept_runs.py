@@ -9,8 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fmimaster.errors import FileError
-from fmimaster.files import read_json
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import read_json
 from fmimaster.optimization.trial import Trial
 from fmimaster.results.results import Results
 

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.algorithms import GaussSeidel
-from fmimaster.control.instant import exact
-from fmimaster.control.step_rule import FixedStep
-from fmimaster.errors import (
+from fmimaster.base.errors import (
     AccuracyWarning,
     FmimasterError,
     Interrupted,
     OptionError,
     SimulationError,
 )
+from fmimaster.control.instant import exact
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.optimization.groups import Groups
 from fmimaster.optimization.kept_runs import KeptRuns
 from fmimaster.optimization.trial import Trial

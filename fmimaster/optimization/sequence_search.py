@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.input_signals import InputSignals
 from fmimaster.optimization.alone import Alone
 from fmimaster.optimization.groups import Groups, groups_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.optimization.prediction import Prediction, predict
 from fmimaster.optimization.search import best_predicted, rounded
 from fmimaster.optimization.trial import Arc, Trial, Trials, relative_error, rms, stale_arcs

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from fmimaster.base.text import aligned, section
 from fmimaster.system.description import PowerBond
-from fmimaster.text import aligned, section
 
 if TYPE_CHECKING:
     from fmimaster.plan.plan import Plan

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fmimaster.errors import FmimasterError
+from fmimaster.base.errors import FmimasterError
+from fmimaster.base.text import aligned, fitted, in_short, section
 from fmimaster.pages import (
     bonds,
     clocks,
@@ -24,7 +25,6 @@ from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.settings import Settings
 from fmimaster.system.model import standard_in_words
-from fmimaster.text import aligned, fitted, in_short, section
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fmimaster.base.text import section
 from fmimaster.plan.plan import Plan
 from fmimaster.system.constraints import FORCE, GAP, INPUTS
-from fmimaster.text import section
 
 
 def constraints(plan: Plan) -> list[dict[str, Any]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fmimaster.base.text import aligned, section
 from fmimaster.plan.events import Event, Member, Trigger, concerned, executes_itself
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.programs import Programs
-from fmimaster.text import aligned, section
 
 
 def events(plan: Plan, importer_fires: bool) -> list[dict[str, Any]]:

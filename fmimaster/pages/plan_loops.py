@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fmimaster.base.text import named, section
 from fmimaster.plan.graph import Node
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.unsolved import UnsolvedLoop, unsolved_loops
-from fmimaster.text import named, section
 
 _MOST_SHOWN = 8
 """Most variables of a loop that are named; the others are counted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fmimaster.base.text import aligned, named, section
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.sequence import (
     METHODS,
@@ -19,7 +20,6 @@ from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.sequence.weights import NOT_DIRECT
 from fmimaster.program.delays import Delay, in_steps
 from fmimaster.program.levels import levels, order_of_steps
-from fmimaster.text import aligned, named, section
 
 
 def sequence(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.plan.layout import Group, Layout, Route, Segment
 from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.model import (

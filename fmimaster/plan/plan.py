@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from fmimaster.base.text import count
 from fmimaster.plan.corrections import Correction
 from fmimaster.plan.dataflow import ClockedVisit
 from fmimaster.plan.events import Event, Trigger, reached_by_events
@@ -20,7 +21,6 @@ from fmimaster.plan.steady import SteadyState
 from fmimaster.plan.tolerance import Tolerance
 from fmimaster.system.description import Source
 from fmimaster.system.model import DataType, Model
-from fmimaster.text import count
 
 
 @dataclass(frozen=True)

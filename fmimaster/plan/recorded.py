@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Layout, Signal
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Variable

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
 
-from fmimaster.errors import DescriptionError, OptionError
+from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.plan.recorded import Chosen
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Causality, DataType, Model, Variable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.system.model import DataType, Initial, Model
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import ResolvedComponent, ResolvedSystem

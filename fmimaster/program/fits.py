@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Fit, Fitted

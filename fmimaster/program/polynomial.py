@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
-from fmimaster.typed_arguments import TypedArguments
+from fmimaster.base.errors import OptionError
+from fmimaster.base.typed_arguments import TypedArguments
 
 MOST_POINTS, MOST_COEFFICIENTS = 8, 64
 """Of one polynomial."""

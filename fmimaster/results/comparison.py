@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
+from fmimaster.base.text import aligned, count, named
 from fmimaster.results.jumps import PhaseError, jumps
 from fmimaster.results.panels import numbers, units_of
 from fmimaster.results.presence import SAME_TIME, is_present, paired, spans
 from fmimaster.results.table import Table
-from fmimaster.text import aligned, count, named
 
 Array = NDArray[np.float64]
 

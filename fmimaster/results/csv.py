@@ -24,9 +24,9 @@ from typing import Any, NoReturn, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import FileError
-from fmimaster.files import check_width, decoding, lines_of, open_file
-from fmimaster.given_path import given_path
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import check_width, decoding, lines_of, open_file
+from fmimaster.base.given_path import given_path
 from fmimaster.results import numbers
 from fmimaster.results.plain_csv import read_plain
 from fmimaster.results.row_writer import check_columns, writing

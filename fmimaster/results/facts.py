@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.given_path import given_path
 from fmimaster.causes import Activations, Event, Steps, needs_explanation
-from fmimaster.errors import FileError
-from fmimaster.given_path import given_path
 from fmimaster.results.facts_reader import (
     FORMAT,
     Document,

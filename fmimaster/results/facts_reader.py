@@ -11,8 +11,8 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from fmimaster.base.files import MOST_IN_MEMORY, lines_of, open_file, parsed_json
 from fmimaster.causes import Activations, Cause, Event, Kind, Steps
-from fmimaster.files import MOST_IN_MEMORY, lines_of, open_file, parsed_json
 from fmimaster.step_series import LARGEST, RepeatedSteps, StepSeries
 
 FORMAT = "fmimaster results 1"

@@ -15,8 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+from fmimaster.base.errors import FileError
+from fmimaster.base.visible import visible_json
 from fmimaster.causes import Activations, Cause, Event, Steps
-from fmimaster.errors import FileError
 from fmimaster.results.facts_reader import (
     ACTIVATIONS,
     BEGIN,
@@ -28,7 +29,6 @@ from fmimaster.results.facts_reader import (
     UNITS,
 )
 from fmimaster.step_series import RepeatedSteps, StepSeries
-from fmimaster.visible import visible_json
 
 _ANY_FORMAT = "fmimaster results "
 _HEAD = 100

@@ -12,10 +12,10 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any, Protocol, TextIO, runtime_checkable
 
-from fmimaster.errors import FileError, OptionError
-from fmimaster.files import check_is_file, decoding, open_file
-from fmimaster.given_path import given_path
-from fmimaster.optional import optional
+from fmimaster.base.errors import FileError, OptionError
+from fmimaster.base.files import check_is_file, decoding, open_file
+from fmimaster.base.given_path import given_path
+from fmimaster.base.optional import optional
 from fmimaster.results.csv import CsvWriter, read_csv, write_csv
 from fmimaster.results.facts import Facts, facts_path, may_have_facts, write_facts
 from fmimaster.results.facts_writer import FactsWriter, is_document

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
-from fmimaster.optional import drawing
+from fmimaster.base.errors import OptionError
+from fmimaster.base.optional import drawing
+from fmimaster.base.text import count
+from fmimaster.base.visible import in_a_line
 from fmimaster.results.table import Table
 from fmimaster.results.texts import as_text
-from fmimaster.text import count
-from fmimaster.visible import in_a_line
 
 _ENDS = 4
 """Rows that are shown at the start, and at the end."""

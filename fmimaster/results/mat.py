@@ -23,9 +23,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import FileError
-from fmimaster.files import check_growth, check_width, decoding, open_file
-from fmimaster.optional import optional
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import check_growth, check_width, decoding, open_file
+from fmimaster.base.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table

@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib import get_backend
 from matplotlib.figure import Figure, SubFigure
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 
 _DOTS_PER_INCH = 110
 """Resolution in a notebook: a figure is about as wide as the text."""

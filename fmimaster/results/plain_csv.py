@@ -15,7 +15,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.files import MOST_LINE, open_file
+from fmimaster.base.files import MOST_LINE, open_file
 from fmimaster.results import numbers
 from fmimaster.results.kept_rows import KeptRows
 from fmimaster.results.table import Table

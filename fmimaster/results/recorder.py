@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import NotANumberError
 from fmimaster.causes import Activations, Event, Steps
-from fmimaster.errors import NotANumberError
 from fmimaster.results.growth import Growth
 from fmimaster.results.kept_rows import Block, KeptRows
 from fmimaster.results.results import Results

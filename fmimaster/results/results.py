@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.attributes import unknown_attribute
-from fmimaster.optional import drawing, optional
+from fmimaster.base.attributes import unknown_attribute
+from fmimaster.base.optional import drawing, optional
 from fmimaster.results.comparison import TOLERANCE, Comparison, compare
 from fmimaster.results.files import read_table, write_table
 from fmimaster.results.panels import numbers

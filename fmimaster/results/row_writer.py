@@ -10,9 +10,9 @@ from errno import EISDIR
 from types import TracebackType
 from typing import BinaryIO, Protocol
 
-from fmimaster.errors import FileError, OptionError
-from fmimaster.files import own_name
-from fmimaster.given_path import given_path
+from fmimaster.base.errors import FileError, OptionError
+from fmimaster.base.files import own_name
+from fmimaster.base.given_path import given_path
 from fmimaster.results.table import Table
 
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fmimaster.base.errors import ColumnError, OptionError, did_you_mean, listed
 from fmimaster.causes import Activations, Event, Steps
-from fmimaster.errors import ColumnError, OptionError, did_you_mean, listed
 from fmimaster.results.statistics import NO_RUN, Statistics
 from fmimaster.step_series import StepSeries
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from fmimaster.errors import FileError
-from fmimaster.given_path import given_path
+from fmimaster.base.errors import FileError
+from fmimaster.base.given_path import given_path
 
 _BINARY = getattr(os, "O_BINARY", 0)
 

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.plan import Plan
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+from fmimaster.base.errors import NotANumberError
 from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.step_rule import StepRule
-from fmimaster.errors import NotANumberError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
+from fmimaster.base.errors import SimulationError
 from fmimaster.causes import Cause
 from fmimaster.control.grid import rounding
 from fmimaster.control.zeno import FEW
-from fmimaster.errors import SimulationError
 from fmimaster.run.failures import (
     accumulating,
     illegitimate,

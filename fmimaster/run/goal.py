@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fmimaster.base.errors import SimulationError
 from fmimaster.causes import GRID, RAMP, STEP_SIZE, STOP_TIME, Cause, Kind
 from fmimaster.control.grid import SLIVER
 from fmimaster.control.instant import NEVER, Goal, Instant
-from fmimaster.errors import SimulationError
 from fmimaster.plan.plan import Plan
 from fmimaster.run.loop import Loop
 

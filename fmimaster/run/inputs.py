@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import SimulationError
+from fmimaster.base.errors import SimulationError
 from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Fit, Fitted

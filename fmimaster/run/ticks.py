@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from math import isfinite
 
+from fmimaster.base.errors import SimulationError
 from fmimaster.control.calendar import Calendar
 from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import exact
-from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore

@@ -11,8 +11,8 @@ from time import perf_counter
 import numpy as np
 
 from fmimaster.apart.watch import first_words
+from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, SimulationError
 from fmimaster.causes import Event, Steps
-from fmimaster.errors import FmimasterError, Interrupted, OptionError, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError, SimulationError
+from fmimaster.base.errors import CallError, SimulationError
 from fmimaster.fmu.instance import Instance
 
 log = logging.getLogger("fmimaster")

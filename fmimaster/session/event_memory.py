@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fmimaster.base.errors import FileError
 from fmimaster.control.calendar import Calendar, Period
-from fmimaster.errors import FileError
 from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan

@@ -14,8 +14,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from fmimaster.errors import FileError, OptionError
-from fmimaster.files import check_fits, check_is_file, decoding, open_file, parsed_json
+from fmimaster.base.errors import FileError, OptionError
+from fmimaster.base.files import check_fits, check_is_file, decoding, open_file, parsed_json
 from fmimaster.fmu.instance import Instance
 from fmimaster.preparation import Prepared
 from fmimaster.system.archive import Archive, open_archive

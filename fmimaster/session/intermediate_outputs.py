@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.fmu.intermediate import IntermediateOutputs, readable_inside
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded

@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from fmimaster.errors import AccuracyError, FileError, OptionError
+from fmimaster.base.errors import AccuracyError, FileError, OptionError
+from fmimaster.base.given_path import given_path
 from fmimaster.fmu.load import Loader
-from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
 from fmimaster.results.facts import finish_facts
 from fmimaster.results.facts_writer import FactsWriter

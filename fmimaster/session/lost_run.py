@@ -7,7 +7,7 @@ from typing import Any
 
 from fmimaster.apart.shared_run import Called, Number, SharedRun
 from fmimaster.apart.watch import Lost, first_words
-from fmimaster.errors import FmuLostError, Interrupted
+from fmimaster.base.errors import FmuLostError, Interrupted
 
 
 class OutsideCalls:

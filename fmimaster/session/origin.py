@@ -10,18 +10,18 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError, UnknownContentError
+from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContentError
+from fmimaster.base.errors import FileError, OptionError
+from fmimaster.base.given_path import given_path
+from fmimaster.base.version import installed_version
 from fmimaster.checkpoint.file import CheckpointFile, damaged
-from fmimaster.errors import FileError, OptionError
 from fmimaster.fmu.fingerprint import source_hash
-from fmimaster.given_path import given_path
 from fmimaster.input_signals import InputSignals
 from fmimaster.preparation import Prepared
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import SUFFIXES, begins_with
 from fmimaster.results.results import Results
 from fmimaster.settings import Settings
-from fmimaster.version import installed_version
 
 _WRITTEN = {"checkpoint": "", "fmi_log_file": ".calls.log", "final_fmu_state": ".states"}
 """Settings that are files which a run writes → what follows in their names on that of the checkpoint."""

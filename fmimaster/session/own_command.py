@@ -7,7 +7,7 @@ import os
 from fmimaster.apart import shared_run, watch
 from fmimaster.apart.shared_run import SharedRun
 from fmimaster.apart.watch import Lost, Watch, first_words
-from fmimaster.errors import Interrupted
+from fmimaster.base.errors import Interrupted
 from fmimaster.run.choice import native_executor
 from fmimaster.session.lost_run import OutsideCalls, lost_error
 

@@ -25,8 +25,8 @@ from fmimaster.apart import shared_run, watch
 from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
 from fmimaster.apart.shared_run import Number, Phase, SharedRun
 from fmimaster.apart.watch import Lost, Watch
+from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.causes import Event, Steps
-from fmimaster.errors import FileError, SimulationError
 from fmimaster.provenance import run_metadata
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts import Facts

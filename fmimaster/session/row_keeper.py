@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Number
+from fmimaster.base.errors import FmimasterError
 from fmimaster.control.schedule import Schedule
-from fmimaster.errors import FmimasterError
 from fmimaster.plan.recorded import Recorded
 from fmimaster.results.growth import Growth, Watched
 from fmimaster.results.recorder import Recorder

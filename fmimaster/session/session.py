@@ -16,19 +16,19 @@ import numpy as np
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Called
+from fmimaster.base.errors import ConvergenceError, SimulationError
+from fmimaster.base.files import decoding
+from fmimaster.base.garbage import left_for_later
+from fmimaster.base.given_path import given_path
 from fmimaster.causes import Event, Steps
 from fmimaster.control.calendar import Calendar
 from fmimaster.control.grid import rounding
 from fmimaster.control.instant import Instant
-from fmimaster.errors import ConvergenceError, SimulationError
-from fmimaster.files import decoding
 from fmimaster.fmu.faults.policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
-from fmimaster.garbage import left_for_later
-from fmimaster.given_path import given_path
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.codec import Decoder, Encoder, joined, separated
 from fmimaster.causes import Event
-from fmimaster.checkpoint.codec import Decoder, Encoder, joined, separated
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import packed, unpacked
 from fmimaster.plan.plan import Plan

@@ -11,11 +11,11 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from fmimaster.attributes import unknown_attribute
+from fmimaster.base.attributes import unknown_attribute
+from fmimaster.base.errors import FmimasterError, Interrupted, OptionError
 from fmimaster.control.grid import nearest
 from fmimaster.control.instant import Instant, exact
 from fmimaster.control.step_rule import Time
-from fmimaster.errors import FmimasterError, Interrupted, OptionError
 from fmimaster.results.results import Results
 from fmimaster.session.access import Access
 from fmimaster.session.attendance import Attendance
@@ -134,7 +134,7 @@ class Run:
             If it is not positive, no pause is possible there, or the run has ended.
         SimulationError
             If the run cannot continue; the error's ``results`` hold all rows so far. After Ctrl-C it is
-            :class:`~fmimaster.errors.Interrupted`.
+            :class:`~fmimaster.base.errors.Interrupted`.
         """
         length = exact(duration)
         if length <= 0:

@@ -10,7 +10,7 @@ from itertools import chain
 from math import inf
 from types import TracebackType
 
-from fmimaster.errors import FmimasterError, OptionError, SimulationError
+from fmimaster.base.errors import FmimasterError, OptionError, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.preparation import prepare

@@ -11,8 +11,8 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import OptionError, SimulationError
 from fmimaster.control.instant import exact
-from fmimaster.errors import OptionError, SimulationError
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import SimulationError
+from fmimaster.base.errors import SimulationError
 from fmimaster.stability.realization import LinearMap, Realization, realize
 from fmimaster.stability.responses import Responses
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import SimulationError
+from fmimaster.base.errors import SimulationError
 from fmimaster.plan.layout import Group
 from fmimaster.stability.experiments import Experiments
 from fmimaster.stability.input_slots import InputSlots

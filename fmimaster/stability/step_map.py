@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import SimulationError
+from fmimaster.base.errors import SimulationError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.preparation import Prepared

@@ -16,7 +16,8 @@ from math import isfinite, nan
 from numbers import Real
 from typing import Any, NamedTuple
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.clocks import ClockAttributes, ClockInterval, IntervalVariability
 from fmimaster.system.exact import Time, exact
 from fmimaster.system.model import (
@@ -34,7 +35,6 @@ from fmimaster.system.model import (
     Variable,
     Version,
 )
-from fmimaster.typed_arguments import TypedArguments
 
 INPUT, OUTPUT, SAMPLE = "u", "y", "sample"
 """The input, the output that holds its value, and the same value as a clocked output."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from fmimaster.errors import FileError, did_you_mean
-from fmimaster.files import (
+from fmimaster.base.errors import FileError, did_you_mean
+from fmimaster.base.files import (
     check_content,
     check_is_file,
     check_size,

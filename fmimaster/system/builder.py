@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fmimaster.errors import DescriptionError, did_you_mean
-from fmimaster.given_path import given_path
+from fmimaster.base.errors import DescriptionError, did_you_mean
+from fmimaster.base.given_path import given_path
+from fmimaster.base.text import count
+from fmimaster.base.typed_arguments import expect, typed
 from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import check_priority
 from fmimaster.system.constraints import constraint_component, usual_level
@@ -35,8 +37,6 @@ from fmimaster.system.description import (
 from fmimaster.system.lifetime import ALWAYS, Lifetime
 from fmimaster.system.model import Interface
 from fmimaster.system.python_component import PythonComponent
-from fmimaster.text import count
-from fmimaster.typed_arguments import expect, typed
 
 _IN_PYTHON = Source(Path("(Python)"), is_file=False)
 

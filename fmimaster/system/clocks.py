@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import DescriptionError, OptionError
+from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.system.exact import Time, exact
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.description import (
     Component,
     Connection,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.description import Connection, Endpoint, Parameter, Transformation
 from fmimaster.system.model import DataType, Model, Unit, Variable
 from fmimaster.system.notes import Notes

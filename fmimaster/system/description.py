@@ -13,14 +13,14 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
+from fmimaster.base.text import count
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.lifetime import ALWAYS, Lifetime
 from fmimaster.system.model import Causality, DataType, Interface, Unit
 from fmimaster.system.python_component import PythonComponent
-from fmimaster.text import count
-from fmimaster.typed_arguments import TypedArguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import TypeAlias
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 
 LARGEST = Fraction(sys.float_info.max)
 """[s] Largest absolute value of a time, and of the difference of two times."""

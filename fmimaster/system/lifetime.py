@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
-from fmimaster.errors import DescriptionError, OptionError
+from fmimaster.base.errors import DescriptionError, OptionError
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.exact import exact
-from fmimaster.typed_arguments import TypedArguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, NewType
 
 import numpy as np
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.notes import there_are_more
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
-from fmimaster.errors import DescriptionError, FileError, did_you_mean
-from fmimaster.files import read_whole
+from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.base.files import read_whole
 from fmimaster.system.description import (
     Component,
     Connection,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
 
-from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.declared_bonds import DeclaredBonds, Feed, Feeds
 from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.model import (
     Capabilities,
     Causality,

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.adapted_units import with_units_of_sources
 from fmimaster.system.constraints import with_units_of_ends
 from fmimaster.system.contradictions import note_contradictions

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.description import SharedEvent
 from fmimaster.system.model import EventDeclaration, Model, Payload, Scope, Variable
 

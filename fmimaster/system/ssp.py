@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fmimaster.errors import DescriptionError, FileError, did_you_mean
-from fmimaster.files import check_exists
-from fmimaster.given_path import given_path
+from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.base.files import check_exists
+from fmimaster.base.given_path import given_path
 from fmimaster.system import osp
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.adaptation import ELEMENTS, Direction
 from fmimaster.system.description import ADAPTATION_SOURCE, Component, Connection
 from fmimaster.system.model import DataType

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from fmimaster.errors import DescriptionError, FileError, OptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, FileError, OptionError, did_you_mean
 from fmimaster.system.description import Connection, Endpoint, Transformation
 from fmimaster.system.exact import exact
 from fmimaster.system.ssp_document import Document

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.description import Component, Connection, Parameter
 from fmimaster.system.exact import exact

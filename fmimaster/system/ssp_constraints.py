@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from math import inf
 
-from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.description import (
     START_TOLERANCE,

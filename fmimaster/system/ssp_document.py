@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fmimaster.errors import DescriptionError, FileError
+from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.description import Source, Transformation
 from fmimaster.system.model import Unit

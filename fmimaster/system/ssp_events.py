@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from fmimaster.errors import FileError, did_you_mean
+from fmimaster.base.errors import FileError, did_you_mean
 from fmimaster.system.description import SharedEvent
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import (

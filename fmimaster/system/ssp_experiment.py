@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from fmimaster.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
 from fmimaster.system import ssp_constraints, ssp_events, ssp_power_bonds, ssp_sequence
 from fmimaster.system.description import Experiment
 from fmimaster.system.misspelt import meant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fmimaster.errors import DescriptionError, OptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, OptionError, did_you_mean
 from fmimaster.system.description import Connection, Endpoint, System
 from fmimaster.system.exact import exact
 from fmimaster.system.lifetime import Lifetime

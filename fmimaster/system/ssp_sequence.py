@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
 from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, children, location, quoted, text_of

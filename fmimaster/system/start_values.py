@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.clocks import ClockAttributes, ClockInterval
 from fmimaster.system.conversions import Conversions, check_finite
 from fmimaster.system.description import Endpoint, Parameter, System, SystemDescription

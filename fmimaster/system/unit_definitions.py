@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import isfinite
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
 from fmimaster.system.model import BASE_UNITS, Unit
 from fmimaster.system.xml import Element, child, shown, value_of
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import BASE_UNITS, Causality, Model, Unit
 from fmimaster.system.notes import Notes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.model import DataType, Variable
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}

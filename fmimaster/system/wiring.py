@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.description import Connection, Connector, Endpoint, System
 from fmimaster.system.model import Causality, Model
 from fmimaster.system.notes import Notes

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar
 
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
-from fmimaster.errors import FileError
-from fmimaster.files import check_size
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import check_size
 
 _MOST_MARKUP = 20_000_000
 """Most elements and attributes of a document, with about 200 bytes each: enough for a million variables."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from fmimaster.errors import did_you_mean
+from fmimaster.base.errors import did_you_mean
 from fmimaster.system.xml import Element, label, local_name, shown
 
 _BLANKS = " \t\r\n"

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import IO
 
-from fmimaster.errors import FileError
-from fmimaster.files import check_content, special_kind
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import check_content, special_kind
 from fmimaster.system.description import Source
 
 DAMAGE = (

@@ -9,7 +9,7 @@ import pytest
 from edited_fmu import edited_fmu
 
 from fmimaster import Backend, Simulation, SystemBuilder, reference_path
-from fmimaster.errors import LoopError
+from fmimaster.base.errors import LoopError
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 

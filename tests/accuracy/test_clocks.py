@@ -10,8 +10,8 @@ import pytest
 from stored_tables import table
 
 from fmimaster import Results, SystemBuilder, reference_path
+from fmimaster.base.errors import AccuracyWarning
 from fmimaster.control.calendar import Calendar
-from fmimaster.errors import AccuracyWarning
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 

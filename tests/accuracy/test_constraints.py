@@ -157,7 +157,7 @@ def test_rigid_link_with_ends_apart_rings_at_position_level(link: Any, version: 
     assert np.all(np.diff(np.sign(results["link.force"][1:])) != 0)
 
 
-@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rigid_link_at_position_level_explodes_with_euler_inside(link: Any, version: str) -> None:
     """energy.md 9.5, section 8.3: ten steps of Euler's method in each communication step."""

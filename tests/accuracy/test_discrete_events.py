@@ -13,9 +13,9 @@ import pytest
 from stored_tables import table
 
 from fmimaster import FmimasterError, Results
+from fmimaster.base.errors import LoopError
+from fmimaster.base.reference_files import reference_path
 from fmimaster.demos import hybrid, superdense
-from fmimaster.errors import LoopError
-from fmimaster.reference_files import reference_path
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 from fmimaster.system.builder import SystemBuilder

@@ -10,7 +10,7 @@ from edited_fmu import edited_fmu
 from pytest import approx
 
 from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
-from fmimaster.errors import LoopError
+from fmimaster.base.errors import LoopError
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 

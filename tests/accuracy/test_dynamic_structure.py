@@ -13,7 +13,7 @@ from linear_writer import write_fmu
 from stored_tables import table
 
 from fmimaster import Lifetime, Results, SystemBuilder, reference_path
-from fmimaster.errors import DescriptionError, InputError, OptionError, SimulationError
+from fmimaster.base.errors import DescriptionError, InputError, OptionError, SimulationError
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 

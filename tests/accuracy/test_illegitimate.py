@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fmimaster import Backend, Results, Simulation, SystemBuilder, reference_path
-from fmimaster.errors import SimulationError
+from fmimaster.base.errors import SimulationError
 
 
 def unit(name: str) -> str:

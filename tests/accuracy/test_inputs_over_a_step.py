@@ -74,7 +74,7 @@ def test_free_masses_meet_at_their_time_whatever_is_held(version: str) -> None:
     assert [e.time for e in results.events] == approx([7.0 / 3.0], abs=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")  # held values are late
+@pytest.mark.filterwarnings("ignore::fmimaster.base.errors.AccuracyWarning")  # held values are late
 def test_means_are_thirty_times_better_than_held_values_on_random_systems() -> None:
     """Median of systems with few events, whose errors do not grow so far that they compare nothing."""
     ratios = []
@@ -126,7 +126,7 @@ def growth(algorithm: Algorithm, angle: float, damping: float) -> float:
     return float(away[-STEPS // 4 :].max()) / 0.3
 
 
-@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 # an undamped motion of both masses comes up to 1.4 times as far from rest as it was at the start, by its two modes
 @pytest.mark.parametrize(
     ("damping", "angle", "most"),

@@ -24,8 +24,8 @@ from fmimaster import (
     simulate,
 )
 from fmimaster.algorithms import Algorithm
+from fmimaster.base.errors import SimulationError
 from fmimaster.control.event_clock import EarlyReturn
-from fmimaster.errors import SimulationError
 from fmimaster.fmu.model_exchange.one_step import Euler
 from fmimaster.system.model import Interface
 

@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 
 from fmimaster import Backend, GaussSeidel, Simulation, SystemBuilder
 from fmimaster.algorithms import LINEAR, MODES
-from fmimaster.errors import SimulationError
+from fmimaster.base.errors import SimulationError
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
 from fmimaster.optimization.sequence_search import SequenceSearch
@@ -184,7 +184,7 @@ def test_the_signature_method_on_a_random_system_of_fmi_2(tmp_path: Path) -> Non
     assert ranks("fmi2", tmp_path, range(101, 102)) == [1]
 
 
-@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 def test_a_run_whose_outputs_grow_without_bounds_is_none(tmp_path: Path) -> None:
     """Squares of its outputs are infinite, so that no error can be told."""
     builder = SystemBuilder("unstable")

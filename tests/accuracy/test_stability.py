@@ -40,7 +40,7 @@ from fmimaster.stability.advisor import Advisor, largest_stable_step
 from fmimaster.system.description import SystemDescription
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:the output .* grows from:fmimaster.errors.AccuracyWarning"
+    "ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning"
 )
 """Many of the runs diverge."""
 

@@ -28,7 +28,7 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.algorithms import Algorithm
-from fmimaster.errors import FmuLostError, OptionError, SimulationError
+from fmimaster.base.errors import FmuLostError, OptionError, SimulationError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 

@@ -16,8 +16,8 @@ from loop_cases import AFFINE, CASES, MORE, MOST_SWEEPS, PARAMETERS, LoopCase
 from pytest import approx
 
 from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
+from fmimaster.base.errors import LoopError
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import LoopError
 from fmimaster.plan.step_groups import Loops
 
 VERSIONS = ("fmi2", "fmi3")

@@ -23,7 +23,7 @@ from fmimaster import (
     Waveform,
     reference_path,
 )
-from fmimaster.errors import AccuracyWarning, FmuLostError
+from fmimaster.base.errors import AccuracyWarning, FmuLostError
 from fmimaster.fmu.faults.surviving import SurvivingInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile

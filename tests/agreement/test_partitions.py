@@ -26,7 +26,7 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.run.native.instances import PythonEntry
 from fmimaster.run.native.scheduled import ScheduledEntry
 

@@ -92,7 +92,7 @@ def pair(first: str, second: str) -> SystemBuilder:
 
 
 # a quintic is unstable in these steps
-@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
 @pytest.mark.parametrize("inputs", POLYNOMIALS, ids=str)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -256,7 +256,7 @@ def two_masses(name: str, benchmark: str, version: str, **settings: Any) -> tupl
     return both(path, algorithm=algorithm, step_size=step_size, event_clock=clock, **settings)
 
 
-@pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")  # long steps of Check
+@pytest.mark.filterwarnings("ignore::fmimaster.base.errors.AccuracyWarning")  # long steps of Check
 @pytest.mark.parametrize(
     "version", [*(pytest.param(v, marks=pytest.mark.thorough) for v in ("fmi2", "fmi3")), "mixed"]
 )

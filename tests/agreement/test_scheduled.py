@@ -12,7 +12,7 @@ import pytest
 from command_line import changed
 
 from fmimaster import reference_path
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.faults.restarted import RestartedInstance
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, InstanceOptions

@@ -14,9 +14,9 @@ import pytest
 from command_line import Outcome, reference
 from processes import PATIENCE
 
+from fmimaster.base.errors import Interrupted
 from fmimaster.cli import main
 from fmimaster.commands import demo
-from fmimaster.errors import Interrupted
 from fmimaster.simulation import Simulation
 
 Run = Callable[..., Outcome]

@@ -83,7 +83,7 @@ def test_half_the_step_is_compared(run: Run) -> None:
     assert {line.split()[0] for line in table[1:3]} == {"chassis.force", "wheel.velocity"}
 
 
-@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 def test_a_run_that_diverges_is_told_the_largest_stable_step(run: Run) -> None:
     """energy.md 4: split B is stable up to 11.230 ms."""
     outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2")
@@ -92,7 +92,7 @@ def test_a_run_that_diverges_is_told_the_largest_stable_step(run: Run) -> None:
     assert "note: the coupling is stable with steps of at most 0.011230" in outcome.err
 
 
-@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 def test_a_quiet_run_that_diverges_looks_for_nothing(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +105,7 @@ def test_a_quiet_run_that_diverges_looks_for_nothing(
     assert "note:" not in outcome.err
 
 
-@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 def test_the_search_for_a_stable_step_can_be_ended(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +118,7 @@ def test_the_search_for_a_stable_step_can_be_ended(
     assert "note: the search was ended" in outcome.err
 
 
-@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 def test_a_model_that_grows_by_itself_is_not_said_to_need_smaller_steps(run: Run) -> None:
     """x' = x: nothing is coupled."""
     model = (reference("fmi3/Dahlquist.fmu"), "--start-value", "k", "-1", "--stop-time", "10")

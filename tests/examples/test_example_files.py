@@ -50,7 +50,9 @@ def test_an_example_of_the_gallery_draws_its_figure(
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("pyplot")
-@pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")  # of what a figure is about
+@pytest.mark.filterwarnings(
+    "ignore::fmimaster.base.errors.AccuracyWarning"
+)  # of what a figure is about
 @pytest.mark.parametrize("script", FIGURES, ids=[p.name for p in FIGURES])
 def test_figure_can_be_drawn_again(
     script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

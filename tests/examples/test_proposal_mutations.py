@@ -18,7 +18,7 @@ from event_fmus import EVENTS, VARIABLES, event_fmu, event_system, manifest
 from lxml import etree
 from proposal_schemas import MANIFEST, PROPOSAL, SYSTEM, schema
 
-from fmimaster.errors import DescriptionError, FileError, ModelError
+from fmimaster.base.errors import DescriptionError, FileError, ModelError
 from fmimaster.fmu.extensions.events import extend
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import NAMESPACE, Manifest

@@ -12,10 +12,10 @@ from python_fmu import PythonFmu
 from fmimaster import Jacobi, Results, Waveform, reference_path
 from fmimaster import simulate as simulate_file
 from fmimaster.algorithms import Algorithm
+from fmimaster.base.errors import SimulationError
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.predictive import Predictive
-from fmimaster.errors import SimulationError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.run.choice import Backend

@@ -10,11 +10,7 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import AutomaticSequence, Sequential
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.locate import Locate
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.errors import (
+from fmimaster.base.errors import (
     CallError,
     DescriptionError,
     FmimasterError,
@@ -22,6 +18,10 @@ from fmimaster.errors import (
     ProgramError,
     SimulationError,
 )
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
 from fmimaster.system.model import (

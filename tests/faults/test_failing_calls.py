@@ -17,7 +17,7 @@ from python_fmu import PythonFmu
 
 import fmimaster.session.launch
 from fmimaster import Jacobi, Progress, SystemBuilder, reference_path
-from fmimaster.errors import (
+from fmimaster.base.errors import (
     CallError,
     FileError,
     Interrupted,

@@ -8,7 +8,7 @@ import pytest
 from misbehaving_fmu import VERSIONS, Act, misbehaving
 
 from fmimaster import GaussSeidel, SystemBuilder, reference_path
-from fmimaster.errors import CallError, ModelError
+from fmimaster.base.errors import CallError, ModelError
 from fmimaster.program.polynomial import FIRST_ORDER
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation, simulate

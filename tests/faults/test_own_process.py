@@ -19,7 +19,7 @@ from misbehaving_fmu import Act, misbehaving
 from fmimaster import Backend, Results, Simulation, SystemBuilder, reference_path
 from fmimaster.apart import watch
 from fmimaster.apart.shared_run import Number, SharedRun
-from fmimaster.errors import CallError, FmuLostError
+from fmimaster.base.errors import CallError, FmuLostError
 from fmimaster.run.choice import native_executor
 
 pytestmark = [

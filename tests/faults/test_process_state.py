@@ -19,8 +19,8 @@ from misbehaving_fmu import Act, misbehaving
 from processes import PATIENCE
 
 from fmimaster import Backend, Interrupted, Progress, Simulation, reference_path, resume
+from fmimaster.base.errors import CallError, InputError
 from fmimaster.checkpoint.file import CheckpointFile
-from fmimaster.errors import CallError, InputError
 from fmimaster.fmu.process_state import LOADING, ProcessState
 from fmimaster.results.csv import read_csv
 from fmimaster.session.checkpoints import Checkpoints

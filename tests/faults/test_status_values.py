@@ -10,7 +10,7 @@ import pytest
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
 
 from fmimaster import Jacobi, SystemBuilder, Waveform, reference_path
-from fmimaster.errors import CallError, FmimasterError, ModelError
+from fmimaster.base.errors import CallError, FmimasterError, ModelError
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 

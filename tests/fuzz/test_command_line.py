@@ -17,9 +17,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mutations import hostile_text
 
+from fmimaster.base.errors import OptionError
 from fmimaster.cli import main
 from fmimaster.control.instant import exact
-from fmimaster.errors import OptionError
 
 PATHS = (
     *(

@@ -11,7 +11,7 @@ from hypothesis import find, given, settings
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 from mutations import edited_bytes, edited_xml
 
-from fmimaster.errors import FileError, ModelError
+from fmimaster.base.errors import FileError, ModelError
 
 
 def test_a_foreign_exception_leaves_as_it_is() -> None:

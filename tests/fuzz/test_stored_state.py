@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from mutations import edited_bytes, edited_json
 
 from fmimaster import Results, Simulation, SystemBuilder, reference_path, resume
+from fmimaster.base.codec import Decoder
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.measured import Attempt, Repetition
-from fmimaster.checkpoint.codec import Decoder
 from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.results.files import read_table
 from fmimaster.session.origin import settings_in

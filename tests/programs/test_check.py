@@ -11,7 +11,7 @@ from python_fmu import PythonFmu, parse, plan_of
 
 from fmimaster.algorithms import assemble
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.errors import ProgramError
+from fmimaster.base.errors import ProgramError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.check import check

@@ -16,7 +16,7 @@ from processes import is_there, wait_until_gone
 
 from fmimaster.apart.process import Process
 from fmimaster.apart.run import Cause, run_apart
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.description import Source
 
@@ -442,7 +442,7 @@ def test_a_name_that_is_too_long_for_the_file_system_is_told(tmp_path: Path) -> 
 def test_large_files_are_copied_in_chunks_and_not_held_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fmimaster.files.MOST_IN_MEMORY", 2**20)
+    monkeypatch.setattr("fmimaster.base.files.MOST_IN_MEMORY", 2**20)
     folder = tmp_path / "folder"
     folder.mkdir()
     inner = io.BytesIO()

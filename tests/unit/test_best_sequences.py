@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.sequence import cycles, feedback, levels
 from fmimaster.plan.sequence.acyclic import AcyclicGraph
 from fmimaster.plan.sequence.cycles import cut_cycles

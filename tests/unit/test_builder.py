@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system import builder as module
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import (

@@ -17,6 +17,7 @@ from command_line import reference
 
 from fmimaster import Backend, Results, Simulation, SimulationError
 from fmimaster.algorithms import Jacobi
+from fmimaster.base.errors import FileError
 from fmimaster.causes import (
     GRID,
     STEP_SIZE,
@@ -32,7 +33,6 @@ from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.errors import FileError
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.results.facts import facts_path, read_facts
 from fmimaster.results.statistics import InstanceStatistics, Statistics

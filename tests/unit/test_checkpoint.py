@@ -29,8 +29,8 @@ from fmimaster import (
     reference_path,
     resume,
 )
+from fmimaster.base.codec import Decoder, Encoder, NotPlainError, joined, separated
 from fmimaster.causes import GRID
-from fmimaster.checkpoint.codec import Decoder, Encoder, NotPlainError, joined, separated
 from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.checkpoint.interval import Interval, interval_of
 from fmimaster.control.instant import Goal, Instant

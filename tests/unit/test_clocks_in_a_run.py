@@ -11,7 +11,7 @@ import pytest
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster import Backend, DescriptionError, Results
-from fmimaster.errors import AccuracyWarning
+from fmimaster.base.errors import AccuracyWarning
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import DataType, Variability

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.results import Results
 

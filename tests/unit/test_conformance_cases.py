@@ -10,11 +10,11 @@ import pytest
 from edited_fmu import edited_fmu
 
 from fmimaster import reference_path
+from fmimaster.base.errors import FileError, OptionError
 from fmimaster.conformance.cases import NOT_COMPLIANT, find_cases
 from fmimaster.conformance.exporter import exporter_of
 from fmimaster.conformance.options_file import ReferenceOptions, read_options
 from fmimaster.conformance.times import MOST_STEPS, times_of
-from fmimaster.errors import FileError, OptionError
 from fmimaster.system.model import Capabilities, DefaultExperiment, Interface
 
 VARIES = Capabilities(can_handle_variable_communication_step_size=True)

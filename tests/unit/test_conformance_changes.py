@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fmimaster.base.errors import FileError
 from fmimaster.commands.conformance_compare import WORSE, compare
 from fmimaster.conformance.changes import Changes, Effect, changes
 from fmimaster.conformance.curve import curves
@@ -22,7 +23,6 @@ from fmimaster.conformance.verdict import (
     VerdictCause,
     line_of,
 )
-from fmimaster.errors import FileError
 from fmimaster.results.results import Results
 
 TIME = np.linspace(0.0, 1.0, 101)

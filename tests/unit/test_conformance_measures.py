@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
+from fmimaster.base.errors import FileError, OptionError
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.measures import ConformanceLimits, Measure, Measures, measure
 from fmimaster.conformance.verdict import (
@@ -20,7 +21,6 @@ from fmimaster.conformance.verdict import (
     VerdictCause,
     line_of,
 )
-from fmimaster.errors import FileError, OptionError
 from fmimaster.results.band import band
 from fmimaster.results.jumps import jump_times, jumps
 from fmimaster.results.results import Results

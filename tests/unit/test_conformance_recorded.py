@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from misbehaving_fmu import Act, misbehaving
 
+from fmimaster.base.errors import FileError
 from fmimaster.cli import main
 from fmimaster.conformance.recorded import (
     Departure,
@@ -17,7 +18,6 @@ from fmimaster.conformance.recorded import (
     write_recorded,
 )
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
-from fmimaster.errors import FileError
 
 PUBLIC = Path(__file__).parents[2] / "conformance" / "public-fmus.csv"
 

@@ -17,6 +17,8 @@ from command_line import changed
 from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import FmuCard, reference_path
+from fmimaster.base.errors import FileError, Interrupted, OptionError
+from fmimaster.base.version import installed_version
 from fmimaster.cards.cache import keep
 from fmimaster.conformance.cases import NOT_COMPLIANT
 from fmimaster.conformance.measures import ConformanceLimits
@@ -30,12 +32,10 @@ from fmimaster.conformance.verdict import (
 )
 from fmimaster.conformance.verdicts_csv import write_verdicts_csv
 from fmimaster.conformance.workers import ConformanceProgress
-from fmimaster.errors import FileError, Interrupted, OptionError
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.results.results import Results
 from fmimaster.system.model import Interface
-from fmimaster.version import installed_version
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 

@@ -11,7 +11,7 @@ from python_fmu import Bench, PythonFmu, plan_of
 
 from fmimaster import Backend, SystemBuilder, reference_path
 from fmimaster import simulate as run_simulation
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.program.instructions import Repeat
 from fmimaster.results.results import Results
 from fmimaster.system.model import Causality, DataType, Variability

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.description import (
     Component,
     Connection,

@@ -12,9 +12,9 @@ from pytest import approx
 from python_fmu import Bench, PythonFmu, plan_of
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.base.errors import AccuracyWarning
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.predictive import Predictive
-from fmimaster.errors import AccuracyWarning
 from fmimaster.plan.corrections import Means, passes
 from fmimaster.program.hook import EVERYTHING, NOTHING, WHAT_VARIES, Hook, Partials
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial

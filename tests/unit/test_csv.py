@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmimaster.errors import FileError, OptionError
+from fmimaster.base.errors import FileError, OptionError
 from fmimaster.results.csv import CsvWriter, read_csv, write_csv
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table

@@ -8,7 +8,7 @@ from math import cos, exp, sin
 import numpy as np
 import pytest
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.fmu.model_exchange.cvode import Cvode, Jacobian
 from fmimaster.fmu.model_exchange.integrator import Integration, StuckError, Vector
 

@@ -15,7 +15,7 @@ from quarter_car_units import CHASSIS, SUSPENSION, WHEEL
 from ssd_text import annotated, component, elements, read, ssd
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
-from fmimaster.errors import DescriptionError, FileError
+from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.fmu.description.terminals import FILE
 from fmimaster.fmu.library import FmuFile
 from fmimaster.simulation import Simulation

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from python_fmu import Bench, Connections, PythonFmu
 
+from fmimaster.base.errors import LoopError
 from fmimaster.control.loops.discrete import MOST_SWEEPS
-from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.policy import EventUse
 from fmimaster.program.instructions import Save

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from fmimaster import errors
-from fmimaster.errors import (
+from fmimaster.base import errors
+from fmimaster.base.errors import (
     CallError,
     ConvergenceError,
     Interrupted,

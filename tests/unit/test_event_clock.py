@@ -12,12 +12,12 @@ from event_store import Seen, plan
 from pytest import approx
 from python_fmu import PythonFmu, plan_of
 
+from fmimaster.base.errors import OptionError
 from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.event_clock import Check, EarlyReturn, Retry
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
-from fmimaster.errors import OptionError
 from fmimaster.plan.policy import EventUse
 
 NOTHING: frozenset[int] = frozenset()

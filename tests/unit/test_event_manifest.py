@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from event_fmus import ATTRIBUTES, EVENTS, EXTRA, VARIABLES, event_fmu, manifest
 
-from fmimaster.errors import FileError, ModelError, OptionError
+from fmimaster.base.errors import FileError, ModelError, OptionError
 from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.extensions.events import EventManifest
 from fmimaster.fmu.extensions.events_writer import write_manifest

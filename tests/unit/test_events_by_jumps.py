@@ -25,7 +25,7 @@ from fmimaster.system.model import (
 )
 
 pytestmark = pytest.mark.filterwarnings(  # its input is a table, whose values are held
-    "ignore:.*inputs that are held:fmimaster.errors.AccuracyWarning"
+    "ignore:.*inputs that are held:fmimaster.base.errors.AccuracyWarning"
 )
 
 

@@ -13,11 +13,11 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential, Waveform
+from fmimaster.base.errors import AccuracyWarning, ConvergenceError, OptionError, ProgramError
 from fmimaster.control.event_clock import Check, EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.errors import AccuracyWarning, ConvergenceError, OptionError, ProgramError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.results.results import Results

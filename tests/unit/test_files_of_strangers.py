@@ -16,7 +16,7 @@ import pytest
 from fuzzing import survives
 
 from fmimaster import FileError, FmuCard, Results, Simulation, SystemBuilder, reference_path, resume
-from fmimaster.checkpoint.codec import Decoder
+from fmimaster.base.codec import Decoder
 from fmimaster.checkpoint.file import FORMAT, CheckpointFile
 from fmimaster.conformance.recorded import read_recorded
 from fmimaster.conformance.reference_file import read_reference
@@ -30,9 +30,9 @@ ROWS = 10**9
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Smaller limits: the files are written in less time."""
-    monkeypatch.setattr("fmimaster.files.ANY_GROWTH", 2**22)
+    monkeypatch.setattr("fmimaster.base.files.ANY_GROWTH", 2**22)
     monkeypatch.setattr("fmimaster.system.zip_entries.ANY_GROWTH", 2**22)
-    monkeypatch.setattr("fmimaster.files._MOST_BRACKETS", 10_000)
+    monkeypatch.setattr("fmimaster.base.files._MOST_BRACKETS", 10_000)
 
 
 def large_hdf5(file: Any) -> None:
@@ -170,7 +170,7 @@ def test_a_document_of_millions_of_lists_is_no_card(tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_table_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmimaster.files.MOST_LINE", 1000)
+    monkeypatch.setattr("fmimaster.base.files.MOST_LINE", 1000)
     (tmp_path / "a.csv").write_text("time,x\n" + "0" * 2000 + ",1\nx,1\n")
     refused(lambda: Results.read(tmp_path / "a.csv"), "has a line of more than 1,000 characters")
 
@@ -229,7 +229,7 @@ def test_fmu_states_of_zeros(tmp_path: Path) -> None:
 def test_fmu_states_have_room_in_the_free_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fmimaster.files.left", lambda: 2**23)
+    monkeypatch.setattr("fmimaster.base.files.left", lambda: 2**23)
     with (tmp_path / "a").open("wb") as file:
         file.truncate(10**10)
     run = Simulation(BALL, stop_time=1, initial_fmu_state=tmp_path / "a")
@@ -247,7 +247,7 @@ def test_a_checkpoint_has_room_in_the_free_memory(
     with zipfile.ZipFile(tmp_path / "a", "w") as archive:
         for name, content in found.items():
             archive.writestr(name, content if name != "parts" else bytes(2**23))
-    monkeypatch.setattr("fmimaster.files.left", lambda: 2**23)
+    monkeypatch.setattr("fmimaster.base.files.left", lambda: 2**23)
     refused(lambda: CheckpointFile.read(tmp_path / "a"), "in memory, of which 8,388,608 are free")
 
 
@@ -279,7 +279,7 @@ def test_the_number_of_columns_is_bounded(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written({f"x{k}": np.zeros(1) for k in range(200)}, tmp_path / f"a.{suffix}")
-    monkeypatch.setattr("fmimaster.files._MOST_COLUMNS", 100)
+    monkeypatch.setattr("fmimaster.base.files._MOST_COLUMNS", 100)
     refused(lambda: Results.read(file), "columns, more than the 100")
 
 
@@ -289,12 +289,12 @@ def test_a_table_has_room_in_the_free_memory(
 ) -> None:
     """A file with holes can have any size and take no room on the disk."""
     file = written({"x": np.random.default_rng(0).random(10**6)}, tmp_path / f"a.{suffix}")
-    monkeypatch.setattr("fmimaster.files.left", lambda: 2**24)
+    monkeypatch.setattr("fmimaster.base.files.left", lambda: 2**24)
     refused(lambda: Results.read(file), "in memory, of which 16,777,216 are free")
 
 
 def test_a_table_without_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmimaster.files.MOST_LINE", 2**20)
+    monkeypatch.setattr("fmimaster.base.files.MOST_LINE", 2**20)
     monkeypatch.setattr("fmimaster.results.plain_csv.MOST_LINE", 2**20)
     with (tmp_path / "a.csv").open("wb") as file:
         file.write(b"time,x\n0,1\n")

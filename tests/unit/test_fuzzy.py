@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.optimization.fuzzy import Features, Fuzzy, jumps, memberships, weight
 from fmimaster.optimization.responses import StepResponse, mean_rate
 

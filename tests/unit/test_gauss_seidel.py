@@ -25,7 +25,7 @@ from fmimaster.algorithms import (
     Waveform,
     assemble,
 )
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.levels import level_sets
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
@@ -138,7 +138,7 @@ def test_outputs_of_the_last_part_alone_are_read(simulate: Simulate) -> None:
     assert Call.GET in calls[last:]
 
 
-@pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore::fmimaster.base.errors.AccuracyWarning")
 def test_an_fmu_that_can_do_none_of_these_is_given_the_end_and_a_warning_tells_it(
     simulation: Callable[..., Any],
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from python_fmu import PythonFmu
 
-from fmimaster.errors import AccuracyError, AccuracyWarning, NotANumberError
+from fmimaster.base.errors import AccuracyError, AccuracyWarning, NotANumberError
 from fmimaster.results.growth import Diverging, Growth, Watched
 from fmimaster.simulation import Simulation
 

@@ -12,7 +12,7 @@ from command_line import reference
 from python_fmu import PythonFmu, PythonInstance
 
 from fmimaster import EarlyReturn, Simulation
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.faults.surviving import SurvivingInstance
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, InstanceOptions

@@ -12,8 +12,8 @@ from pytest import approx
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.base.errors import SimulationError
 from fmimaster.control.ramp import Ramp
-from fmimaster.errors import SimulationError
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, Unit

@@ -8,7 +8,7 @@ from math import cos, exp, pi, sin, sqrt
 import numpy as np
 import pytest
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.fmu.model_exchange.integrator import Integration, StuckError, Vector
 from fmimaster.fmu.model_exchange.location import locate
 from fmimaster.fmu.model_exchange.one_step import DormandPrince, Euler

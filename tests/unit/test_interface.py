@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import changed, reference, system
 
-from fmimaster.errors import ModelError
+from fmimaster.base.errors import ModelError
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.fmu.load import Loader
 from fmimaster.system.description import Component, Source

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fmimaster import reference_path
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Instance, InstanceOptions, StepAnswer
 from fmimaster.fmu.journal import packed, unpacked
 from fmimaster.fmu.journaled import Journaled

@@ -14,8 +14,8 @@ from python_fmu import Bench, PythonFmu, plan_of
 
 from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi, SubSteps, Waveform
 from fmimaster.algorithms.modes import Linear
+from fmimaster.base.errors import OptionError
 from fmimaster.control.ramp import Ramp
-from fmimaster.errors import OptionError
 from fmimaster.program.delays import course, delays
 from fmimaster.program.given_inputs import extrapolation_degree
 from fmimaster.program.polynomial import (

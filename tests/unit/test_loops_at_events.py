@@ -11,8 +11,8 @@ from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase, Unit, names_of
 from pytest import approx
 from python_fmu import PythonFmu
 
+from fmimaster.base.errors import LoopError
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.step_groups import Loops
 from fmimaster.results.results import Results

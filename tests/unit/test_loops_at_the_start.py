@@ -14,7 +14,7 @@ from loop_cases import CASES, MORE, MOST_SWEEPS, Unit
 from pytest import approx
 from python_fmu import Bench, PythonFmu
 
-from fmimaster.errors import AccuracyWarning, LoopError
+from fmimaster.base.errors import AccuracyWarning, LoopError
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, DependencyKind
 from fmimaster.system.states import Call

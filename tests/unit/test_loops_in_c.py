@@ -12,9 +12,9 @@ from loop_cases import CASES
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms.settling import Settling
+from fmimaster.base.errors import LoopError
 from fmimaster.control.loops.hook import MOST_REMEMBERED
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import LoopError
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.system.model import DataType
 

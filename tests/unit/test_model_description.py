@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from fmpy.model_description import read_model_description
 
-from fmimaster.errors import ModelError
+from fmimaster.base.errors import ModelError
+from fmimaster.base.reference_files import reference_names, reference_path
 from fmimaster.fmu.description.model_description import read_model
-from fmimaster.reference_files import reference_names, reference_path
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import (
     Capabilities,

@@ -10,8 +10,8 @@ import pytest
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Waveform
+from fmimaster.base.errors import OptionError
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import OptionError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
 from fmimaster.results import csv, numbers
 from fmimaster.results.plain_csv import read_plain
 from fmimaster.results.table import Table

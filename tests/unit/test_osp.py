@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmimaster import PowerBond, Simulation, read_system, reference_path
-from fmimaster.errors import DescriptionError, FileError
+from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.description import Connection, Endpoint, Experiment, Transformation
 from fmimaster.system.osp import FILE
 

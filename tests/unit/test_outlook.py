@@ -14,6 +14,7 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.base.errors import OptionError
 from fmimaster.causes import STEP_SIZE, Cause, Kind
 from fmimaster.control.estimators import PredictorCorrector
 from fmimaster.control.halved import Halved
@@ -21,7 +22,6 @@ from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.pid import PID
 from fmimaster.control.ramp import FreeStep, Ramp, Ramped
 from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.errors import OptionError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.program.polynomial import FIRST_ORDER
 from fmimaster.results.results import Results

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from fmimaster import Simulation, reference_path
-from fmimaster.own_folder import OwnFolder, remove_folders_of_the_dead
+from fmimaster.base.own_folder import OwnFolder, remove_folders_of_the_dead
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="locks of POSIX")
 
 HOLD = """
 import sys
-from fmimaster.own_folder import OwnFolder
+from fmimaster.base.own_folder import OwnFolder
 folder = OwnFolder()
 (folder.path / "file").touch()
 print(folder.path, flush=True)

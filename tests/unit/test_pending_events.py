@@ -34,6 +34,7 @@ from fmimaster.algorithms import (
 )
 from fmimaster.algorithms.modes import HELD, LINEAR
 from fmimaster.algorithms.subsequence import SUBSEQUENCE
+from fmimaster.base.errors import AccuracyWarning, OptionError, ProgramError, SimulationError
 from fmimaster.causes import GRID, Kind
 from fmimaster.control.estimators.step_doubling import StepDoubling
 from fmimaster.control.instant import Goal, Instant
@@ -42,7 +43,6 @@ from fmimaster.control.multi_rate import MultiRate
 from fmimaster.control.pid import PID
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep
-from fmimaster.errors import AccuracyWarning, OptionError, ProgramError, SimulationError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
@@ -358,7 +358,7 @@ REFUSED = (
 WITHOUT_STATES = (*REFUSED, r"may have to go back when .* cannot get and set its FMU state")
 
 
-@pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore::fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("goes_back", [True, False], ids=["with states", "without"])
 @pytest.mark.parametrize(("step", "algorithm", "clock"), dict.fromkeys(FORMS))
 def test_each_form_of_control_executes_all_events_or_is_refused(

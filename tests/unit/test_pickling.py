@@ -23,7 +23,7 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.algorithms import assemble
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.system.description import SystemDescription
 
 

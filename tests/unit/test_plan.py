@@ -10,7 +10,7 @@ import pytest
 from python_fmu import PythonFmu, describe, plan_of
 
 from fmimaster.algorithms import Jacobi, assemble
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan

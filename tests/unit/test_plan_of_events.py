@@ -9,12 +9,12 @@ import pytest
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.algorithms import Jacobi, assemble
+from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.step_rule import FixedStep
-from fmimaster.errors import DescriptionError, OptionError
 from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan

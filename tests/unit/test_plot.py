@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
+from fmimaster.base.errors import FileError, OptionError
 from fmimaster.causes import Cause, Event, Kind
-from fmimaster.errors import FileError, OptionError
 from fmimaster.results.plot import plot_results, save_figure
 from fmimaster.results.results import Results
 

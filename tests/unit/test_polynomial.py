@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.polynomial import Polynomial as Reference
 from pytest import approx
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial, evaluate, hermite
 
 SHAPES = [(1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (2, 1), (2, 2), (3, 1)]

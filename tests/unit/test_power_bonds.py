@@ -34,16 +34,16 @@ from fmimaster.algorithms import (
     SubSteps,
     Waveform,
 )
+from fmimaster.base.errors import DescriptionError, NotANumberError
+from fmimaster.base.reference_files import reference_path
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.pid import PID
 from fmimaster.control.ramp import Ramp
-from fmimaster.errors import DescriptionError, NotANumberError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import BondStatistics
 from fmimaster.run.choice import Backend

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, describe, plan_of
 
-from fmimaster.errors import NotANumberError
+from fmimaster.base.errors import NotANumberError
 from fmimaster.plan.layout import Group, Signal, make_layout
 from fmimaster.plan.recorded import Chosen, place_columns
 from fmimaster.program.store import ValueStore

@@ -20,7 +20,7 @@ from fmimaster.algorithms import (
     Sequential,
     SubSteps,
 )
-from fmimaster.errors import AccuracyWarning, OptionError
+from fmimaster.base.errors import AccuracyWarning, OptionError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.polynomial import HOLD, Polynomial

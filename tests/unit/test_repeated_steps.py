@@ -19,9 +19,9 @@ from fmimaster import (
     resume,
     simulate,
 )
+from fmimaster.base.errors import FileError
 from fmimaster.causes import GRID, Cause, Kind, Steps
 from fmimaster.cli import main
-from fmimaster.errors import FileError
 from fmimaster.repeated_steps import MOST_PLACES, with_more
 from fmimaster.results.facts import read_facts
 from fmimaster.results.facts_writer import line, step_facts

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from python_fmu import Connections, PythonFmu, describe
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import DataType, Unit
 from fmimaster.system.resolve import Link, ResolvedSystem, resolve

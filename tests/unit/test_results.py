@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fmimaster.errors import ColumnError, OptionError
-from fmimaster.reference_files import reference_path
+from fmimaster.base.errors import ColumnError, OptionError
+from fmimaster.base.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.simulation import Simulation

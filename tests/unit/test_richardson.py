@@ -14,8 +14,8 @@ from quarter_car_units import SPLIT_A, SUSPENSION, split_a
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Richardson, Waveform
 from fmimaster.algorithms.modes import LINEAR
 from fmimaster.algorithms.subsequence import SUBSEQUENCE
+from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import OptionError, ProgramError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan

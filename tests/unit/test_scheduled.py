@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command_line import changed, reference
 
-from fmimaster.errors import CallError, ModelError
+from fmimaster.base.errors import CallError, ModelError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.scheduled import ScheduledInstance

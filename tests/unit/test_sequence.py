@@ -19,7 +19,7 @@ from fmimaster import (
     LeastStale,
     Simulation,
 )
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.sequence import (
     METHODS,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_fmu import Bench, PythonFmu
 
-from fmimaster.errors import LoopError
+from fmimaster.base.errors import LoopError
 from fmimaster.system.model import DataType, Variability
 
 pytestmark = pytest.mark.usefixtures("each_executor")

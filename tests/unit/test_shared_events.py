@@ -13,7 +13,7 @@ from command_line import system
 from event_fmus import event_fmu, event_system
 from lxml import etree
 
-from fmimaster.errors import DescriptionError, FileError
+from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SharedEvent, Source, System, SystemDescription
 from fmimaster.system.model import (

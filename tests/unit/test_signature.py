@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.optimization.search import canonical
 from fmimaster.optimization.signature import Optimum, Signature
 from fmimaster.optimization.trial import Arc, Trial, relative_error, rms, stale_arcs

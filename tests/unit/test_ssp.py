@@ -21,7 +21,7 @@ from ssd_text import (
     values,
 )
 
-from fmimaster.errors import DescriptionError, FileError
+from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.description import (
     Component,

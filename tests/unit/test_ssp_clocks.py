@@ -24,7 +24,7 @@ from fmimaster import (
     SystemBuilder,
     UnitDelay,
 )
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.rhythms import check_clocks
 from fmimaster.system import ssp_adaptation, ssp_clocks

@@ -8,7 +8,7 @@ import pytest
 from command_line import command, reference
 from ssd_text import annotated, component, elements, read, ssd
 
-from fmimaster.errors import DescriptionError, FileError, InputError
+from fmimaster.base.errors import DescriptionError, FileError, InputError
 from fmimaster.system import ssp_lifetimes
 from fmimaster.system.lifetime import ALWAYS, Lifetime
 

@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 from python_fmu import PythonFmu
 
-from fmimaster.errors import AccuracyWarning, LoopError, OptionError
+from fmimaster.base.errors import AccuracyWarning, LoopError, OptionError
 from fmimaster.results.results import Results
 from fmimaster.system.model import Initial
 

@@ -13,9 +13,9 @@ from python_fmu import PythonFmu
 from quarter_car_units import SPLIT_A, SUSPENSION, split_a
 
 from fmimaster.algorithms import Jacobi, Richardson
+from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.control.estimators import EnergyDoubling, StepDoubling
 from fmimaster.control.pid import PID
-from fmimaster.errors import OptionError, ProgramError
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.system.states import Call

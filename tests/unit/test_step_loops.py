@@ -15,10 +15,10 @@ from python_fmu import Bench, PythonFmu
 from fmimaster import AccuracyError, AccuracyWarning, GaussSeidel, Jacobi, Simulation, Waveform
 from fmimaster.algorithms import Algorithm
 from fmimaster.algorithms.settling import Settling
+from fmimaster.base.errors import LoopError
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.polynomial import Polynomial

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.estimators import Measured
 from fmimaster.control.grid import Grid, rounding
 from fmimaster.control.instant import Instant, TimeBase, exact
 from fmimaster.control.locate import Locate
 from fmimaster.control.ramp import FreeStep, Ramp, Ramped
 from fmimaster.control.step_rule import FixedStep
-from fmimaster.errors import OptionError
 
 STEPS = 100_000
 NEVER = Instant(float("inf"))

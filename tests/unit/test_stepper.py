@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from python_fmu import PythonFmu, plan_of
 
+from fmimaster.base.errors import CallError, ConvergenceError
 from fmimaster.control.instant import Instant, TimeBase, exact
 from fmimaster.control.step_rule import FixedStep
-from fmimaster.errors import CallError, ConvergenceError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program, Step
 from fmimaster.program.outcome import Outcome, Reason, Stop

@@ -10,7 +10,7 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import MID, GaussSeidel, Jacobi, SubSteps
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.step_groups import Loops
 from fmimaster.simulation import Simulation
 from fmimaster.system.states import Call

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster.errors import CallError, FileError
+from fmimaster.base.errors import CallError, FileError
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.system.description import Component, Connector, Source

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fmimaster.base.text import aligned, fitted, in_short, page_width, paragraph, section, shortened
 from fmimaster.control.halved import Halved
-from fmimaster.text import aligned, fitted, in_short, page_width, paragraph, section, shortened
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from fmimaster import (
     SystemBuilder,
     reference_path,
 )
-from fmimaster.errors import AccuracyError, AccuracyWarning, SimulationError
+from fmimaster.base.errors import AccuracyError, AccuracyWarning, SimulationError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import DataType, Variability

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Unit
 from fmimaster.system.units import Match, convert_units, describe

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.model import Causality, DataType, Variability, Variable
 from fmimaster.system.values import parse_value
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from python_fmu import Bench
 
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
+from fmimaster.base.reference_files import reference_path
 from fmimaster.causes import GRID
 from fmimaster.control.event_clock import EarlyReturn, EventClock, Watch
 from fmimaster.control.indicators import Indicators
@@ -22,7 +23,6 @@ from fmimaster.control.predictive import Predictive
 from fmimaster.control.watch import watch_data
 from fmimaster.plan.plan import Plan
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.reference_files import reference_path
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType

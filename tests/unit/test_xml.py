@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
 from fmimaster.system.xml import (
     child,
     children,
@@ -196,6 +196,6 @@ def test_a_document_with_very_many_elements_is_refused_and_not_parsed(
 def test_a_document_that_is_too_large_is_refused_and_not_parsed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fmimaster.files.MOST_IN_MEMORY", 1000)
+    monkeypatch.setattr("fmimaster.base.files.MOST_IN_MEMORY", 1000)
     with pytest.raises(FileError, match=r"'s\.ssd' has more than 1,000 bytes"):
         parse_xml(b"<a>" + b" " * 1000 + b"</a>", "s.ssd")

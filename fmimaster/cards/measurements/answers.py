@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import CallError, FmimasterError
 from fmimaster.cards.excitation import Use, shifts, start_value
 from fmimaster.cards.measured import Attempt, EarlyReturn, Feedthrough, TinySteps
 from fmimaster.cards.subject import Subject, Unit, refusal
-from fmimaster.errors import CallError, FmimasterError
 from fmimaster.system.model import Causality
 
 _BEFORE = 3

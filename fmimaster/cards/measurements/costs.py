@@ -11,12 +11,12 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from fmimaster.base.errors import CallError
 from fmimaster.cards.excitation import Use, Values
 from fmimaster.cards.measured import Leak, Loading, Stepping
 from fmimaster.cards.messages import Messages
 from fmimaster.cards.subject import Subject, Unit
 from fmimaster.cards.traces import Trace, moved
-from fmimaster.errors import CallError
 
 STEPS = 100
 """Steps of a measured run."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from fmimaster.base.errors import CallError, FmimasterError, ModelError
 from fmimaster.cards.excitation import Use
 from fmimaster.cards.measured import Repetition, Replay, Serialization, TwoInstances
 from fmimaster.cards.measurements.costs import STEPS, cost, memory_in_use
 from fmimaster.cards.subject import Subject, Unit
 from fmimaster.cards.traces import Trace, compared
-from fmimaster.errors import CallError, FmimasterError, ModelError
 
 _BEFORE = 10
 """Steps before the state is saved: solvers inside FMUs have a history then."""

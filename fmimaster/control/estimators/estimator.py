@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
-from fmimaster.typed_arguments import TypedArguments
 
 
 class Measured(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.estimators.estimator import Estimator
-from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.system.notes import listed

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.estimators.estimator import Estimator
-from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin

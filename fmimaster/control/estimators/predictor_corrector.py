@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.estimators.prediction import (
     OfOutputs,
     PredictionError,
     judged_outputs,
 )
-from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 
 

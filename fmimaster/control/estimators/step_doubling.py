@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from fmimaster.base.errors import OptionError
 from fmimaster.control.estimators.estimator import Estimator
 from fmimaster.control.estimators.power_residual import PowerResidual
 from fmimaster.control.estimators.prediction import OfOutputs, judged_outputs
-from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondPlan, BondSignal
 from fmimaster.program.hook import Hook, Twin

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import LoopError
 from fmimaster.control.loops.given_start_values import outputs_of
 from fmimaster.control.loops.hook import LoopHooks
 from fmimaster.control.loops.search import Reasons
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.loops import MAY_BE_NONE
 from fmimaster.plan.plan import Plan

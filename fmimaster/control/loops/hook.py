@@ -21,6 +21,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.errors import LoopError
 from fmimaster.control.loops.anderson import measured
 from fmimaster.control.loops.messages import doubtful, not_solved
 from fmimaster.control.loops.search import (
@@ -38,7 +39,6 @@ from fmimaster.control.loops.search import (
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.loops.sweep_derivatives import SweepDerivatives
 from fmimaster.control.loops.unknowns import constraints, precision, unknowns_of
-from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan

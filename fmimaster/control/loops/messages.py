@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fmimaster.base.errors import LoopError
 from fmimaster.control.loops.newton import SINGULAR
 from fmimaster.control.loops.search import NoSolution, Reasons
-from fmimaster.errors import LoopError
 from fmimaster.plan.loops import MAY_BE_NONE
 from fmimaster.system.notes import listed
 

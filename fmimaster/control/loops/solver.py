@@ -13,6 +13,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from math import inf, isfinite
 
+from fmimaster.base.errors import OptionError
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.control.loops.anderson import ANDERSON, anderson
 from fmimaster.control.loops.newton import newton
 from fmimaster.control.loops.search import (
@@ -25,8 +27,6 @@ from fmimaster.control.loops.search import (
     Vector,
     norm,
 )
-from fmimaster.errors import OptionError
-from fmimaster.typed_arguments import TypedArguments
 
 
 @dataclass(frozen=True, slots=True)

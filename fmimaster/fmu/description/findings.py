@@ -9,7 +9,7 @@ from math import isfinite
 from types import TracebackType
 from typing import TypeVar
 
-from fmimaster.errors import FileError, ModelError
+from fmimaster.base.errors import FileError, ModelError
 from fmimaster.system.notes import Notes, there_are_more
 from fmimaster.system.xml import Element, local_name, location, parse_text, shown, value_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isfinite
 
-from fmimaster.errors import ModelError
+from fmimaster.base.errors import ModelError
 from fmimaster.fmu.description.findings import Findings, labelled, problem
 from fmimaster.system.model import MOST_ELEMENTS, Capabilities, DefaultExperiment, Interface
 from fmimaster.system.xml import Element, child, shown

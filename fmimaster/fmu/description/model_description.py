@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from fmimaster.errors import ModelError
-from fmimaster.files import read_whole
+from fmimaster.base.errors import ModelError
+from fmimaster.base.files import read_whole
+from fmimaster.base.garbage import left_for_later
 from fmimaster.fmu.description.definitions import read_types
 from fmimaster.fmu.description.dialects import FMI2, FMI3
 from fmimaster.fmu.description.entries import References, read_entries
@@ -32,7 +33,6 @@ from fmimaster.fmu.description.variables import (
     readable_in_initialization,
     with_aliases,
 )
-from fmimaster.garbage import left_for_later
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Interface, Model, Variable, Version
 from fmimaster.system.unit_definitions import read_units
 from fmimaster.system.xml import Element, children, parse_xml, shown

@@ -17,8 +17,8 @@ from fmpy.model_description import ModelDescription, ModelVariable, Unknown, rea
 from fmpy.validation import validate_model_description
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
-from fmimaster.errors import FileError
-from fmimaster.files import read_whole
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import read_whole
 from fmimaster.fmu.description.names import follows_convention
 from fmimaster.fmu.description.terminals import FILE as TERMINALS
 from fmimaster.fmu.manifest import UnpackedFmu

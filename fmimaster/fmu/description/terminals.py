@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fmimaster.errors import FileError
-from fmimaster.files import read_whole
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import read_whole
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite, prod
 from typing import Any, NamedTuple
 
-from fmimaster.errors import DescriptionError
+from fmimaster.base.errors import DescriptionError
 from fmimaster.fmu.description.clock_attributes import read_clock
 from fmimaster.fmu.description.definitions import TypeDefinition
 from fmimaster.fmu.description.dialects import Dialect

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fmimaster.errors import ModelError, did_you_mean
+from fmimaster.base.errors import ModelError, did_you_mean
 from fmimaster.fmu.extensions.events_form import FORMS
 from fmimaster.fmu.manifest import Manifest
 from fmimaster.fmu.manifest_reader import ManifestReader, Role

@@ -7,7 +7,7 @@ from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.fmu.extensions.events import NAME, VERSION, EventManifest
 from fmimaster.fmu.manifest import NAMESPACE
 from fmimaster.system.model import InputPolynomial

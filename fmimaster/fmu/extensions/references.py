@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
 from fmimaster.fmu.manifest import Manifest
 from fmimaster.system.archive import Archive
 from fmimaster.system.model import Model

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.fmu.instance import Instance
-from fmimaster.typed_arguments import TypedArguments
 
 
 class FaultPolicy(TypedArguments, ABC):

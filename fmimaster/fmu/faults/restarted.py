@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from fmimaster.errors import FmuLostError
+from fmimaster.base.errors import FmuLostError
 from fmimaster.fmu.faults.surviving import SurvivingInstance
 from fmimaster.fmu.instance import Instance, StepAnswer
 from fmimaster.fmu.journaled import Journaled

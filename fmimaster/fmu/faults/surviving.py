@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import FmuLostError
+from fmimaster.base.errors import FmuLostError
 from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.model import DataType

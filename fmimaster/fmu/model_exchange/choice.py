@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.model_exchange.one_step import DormandPrince
 from fmimaster.system.model import Interface, Model

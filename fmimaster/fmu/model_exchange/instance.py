@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.instance import (
     IN_PYTHON,

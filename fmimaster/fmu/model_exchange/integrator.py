@@ -10,8 +10,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
-from fmimaster.typed_arguments import TypedArguments
+from fmimaster.base.errors import OptionError
+from fmimaster.base.typed_arguments import TypedArguments
 
 Vector = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.fmu.model_exchange.integrator import (
     Equations,
     ErrorControlled,

@@ -12,7 +12,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_void_p
 from functools import lru_cache
 from typing import Any
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 
 DERIVATIVES = ctypes.CFUNCTYPE(c_int, c_double, c_void_p, c_void_p, c_void_p)
 """``CVRhsFn``: time, states, their derivatives, user data → 0, or a negative number for a failure."""

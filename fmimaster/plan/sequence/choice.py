@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.sequence.methods import AUTOMATIC, METHODS, QUICK, SequenceMethod
 from fmimaster.plan.sequence.units import Units
 

@@ -10,7 +10,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.sequence.structure import topological_order
 from fmimaster.plan.sequence.units import UnitConnection, Units
 from fmimaster.plan.sequence.weights import Weights

@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.levels import level_sets
 from fmimaster.plan.sequence.graph import UnitGraph
 from fmimaster.plan.sequence.insertion import SEED, SMALLEST_GAIN, rounds_for

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 from fmimaster.plan.sequence.graph import UnitGraph
 from fmimaster.plan.sequence.insertion import SMALLEST_GAIN
 from fmimaster.plan.sequence.orientation import canonical, orientations

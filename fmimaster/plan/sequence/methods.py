@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.plan.sequence.graph import UnitGraph
 from fmimaster.plan.sequence.search import least_stale, nearest_neighbour
 from fmimaster.plan.sequence.structure import strong_components
 from fmimaster.plan.sequence.together import chosen_together
 from fmimaster.plan.sequence.units import Units
 from fmimaster.plan.sequence.weights import Count, FeedThrough, Weights
-from fmimaster.typed_arguments import TypedArguments
 
 
 class SequenceMethod(TypedArguments, ABC):

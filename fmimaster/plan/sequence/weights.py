@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from math import isfinite
 from numbers import Real
 
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.plan.sequence.units import UnitConnection
-from fmimaster.typed_arguments import TypedArguments
 
 NOT_DIRECT = 0.01
 """Weight of an input without feed-through: not 0, so that of sequences that are else equal the one with fewer stale inputs

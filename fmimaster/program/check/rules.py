@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmimaster.errors import ProgramError
+from fmimaster.base.errors import ProgramError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check.knowledge import Knowledge, Known

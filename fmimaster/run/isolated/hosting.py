@@ -15,7 +15,7 @@ import numpy as np
 
 from fmimaster.apart.plain import DamagedError, decoded, error_of
 from fmimaster.apart.process import Exit, Process
-from fmimaster.errors import FmuLostError
+from fmimaster.base.errors import FmuLostError
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.kernel._kernel import ffi, lib

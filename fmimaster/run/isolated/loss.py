@@ -8,10 +8,10 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from fmimaster.apart.process import Exit
-from fmimaster.errors import FmuLostError
+from fmimaster.base.errors import FmuLostError
+from fmimaster.base.text import bytes_in_words
 from fmimaster.kernel._kernel import lib
 from fmimaster.system.model import Model
-from fmimaster.text import bytes_in_words
 
 LOADING_TIMEOUT = 30.0
 """Time in s in which an FMU must be loaded and instantiated, unless the deadline for calls is longer."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from fmimaster.apart.frames import FrameReader, FrameWriter
 from fmimaster.apart.plain import DamagedError, decoded, encoded
+from fmimaster.base.visible import visible
 from fmimaster.fmu.call_log import CallLog
-from fmimaster.visible import visible
 
 log = logging.getLogger("fmimaster")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal
 from fmimaster.fmu.status import OK
 from fmimaster.kernel._kernel import ffi, lib

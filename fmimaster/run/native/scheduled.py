@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Binding, PartitionCallbacks
 from fmimaster.fmu.scheduled import ScheduledInstance
 from fmimaster.kernel._kernel import ffi, lib

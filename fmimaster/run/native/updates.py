@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import nan
 from typing import Any
 
-from fmimaster.errors import CallError
+from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Instance, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Segment

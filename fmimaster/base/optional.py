@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 
 
 def optional(library: str, extra: str, purpose: str) -> Any:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from typing import TextIO
 
-from fmimaster.visible import in_a_line
+from fmimaster.base.visible import in_a_line
 
 PAGE_WIDTH = 100
 """Columns of a page whose output is not a terminal."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fmimaster.errors import did_you_mean
+from fmimaster.base.errors import did_you_mean
 
 
 def unknown_attribute(

@@ -38,7 +38,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fmimaster.visible import visible
+from fmimaster.base.visible import visible
 
 
 class FmimasterError(Exception):
@@ -299,7 +299,7 @@ class AccuracyWarning(UserWarning):
 
 def warn_of(texts: Iterable[str]) -> None:
     """Give each text as an AccuracyWarning, located at the line that called fmimaster."""
-    package = str(Path(__file__).parent) + os.sep
+    package = str(Path(__file__).parent.parent) + os.sep
     level = 1
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_filename.startswith(package):

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from fmimaster.errors import FileError, did_you_mean
-from fmimaster.free_memory import left
+from fmimaster.base.errors import FileError, did_you_mean
+from fmimaster.base.free_memory import left
 
 MOST_IN_MEMORY = 256 * 2**20
 """Bytes of a file that is read as a whole, such as an XML document. The largest model descriptions in use have 100 MB."""

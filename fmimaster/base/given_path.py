@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from fmimaster.errors import FileError
+from fmimaster.base.errors import FileError
 
 
 def given_path(path: str | os.PathLike[str]) -> Path:

@@ -22,7 +22,7 @@ from typing import (
     get_type_hints,
 )
 
-from fmimaster.errors import OptionError
+from fmimaster.base.errors import OptionError
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fmimaster.errors import FileError, did_you_mean
+from fmimaster.base.errors import FileError, did_you_mean
 
-_FOLDER = Path(__file__).parent / "reference"
+_FOLDER = Path(__file__).parent.parent / "reference"
 
 
 def reference_path(name: str) -> Path:

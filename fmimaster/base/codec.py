@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import FileError
-from fmimaster.files import parsed_json
+from fmimaster.base.errors import FileError
+from fmimaster.base.files import parsed_json
 
 _PACKAGE = __name__.partition(".")[0]
 _PLAIN = type(None), bool, int, float, str
