@@ -45,7 +45,6 @@ from fmimaster.base.errors import (
 from fmimaster.base.reference_files import reference_path
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.probe import probe
-from fmimaster.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.conformance.measures import ConformanceLimits, Measure
 from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
@@ -99,6 +98,7 @@ from fmimaster.program.polynomial import (
     QUADRATIC,
     Polynomial,
 )
+from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.comparison import Comparison, Deviation
 from fmimaster.results.jumps import JumpTimes, PhaseError
 from fmimaster.results.results import Results

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.text import Widths, aligned, count
-from fmimaster.causes import GRID, STOP_TIME, Activations, Cause, Event, Steps
 from fmimaster.commands.text import json_key, takes_all_characters, write
+from fmimaster.record.causes import GRID, STOP_TIME, Activations, Cause, Event, Steps
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
 from fmimaster.results.files import facts_of

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.causes import STEP_SIZE, Cause
 from fmimaster.control.grid import SLIVER, Grid
 from fmimaster.control.instant import Instant, TimeBase
 from fmimaster.control.points_ahead import PointsAhead
+from fmimaster.record.causes import STEP_SIZE, Cause
 
 
 @dataclass(frozen=True, slots=True)

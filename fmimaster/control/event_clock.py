@@ -12,13 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
-from fmimaster.causes import Cause, Kind
 from fmimaster.control.indicators import NONE, Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
+from fmimaster.record.causes import Cause, Kind
 from fmimaster.system.model import Scope
 
 INTERRUPTION = Cause(Kind.INTERRUPTION)

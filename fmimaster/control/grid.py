@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.causes import GRID, Cause
 from fmimaster.control.instant import Instant, TimeBase
 from fmimaster.control.points_ahead import PointsAhead
+from fmimaster.record.causes import GRID, Cause
 
 EXACT = 2**53
 """Integers below it are doubles."""

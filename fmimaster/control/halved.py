@@ -8,10 +8,10 @@ from itertools import pairwise
 from math import isfinite
 
 from fmimaster.base.errors import OptionError
-from fmimaster.causes import STEP_SIZE
 from fmimaster.control.grid import SLIVER, same
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_rule import StepRule
+from fmimaster.record.causes import STEP_SIZE
 
 
 @dataclass(frozen=True, slots=True)

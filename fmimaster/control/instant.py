@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import inf, lcm
 from typing import NamedTuple
 
-from fmimaster.causes import Cause
+from fmimaster.record.causes import Cause
 from fmimaster.system.exact import LARGEST as LARGEST
 from fmimaster.system.exact import exact as exact
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.causes import Kind
 from fmimaster.control.event_clock import Watch
 from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
@@ -19,6 +18,7 @@ from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import stops_inside
+from fmimaster.record.causes import Kind
 from fmimaster.system.model import Variable
 
 AHEAD = 1.5

@@ -8,12 +8,12 @@ from math import inf, ulp
 from typing import ClassVar, NamedTuple
 
 from fmimaster.base.errors import OptionError
-from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_context import StepContext
 from fmimaster.control.step_rule import StepRule
+from fmimaster.record.causes import GRID, Cause, Kind
 
 CHANGE = "change of discrete outputs"
 

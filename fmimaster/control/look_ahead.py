@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fmimaster.base.errors import OptionError
-from fmimaster.causes import Cause, Kind
 from fmimaster.control.event_clock import EventClock, Foresight, Watch
 from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.plan.plan import Plan
+from fmimaster.record.causes import Cause, Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from math import lcm
 from typing import ClassVar
 
 from fmimaster.base.errors import OptionError, did_you_mean
-from fmimaster.causes import GRID
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact
 from fmimaster.control.rates import RateInterval, RatePattern
 from fmimaster.control.step_rule import StepRule, Time
+from fmimaster.record.causes import GRID
 from fmimaster.system.model import Model
 
 MOST_POINTS = 10_000

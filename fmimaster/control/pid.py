@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fmimaster.base.errors import OptionError
-from fmimaster.causes import RAMP, STEP_SIZE, Cause, Kind
 from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.estimators.power_residual import PowerResidual
@@ -22,6 +21,7 @@ from fmimaster.control.step_rule import RuleTwin, StepRule, Time
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore
+from fmimaster.record.causes import RAMP, STEP_SIZE, Cause, Kind
 from fmimaster.system.model import DataType
 
 RANGE = 100

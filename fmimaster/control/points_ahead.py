@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.causes import Cause
 from fmimaster.control.instant import Instant
+from fmimaster.record.causes import Cause
 
 
 class PointsAhead(ABC):

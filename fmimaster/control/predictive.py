@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import ceil, floor, inf
 from typing import Any, ClassVar, NamedTuple
 
-from fmimaster.causes import RAMP, Cause, Kind
 from fmimaster.control.cubic import first_time_all_reached
 from fmimaster.control.event_clock import EventClock, Retry, Watch
 from fmimaster.control.grid import rounding
@@ -29,6 +28,7 @@ from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.program.polynomial import NEAREST
+from fmimaster.record.causes import RAMP, Cause, Kind
 
 PROBE = 0.125
 """Fraction of a step that is used after an event if the curvature of an indicator is unknown; then it is known."""

@@ -8,11 +8,11 @@ from math import inf, isinf
 from typing import NamedTuple
 
 from fmimaster.base.errors import OptionError
-from fmimaster.causes import RAMP, STEP_SIZE
 from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.even_steps import EvenSteps
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_rule import StepRule
+from fmimaster.record.causes import RAMP, STEP_SIZE
 
 
 class Ramped(NamedTuple):

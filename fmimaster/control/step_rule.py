@@ -10,7 +10,6 @@ from typing import ClassVar, Generic, TypeVar
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
-from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact, goal_at
@@ -20,6 +19,7 @@ from fmimaster.control.step_context import StepContext
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore
+from fmimaster.record.causes import GRID, Cause, Kind
 from fmimaster.system.exact import Time as Time
 from fmimaster.system.model import Model
 

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from fmimaster.causes import Cause, Kind, Steps
 from fmimaster.demos.methods import BENCHMARKS, MethodRun, exact_solution
 from fmimaster.demos.scoring import Found, position_error
 from fmimaster.demos.two_mass import Blocks
+from fmimaster.record.causes import Cause, Kind, Steps
 from fmimaster.results.plot import save_figure
 
 UPPER, LOWER, GREY = "#0072B2", "#D55E00", "0.45"

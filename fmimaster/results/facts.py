@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.given_path import given_path
-from fmimaster.causes import Activations, Event, Steps, needs_explanation
+from fmimaster.record.causes import Activations, Event, Steps, needs_explanation
 from fmimaster.results.facts_reader import (
     FORMAT,
     Document,

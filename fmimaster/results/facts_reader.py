@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from fmimaster.base.files import MOST_IN_MEMORY, lines_of, open_file, parsed_json
-from fmimaster.causes import Activations, Cause, Event, Kind, Steps
-from fmimaster.step_series import LARGEST, RepeatedSteps, StepSeries
+from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
+from fmimaster.record.step_series import LARGEST, RepeatedSteps, StepSeries
 
 FORMAT = "fmimaster results 1"
 """The format that is written and read."""

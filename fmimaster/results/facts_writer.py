@@ -17,7 +17,8 @@ from typing import Any
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.visible import visible_json
-from fmimaster.causes import Activations, Cause, Event, Steps
+from fmimaster.record.causes import Activations, Cause, Event, Steps
+from fmimaster.record.step_series import RepeatedSteps, StepSeries
 from fmimaster.results.facts_reader import (
     ACTIVATIONS,
     BEGIN,
@@ -28,7 +29,6 @@ from fmimaster.results.facts_reader import (
     STEPS,
     UNITS,
 )
-from fmimaster.step_series import RepeatedSteps, StepSeries
 
 _ANY_FORMAT = "fmimaster results "
 _HEAD = 100

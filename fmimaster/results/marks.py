@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from fmimaster.causes import Event
+from fmimaster.record.causes import Event
 
 GREY = "0.35"
 """Of what is not data."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.given_path import given_path
 from fmimaster.base.visible import in_a_line
-from fmimaster.causes import Event
+from fmimaster.record.causes import Event
 from fmimaster.results.marks import GREY, TICK_HEIGHT, TICKS_APART, event_key, mark_events
 from fmimaster.results.notebook import ResultsFigure
 from fmimaster.results.panels import Panel, clocks_of, numbers, panels

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import NotANumberError
-from fmimaster.causes import Activations, Event, Steps
+from fmimaster.record.causes import Activations, Event, Steps
 from fmimaster.results.growth import Growth
 from fmimaster.results.kept_rows import Block, KeptRows
 from fmimaster.results.results import Results

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.base.errors import ColumnError, OptionError, did_you_mean, listed
-from fmimaster.causes import Activations, Event, Steps
+from fmimaster.record.causes import Activations, Event, Steps
+from fmimaster.record.step_series import StepSeries
 from fmimaster.results.statistics import NO_RUN, Statistics
-from fmimaster.step_series import StepSeries
 
 Self = TypeVar("Self", bound="Table")
 
@@ -50,8 +50,8 @@ class Table(Mapping[str, NDArray[Any]]):
         Origin of the table, as JSON values; for a run see :func:`fmimaster.provenance.run_metadata`.
     events, steps, activations
         Events between the rows, the cause of the end of each step, and the activations of time-based clocks; see
-        :mod:`fmimaster.causes`. Steps of a long run that repeat, as with periodic clocks, are not kept one by one: they
-        are made when they are read.
+        :mod:`fmimaster.record.causes`. Steps of a long run that repeat, as with periodic clocks, are not kept one by one:
+        they are made when they are read.
     intermediate : name of a component → Table
         Outputs inside of the steps of a component, at times of its own, if the run has recorded them.
     """

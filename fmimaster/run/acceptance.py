@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf, isnan
 
-from fmimaster.causes import Cause, Kind
 from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.event_clock import Retry
 from fmimaster.control.grid import rounding
@@ -15,6 +14,7 @@ from fmimaster.control.step_context import StepContext
 from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.program.programs import Variant
+from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.error_reader import ErrorReader
 from fmimaster.run.event_handler import EventHandler

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from fmimaster.causes import Activations
 from fmimaster.control.instant import Ticks
+from fmimaster.record.causes import Activations
 
 MOST_STRETCHES = 1000
 """So many stretches of a clock are kept one by one; of those behind them only their number of activations."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fmimaster.causes import Cause, Kind
 from fmimaster.control.grid import rounding
+from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.log import Delay
 from fmimaster.run.loop import Loop

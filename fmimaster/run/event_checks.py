@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from fmimaster.base.errors import SimulationError
-from fmimaster.causes import Cause
 from fmimaster.control.grid import rounding
 from fmimaster.control.zeno import FEW
+from fmimaster.record.causes import Cause
 from fmimaster.run.failures import (
     accumulating,
     illegitimate,

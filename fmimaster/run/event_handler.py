@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.causes import Cause, Event, Kind
 from fmimaster.control.indicators import NONE
 from fmimaster.control.locate import CHANGE
 from fmimaster.control.step_rule import StepRule
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Programs
+from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_causes import EventCauses
 from fmimaster.run.event_checks import EventChecks

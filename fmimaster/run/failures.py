@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from fmimaster.base.errors import CallError, ConvergenceError, SimulationError, ZenoError
-from fmimaster.causes import Cause
 from fmimaster.control.zeno import MOST_MICROSTEPS
 from fmimaster.plan.events import Event
 from fmimaster.plan.plan import Plan
 from fmimaster.program.outcome import Reason, Stop
+from fmimaster.record.causes import Cause
 from fmimaster.run.log import Late
 from fmimaster.system.model import DataType
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fmimaster.base.errors import SimulationError
-from fmimaster.causes import GRID, RAMP, STEP_SIZE, STOP_TIME, Cause, Kind
 from fmimaster.control.grid import SLIVER
 from fmimaster.control.instant import NEVER, Goal, Instant
 from fmimaster.plan.plan import Plan
+from fmimaster.record.causes import GRID, RAMP, STEP_SIZE, STOP_TIME, Cause, Kind
 from fmimaster.run.loop import Loop
 
 REFRESH = 1e-5

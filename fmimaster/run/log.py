@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.causes import GRID, Cause, Event, Steps
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
-from fmimaster.step_series import StepColumns
+from fmimaster.record.causes import GRID, Cause, Event, Steps
+from fmimaster.record.step_series import StepColumns
 from fmimaster.system.model import DataType
 
 _log = logging.getLogger("fmimaster")

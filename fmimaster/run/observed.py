@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmimaster.causes import Cause, Event, Kind
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.executed import CERTAIN_JUMP, LEAST_JUMP, Course, course
 from fmimaster.control.indicator_set import IndicatorSet
@@ -22,6 +21,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.hook import Twin
 from fmimaster.program.polynomial import MOST_POINTS
+from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.log import recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.system.model import DataType, Scope

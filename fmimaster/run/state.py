@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from fmimaster.causes import Steps
 from fmimaster.control.calendar import Calendar
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.zeno import EventHistory
+from fmimaster.record.causes import Steps
 from fmimaster.run.activations import ActivationLog
 from fmimaster.run.log import EventLog, StepLog, Stretch
 from fmimaster.run.timeline import Timeline

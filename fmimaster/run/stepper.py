@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from fmimaster.causes import GRID
 from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import Goal, Instant
@@ -15,6 +14,7 @@ from fmimaster.program.hook import Twin
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Pattern, Variant
+from fmimaster.record.causes import GRID
 from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.causes import GRID, Cause
 from fmimaster.control.calendar import Period
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.merged_ticks import LARGEST, Every, distinct, members, merged, ticking
 from fmimaster.control.step_rule import StepRule
 from fmimaster.program.instructions import Program
+from fmimaster.record.causes import GRID, Cause
 from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.executor import EventsAhead
 from fmimaster.run.goal import REFRESH, cause_of_renewal, cause_of_ticks

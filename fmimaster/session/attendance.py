@@ -12,12 +12,12 @@ import numpy as np
 
 from fmimaster.apart.watch import first_words
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, SimulationError
-from fmimaster.causes import Event, Steps
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.plan.recorded import Recorded
 from fmimaster.preparation import Prepared
+from fmimaster.record.causes import Event, Steps
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter

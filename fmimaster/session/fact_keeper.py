@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import SharedRun
-from fmimaster.causes import Event, Steps
-from fmimaster.repeated_steps import with_more
+from fmimaster.record.causes import Event, Steps
+from fmimaster.record.repeated_steps import with_more
+from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepSeries
 from fmimaster.results.facts_writer import FactsWriter, event_facts, line
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.goal import REFRESH
 from fmimaster.run.state import RunState
-from fmimaster.step_series import Part, RepeatedSteps, StepColumns, StepSeries
 
 MOST_EVENTS, MOST_STEPS = 1000, 10_000
 """Most events, and entries of steps, that stay in the state of the run: a few MB."""

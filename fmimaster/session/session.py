@@ -20,7 +20,6 @@ from fmimaster.base.errors import ConvergenceError, SimulationError
 from fmimaster.base.files import decoding
 from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path
-from fmimaster.causes import Event, Steps
 from fmimaster.control.calendar import Calendar
 from fmimaster.control.grid import rounding
 from fmimaster.control.instant import Instant
@@ -34,6 +33,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
 from fmimaster.program.fault_marks import marks
 from fmimaster.provenance import run_metadata
+from fmimaster.record.causes import Event, Steps
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter

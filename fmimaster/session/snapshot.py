@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.codec import Decoder, Encoder, joined, separated
-from fmimaster.causes import Event
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import packed, unpacked
 from fmimaster.plan.plan import Plan
 from fmimaster.program.programs import Programs
+from fmimaster.record.causes import Event
+from fmimaster.record.step_series import StepColumns
 from fmimaster.results.kept_rows import Block
 from fmimaster.run.executor import Executor
 from fmimaster.run.rows import RowBlock
@@ -26,7 +27,6 @@ from fmimaster.run.state import RunState
 from fmimaster.run.stepper import Stepper
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper
-from fmimaster.step_series import StepColumns
 from fmimaster.system.model import DataType
 
 _NOT_SAVED = frozenset({"timeline", "stretch", "asked", "pauses", "step_log", "event_log"})

@@ -16,13 +16,13 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.causes import Kind
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_context import StepContext
 from fmimaster.demos.two_mass import Blocks, TwoMassReference, Wall
+from fmimaster.record.causes import Kind
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 

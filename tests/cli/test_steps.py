@@ -14,7 +14,6 @@ from command_line import Outcome, reference
 
 from fmimaster import ADAPTIVE, Jacobi, Loops, LoopSolver, Polynomial, Results, Simulation
 from fmimaster.algorithms import Aligned, AutomaticSequence, Refreshed, Sequential, Waveform
-from fmimaster.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
 from fmimaster.control.estimators import StepDoubling
@@ -25,6 +24,7 @@ from fmimaster.control.pid import PID
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep
+from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.facts_writer import lines
 
 Run = Callable[..., Outcome]

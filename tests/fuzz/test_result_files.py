@@ -13,9 +13,9 @@ from fuzzing import survives
 from hypothesis import given, settings
 from mutations import edited_bytes, edited_json
 
-from fmimaster.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.commands.steps import _page
 from fmimaster.fmu.table import Table, TableInstance
+from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.csv import read_csv, write_csv
 from fmimaster.results.facts import Facts, facts_path, read_facts
 from fmimaster.results.facts_writer import lines

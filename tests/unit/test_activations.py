@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fmimaster.causes import Activations
+from fmimaster.record.causes import Activations
 from fmimaster.run.activations import MOST_STRETCHES, ActivationLog
 
 

@@ -18,7 +18,14 @@ from command_line import reference
 from fmimaster import Backend, Results, Simulation, SimulationError
 from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import FileError
-from fmimaster.causes import (
+from fmimaster.control.event_clock import EarlyReturn, EventClock
+from fmimaster.control.instant import Instant
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.program.polynomial import Polynomial
+from fmimaster.record.causes import (
     GRID,
     STEP_SIZE,
     Cause,
@@ -27,13 +34,6 @@ from fmimaster.causes import (
     Steps,
     needs_explanation,
 )
-from fmimaster.control.event_clock import EarlyReturn, EventClock
-from fmimaster.control.instant import Instant
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.program.polynomial import Polynomial
 from fmimaster.results.facts import facts_path, read_facts
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run.log import StepLog, Stretch

@@ -30,10 +30,10 @@ from fmimaster import (
     resume,
 )
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, joined, separated
-from fmimaster.causes import GRID
 from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.checkpoint.interval import Interval, interval_of
 from fmimaster.control.instant import Goal, Instant
+from fmimaster.record.causes import GRID
 from fmimaster.system.model import DataType
 
 BALL = reference_path("fmi3/BouncingBall.fmu")

@@ -13,12 +13,12 @@ from pytest import approx
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.base.errors import OptionError
-from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.event_clock import Check, EarlyReturn, Retry
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.plan.policy import EventUse
+from fmimaster.record.causes import GRID, Cause, Kind
 
 NOTHING: frozenset[int] = frozenset()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from event_store import NOTHING, STEP, Seen, plan
 
-from fmimaster.causes import GRID
 from fmimaster.control.indicators import LATE
 from fmimaster.control.predictive import Predictive
+from fmimaster.record.causes import GRID
 from fmimaster.system.model import DataType
 
 UNITS = pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6], ids=["SI", "1e-6", "1e6"])

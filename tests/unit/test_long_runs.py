@@ -20,13 +20,13 @@ from python_fmu import PythonFmu
 
 from fmimaster import AccuracyWarning, SimulationError
 from fmimaster.base.errors import FileError
-from fmimaster.causes import GRID, RAMP, Event, Steps
 from fmimaster.cli import main
 from fmimaster.commands.steps import _page
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.record.causes import GRID, RAMP, Event, Steps
 from fmimaster.results.facts import Facts, finish_facts, read_facts
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results

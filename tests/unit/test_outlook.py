@@ -15,7 +15,6 @@ from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.base.errors import OptionError
-from fmimaster.causes import STEP_SIZE, Cause, Kind
 from fmimaster.control.estimators import PredictorCorrector
 from fmimaster.control.halved import Halved
 from fmimaster.control.instant import Goal, Instant, TimeBase
@@ -24,6 +23,7 @@ from fmimaster.control.ramp import FreeStep, Ramp, Ramped
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.program.polynomial import FIRST_ORDER
+from fmimaster.record.causes import STEP_SIZE, Cause, Kind
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.run.native.executor import NativeExecutor

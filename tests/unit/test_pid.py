@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 from fmimaster import PID, EmbeddedOrders, OptionError, PowerResidual, PredictorCorrector
-from fmimaster.causes import RAMP, STEP_SIZE, Cause, Kind
 from fmimaster.control.estimators import Estimator, Measured
 from fmimaster.control.instant import Instant, TimeBase
 from fmimaster.control.pid import MANY, Controlled
+from fmimaster.record.causes import RAMP, STEP_SIZE, Cause, Kind
 
 BASE = TimeBase(10_000)
 START = Instant(0.0, 0)

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.causes import Cause, Event, Kind
+from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.results.plot import plot_results, save_figure
 from fmimaster.results.results import Results
 

@@ -20,14 +20,14 @@ from fmimaster import (
     simulate,
 )
 from fmimaster.base.errors import FileError
-from fmimaster.causes import GRID, Cause, Kind, Steps
 from fmimaster.cli import main
-from fmimaster.repeated_steps import MOST_PLACES, with_more
+from fmimaster.record.causes import GRID, Cause, Kind, Steps
+from fmimaster.record.repeated_steps import MOST_PLACES, with_more
+from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepSeries
 from fmimaster.results.facts import read_facts
 from fmimaster.results.facts_writer import line, step_facts
 from fmimaster.results.results import Results
 from fmimaster.run.goal import REFRESH
-from fmimaster.step_series import Part, RepeatedSteps, StepColumns, StepSeries
 from fmimaster.system.description import SystemDescription
 
 TICK, OUTDATED = Cause(Kind.CLOCK, ("c.tick",)), Cause(Kind.OUTDATED_OUTPUTS, ("plant",))

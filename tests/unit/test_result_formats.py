@@ -12,7 +12,7 @@ import pytest
 
 from fmimaster import Simulation, reference_path
 from fmimaster.base.errors import CallError, FileError, OptionError
-from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.record.causes import Cause, Event, Kind, Steps
 from fmimaster.results import hdf5
 from fmimaster.results.files import SUFFIXES, facts_of
 from fmimaster.results.results import Results

@@ -9,7 +9,6 @@ import pytest
 from command_line import reference
 
 from fmimaster import AccuracyWarning, Results
-from fmimaster.causes import Kind
 from fmimaster.demos.figures import errors
 from fmimaster.demos.methods import METHODS, Method, MethodRun, run_method
 from fmimaster.demos.scoring import (
@@ -20,6 +19,7 @@ from fmimaster.demos.scoring import (
     position_error,
 )
 from fmimaster.demos.two_mass import ReferenceEvent, TwoMassReference
+from fmimaster.record.causes import Kind
 
 STATE = np.zeros(4)
 

@@ -14,7 +14,6 @@ from python_fmu import Bench
 
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.base.reference_files import reference_path
-from fmimaster.causes import GRID
 from fmimaster.control.event_clock import EarlyReturn, EventClock, Watch
 from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
@@ -23,6 +22,7 @@ from fmimaster.control.predictive import Predictive
 from fmimaster.control.watch import watch_data
 from fmimaster.plan.plan import Plan
 from fmimaster.program.polynomial import Polynomial
+from fmimaster.record.causes import GRID
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.garbage import left_for_later
-from fmimaster.causes import Cause, Steps
+from fmimaster.record.causes import Cause, Steps
 
 LARGEST = 2**53
 """Below it, doubles hold all integers, so that a quotient of two is the nearest double."""

@@ -10,8 +10,8 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.causes import Kind
-from fmimaster.step_series import LARGEST, Part, RepeatedSteps, StepColumns
+from fmimaster.record.causes import Kind
+from fmimaster.record.step_series import LARGEST, Part, RepeatedSteps, StepColumns
 
 MOST_PLACES = 1000
 """Most entries of a pattern that is found."""
