@@ -16,7 +16,7 @@ from fmimaster import (
     SystemBuilder,
     reference_path,
 )
-from fmimaster.control.calendar import Calendar
+from fmimaster.instants.calendar import Calendar
 
 INTERVAL = 0.1
 """[s] Of all clocks, and of the steps."""

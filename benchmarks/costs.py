@@ -16,16 +16,16 @@ from systems import ring
 
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Jacobi
-from fmimaster.control.estimators import Estimator, PredictorCorrector
-from fmimaster.control.grid import Grid
-from fmimaster.control.pid import PID
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import Ramp
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.events.predictive import Predictive
+from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.instants.grid import Grid
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import Polynomial
 from fmimaster.run.choice import Backend
+from fmimaster.steps.estimators import Estimator, PredictorCorrector
+from fmimaster.steps.pid import PID
+from fmimaster.steps.ramp import Ramp
+from fmimaster.steps.step_rule import FixedStep
 
 ROWS, OUTPUTS, INSTANCES = 1_000_000, 20, 100
 

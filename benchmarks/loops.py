@@ -8,10 +8,10 @@ from math import inf
 from costs import Cost, medians
 
 from fmimaster import Simulation, SystemBuilder, reference_path
-from fmimaster.control.loops.hook import LoopHooks
-from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
+from fmimaster.loops.hook import LoopHooks
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.preparation import prepare

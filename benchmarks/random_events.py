@@ -48,9 +48,9 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.algorithms import Algorithm
-from fmimaster.control.event_clock import EventClock
 from fmimaster.demos.random_two_mass import SEED, SIZES, VERSIONS, RandomSystem, random_system
 from fmimaster.demos.scoring import executions, score
+from fmimaster.events.event_clock import EventClock
 
 QUINTIC = Polynomial(2, 2)
 METHODS: dict[str, tuple[Algorithm, EventClock | None]] = {

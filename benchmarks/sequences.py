@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fmimaster.plan.sequence.graph import UnitGraph
-from fmimaster.plan.sequence.search import least_stale, nearest_neighbour
-from fmimaster.plan.sequence.subsets import best_by_subsets
+from fmimaster.sequences.graph import UnitGraph
+from fmimaster.sequences.search import least_stale, nearest_neighbour
+from fmimaster.sequences.subsets import best_by_subsets
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 REQUIRED = {"tree": 358.485, "modules": 135.585, "grid": 680.997, "sparse": 27.7}

@@ -49,44 +49,15 @@ from fmimaster.conformance.measures import ConformanceLimits, Measure
 from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.conformance.workers import ConformanceProgress
-from fmimaster.control.estimators import (
-    EmbeddedOrders,
-    EnergyDoubling,
-    PowerResidual,
-    PredictorCorrector,
-    StepDoubling,
-)
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.halved import Halved
-from fmimaster.control.intermediate import Intermediate
-from fmimaster.control.locate import Locate
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.control.multi_rate import MultiRate
-from fmimaster.control.pid import PID
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.events.intermediate import Intermediate
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.faults.policy import Drop, FaultPolicy, Restart, Stop
 from fmimaster.fmu.model_exchange.cvode import Cvode, Jacobian
 from fmimaster.fmu.model_exchange.one_step import DormandPrince, Euler
-from fmimaster.optimization.fuzzy import Fuzzy
-from fmimaster.optimization.propagated import Propagated
-from fmimaster.optimization.sequence_search import SequenceSearch
-from fmimaster.optimization.signature import Signature
-from fmimaster.plan.plan import Plan
-from fmimaster.plan.sequence import (
-    Count,
-    FeedThrough,
-    GivenWeights,
-    LeastStale,
-    NearestNeighbour,
-    Upstream,
-)
-from fmimaster.plan.step_groups import Loops
-from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import (
+from fmimaster.inputs.polynomial import (
     ADAPTIVE,
     FIRST_ORDER,
     HERMITE,
@@ -98,14 +69,43 @@ from fmimaster.program.polynomial import (
     QUADRATIC,
     Polynomial,
 )
+from fmimaster.loops.solver import LoopSolver
+from fmimaster.optimization.fuzzy import Fuzzy
+from fmimaster.optimization.propagated import Propagated
+from fmimaster.optimization.sequence_search import SequenceSearch
+from fmimaster.optimization.signature import Signature
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.step_groups import Loops
+from fmimaster.program.emitter import Emitter
 from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.comparison import Comparison, Deviation
 from fmimaster.results.jumps import JumpTimes, PhaseError
 from fmimaster.results.results import Results
 from fmimaster.resumption import resume
 from fmimaster.run.choice import Backend
+from fmimaster.sequences import (
+    Count,
+    FeedThrough,
+    GivenWeights,
+    LeastStale,
+    NearestNeighbour,
+    Upstream,
+)
 from fmimaster.session import Progress, Run
 from fmimaster.simulation import Simulation, simulate
+from fmimaster.steps.estimators import (
+    EmbeddedOrders,
+    EnergyDoubling,
+    PowerResidual,
+    PredictorCorrector,
+    StepDoubling,
+)
+from fmimaster.steps.halved import Halved
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.multi_rate import MultiRate
+from fmimaster.steps.pid import PID
+from fmimaster.steps.ramp import FreeStep, Ramp
+from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.adaptation import (
     Direction,
     EventCounter,

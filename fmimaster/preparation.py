@@ -13,18 +13,12 @@ from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse, use_cards
-from fmimaster.control.instant import exact
-from fmimaster.control.measures import (
-    control_measures,
-    control_signals,
-    doubling_comparisons,
-)
-from fmimaster.control.schedule import Schedule, make_schedule
-from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.input_signals import attach_input
+from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
+from fmimaster.instants.instant import exact
 from fmimaster.isolation import Isolated, isolated_fmus
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.layout import Group, Signal
@@ -35,7 +29,6 @@ from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals
 from fmimaster.program.fault_marks import mark_signals
-from fmimaster.program.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import (
     refuse_plan,
@@ -46,6 +39,13 @@ from fmimaster.requirements import (
 from fmimaster.run.event_handler import begins_anew_at_jumps
 from fmimaster.run.observed import points_to_observe
 from fmimaster.settings import Settings
+from fmimaster.steps.measures import (
+    control_measures,
+    control_signals,
+    doubling_comparisons,
+)
+from fmimaster.steps.schedule import Schedule, make_schedule
+from fmimaster.steps.step_rule import FixedStep, StepRule, Time
 from fmimaster.structure_settings import settings_of_structure
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription

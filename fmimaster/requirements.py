@@ -7,11 +7,11 @@ from typing import Any
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.base.errors import DescriptionError, OptionError
-from fmimaster.control.event_clock import EventClock
-from fmimaster.control.step_rule import StepRule
+from fmimaster.events.event_clock import EventClock
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
+from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import Scope
 
 

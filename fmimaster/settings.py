@@ -15,13 +15,14 @@ from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import clipped, in_short
 from fmimaster.cards.use import Cards, check_cards
 from fmimaster.checkpoint.interval import interval_of
-from fmimaster.control.event_clock import EventClock
-from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.control.step_rule import StepRule, Time
+from fmimaster.events.event_clock import EventClock
 from fmimaster.fmu.faults.policy import FaultPolicy, Stop
 from fmimaster.fmu.model_exchange.choice import check_solver
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.input_signals import Input, InputSignals
+from fmimaster.inputs.given_inputs import check_given_inputs
+from fmimaster.inputs.polynomial import ADAPTIVE, Polynomial
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.named.algorithms import algorithm
 from fmimaster.named.event_clocks import event_clock
 from fmimaster.named.fault_policies import fault_policy
@@ -30,12 +31,11 @@ from fmimaster.named.sequences import sequence
 from fmimaster.named.solvers import solvers
 from fmimaster.named.step_rules import is_rule, step_rule
 from fmimaster.named.text import choice
-from fmimaster.plan.sequence.choice import SequenceSetting, check_sequence
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
-from fmimaster.program.given_inputs import check_given_inputs
-from fmimaster.program.polynomial import ADAPTIVE, Polynomial
 from fmimaster.run.choice import Backend
+from fmimaster.sequences.choice import SequenceSetting, check_sequence
+from fmimaster.steps.step_rule import StepRule, Time
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import PowerBond, SystemDescription
 from fmimaster.system.exact import exact

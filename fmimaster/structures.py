@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import FmimasterError, OptionError, did_you_mean
 from fmimaster.fmu.load import Loader
+from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
 from fmimaster.preparation import Prepared, prepare
-from fmimaster.program.given_inputs import fitting_inputs
 from fmimaster.settings import Settings
 from fmimaster.structure_settings import settings_of_structure
 from fmimaster.system.model import DataType

@@ -11,7 +11,6 @@ from fmimaster.algorithms import Jacobi, assemble
 from fmimaster.base.errors import DescriptionError, InputError, ModelError, OptionError
 from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path
-from fmimaster.control.schedule import make_schedule
 from fmimaster.fmu import once
 from fmimaster.fmu.description.rules import broken_rules
 from fmimaster.fmu.description.terminals import read_terminals
@@ -22,6 +21,7 @@ from fmimaster.isolation import can_isolate
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan
+from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import (
     Component,

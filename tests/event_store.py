@@ -7,12 +7,12 @@ from typing import Any
 
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.control.event_clock import EventClock
-from fmimaster.control.indicators import Indicators
-from fmimaster.control.instant import Goal, Instant
+from fmimaster.events.event_clock import EventClock
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse
+from fmimaster.program.indicators import Indicators
 from fmimaster.record.causes import GRID
 from fmimaster.run.executor import make_store
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope

@@ -9,7 +9,7 @@ from loop_cases import LoopCase, Unit, names_of
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms.settling import Settling
-from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.loops.solver import LoopSolver
 
 SOLVER = LoopSolver(relative=1e-10)
 

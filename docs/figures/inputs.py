@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fmimaster import HOLD, INTERPOLATED, LINE, MIDPOINT, NEPCE, QUADRATIC, Polynomial
-from fmimaster.program.polynomial import evaluate, hermite
+from fmimaster.inputs.polynomial import evaluate, hermite
 from fmimaster.results.plot import save_figure
 
 HERE = Path(__file__).parent

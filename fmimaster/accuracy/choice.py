@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import OptionError
-from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
-from fmimaster.control.estimators.power_residual import PowerResidual
-from fmimaster.control.pid import PID
-from fmimaster.control.schedule import Schedule
-from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.program.polynomial import LINE, MIDPOINT
+from fmimaster.inputs.polynomial import LINE, MIDPOINT
 from fmimaster.settings import Settings
+from fmimaster.steps.estimators.embedded_orders import EmbeddedOrders
+from fmimaster.steps.estimators.power_residual import PowerResidual
+from fmimaster.steps.pid import PID
+from fmimaster.steps.schedule import Schedule
+from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.model import Model, Variability
 from fmimaster.system.resolve import ResolvedSystem
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.control.halved import Halved
-from fmimaster.control.multi_rate import MultiRate
-from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.results.results import Results
+from fmimaster.steps.halved import Halved
+from fmimaster.steps.multi_rate import MultiRate
+from fmimaster.steps.step_rule import FixedStep, StepRule
 
 Array = NDArray[np.float64]
 

@@ -14,12 +14,12 @@ from fmimaster.accuracy.choice import Choice
 from fmimaster.accuracy.own_steps import OwnSteps
 from fmimaster.accuracy.pair import Difference, Pair, half
 from fmimaster.base.errors import Interrupted, OptionError, SimulationError
-from fmimaster.control.step_rule import StepRule
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
 from fmimaster.results.recorder import output_intervals
 from fmimaster.results.results import Results
 from fmimaster.settings import Settings
+from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import Causality, Variability
 from fmimaster.system.notes import listed
 

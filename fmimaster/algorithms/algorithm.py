@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from fmimaster.base.typed_arguments import TypedArguments
-from fmimaster.control.step_context import StepContext
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
-from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.program.programs import Pattern
+from fmimaster.steps.step_context import StepContext
 from fmimaster.system.model import Scope
 
 _AT_AN_EVENT = (

@@ -14,16 +14,16 @@ from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.solved import with_loops
 from fmimaster.base.errors import OptionError, ProgramError
+from fmimaster.inputs.given_inputs import given_inputs, unused_inputs
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.plan import Instances, Plan
 from fmimaster.plan.policy import Policy, stops_at_events
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
-from fmimaster.program.given_inputs import given_inputs, unused_inputs
 from fmimaster.program.hook import Hook, Hooks
 from fmimaster.program.instructions import Fit, Keep, Program
-from fmimaster.program.polynomial import Polynomial
 from fmimaster.program.programs import Programs, Replay, Variant
 from fmimaster.system.states import State
 

@@ -10,12 +10,12 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.sequential import Sequential
 from fmimaster.base.errors import OptionError
-from fmimaster.control.indicator_set import IndicatorSet
-from fmimaster.control.step_context import StepContext
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import HOLD, Polynomial
+from fmimaster.program.indicator_set import IndicatorSet
+from fmimaster.steps.step_context import StepContext
 from fmimaster.system.model import Scope
 
 

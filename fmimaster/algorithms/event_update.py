@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fmimaster.algorithms.settling import Settling
-from fmimaster.control.zeno import MOST_MICROSTEPS
+from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check import check

@@ -10,16 +10,16 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Mode, Order
 from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group, Route
-from fmimaster.plan.levels import level_sets
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.sequence.choice import GIVEN
-from fmimaster.plan.sequence.graph import UnitGraph
-from fmimaster.plan.sequence.levels import bounded_levels
-from fmimaster.plan.sequence.units import units_of
-from fmimaster.plan.sequence.weights import FeedThrough
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import HOLD, Polynomial
+from fmimaster.sequences.choice import GIVEN
+from fmimaster.sequences.graph import UnitGraph
+from fmimaster.sequences.level_sets import level_sets
+from fmimaster.sequences.levels import bounded_levels
+from fmimaster.sequences.units import units_of
+from fmimaster.sequences.weights import FeedThrough
 from fmimaster.system.notes import listed
 
 MODES: Mapping[str, Mode] = {mode.name: mode for mode in (END, MID, LINEAR, HELD, SUBSEQUENCE)}

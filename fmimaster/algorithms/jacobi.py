@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.sequence.choice import GIVEN
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import HOLD, Polynomial
+from fmimaster.sequences.choice import GIVEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.control.loops.discrete import DiscreteLoop
-from fmimaster.control.loops.hook import LoopHooks
-from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.loops.discrete import DiscreteLoop
+from fmimaster.loops.hook import LoopHooks
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import Polynomial
 
 SUB_STEPS = 5
 """The smallest number of sub-steps for which the computed best sequence of four units is also the best in simulations.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.control.rates import RateInterval, RatePattern
+from fmimaster.instants.rates import RateInterval, RatePattern
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.programs import Pattern

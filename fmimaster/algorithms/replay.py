@@ -13,11 +13,11 @@ import numpy as np
 
 from fmimaster.algorithms.modes import takes_lines
 from fmimaster.algorithms.slopes import emit_slopes
+from fmimaster.inputs.polynomial import HOLD
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
-from fmimaster.program.polynomial import HOLD
 from fmimaster.program.programs import Replay
 from fmimaster.program.store import ValueStore
 

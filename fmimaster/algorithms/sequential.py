@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import FunctionHook, Hook
-from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 

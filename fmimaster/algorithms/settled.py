@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.wrapper import Wrapper
-from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter

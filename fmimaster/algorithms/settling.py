@@ -11,13 +11,13 @@ from math import inf
 
 from fmimaster.algorithms.differences import emit_differences
 from fmimaster.base.errors import OptionError
-from fmimaster.control.loops.discrete import DiscreteLoop
-from fmimaster.control.loops.given_start_values import GivenStartValues
-from fmimaster.control.loops.hook import LoopHooks
-from fmimaster.control.loops.search import ROUNDINGS
-from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.control.loops.sweep_derivatives import sweep_derivatives
-from fmimaster.control.loops.unknowns import StartValues, precision
+from fmimaster.loops.discrete import DiscreteLoop
+from fmimaster.loops.given_start_values import GivenStartValues
+from fmimaster.loops.hook import LoopHooks
+from fmimaster.loops.search import ROUNDINGS
+from fmimaster.loops.solver import LoopSolver
+from fmimaster.loops.sweep_derivatives import sweep_derivatives
+from fmimaster.loops.unknowns import StartValues, precision
 from fmimaster.plan.graph import Node, dependency_graph
 from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop, Visit

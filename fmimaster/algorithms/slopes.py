@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
-from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 

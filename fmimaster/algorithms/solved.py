@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import takes_lines
 from fmimaster.base.errors import OptionError
-from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.inputs.polynomial import HOLD, Polynomial
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import HOLD, Polynomial
 
 if TYPE_CHECKING:
     from fmimaster.algorithms.waveform import Waveform

@@ -19,9 +19,9 @@ from fmimaster.algorithms.modes import (
     takes_lines,
 )
 from fmimaster.base.errors import OptionError
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import Polynomial
 
 PARTS = 10
 """Number of micro steps per step of the four units of Holzinger and Benedikt (2019)."""

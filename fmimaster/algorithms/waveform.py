@@ -9,7 +9,7 @@ from math import inf
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.late_outputs import LateOutputs
 from fmimaster.base.errors import OptionError
-from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.base.errors import OptionError
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import Polynomial
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from fmimaster.algorithms import MODES
 from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import CommandParser
 from fmimaster.commands.text import write
+from fmimaster.inputs.polynomial import KINDS
 from fmimaster.named.algorithms import ALGORITHM_NAMES
 from fmimaster.named.event_clocks import EVENT_CLOCKS
 from fmimaster.named.step_rules import STEP_RULES
 from fmimaster.named.text import among
-from fmimaster.plan.sequence import METHODS
 from fmimaster.plan.step_groups import Loops
-from fmimaster.program.polynomial import KINDS
 from fmimaster.run.choice import Backend
+from fmimaster.sequences import METHODS
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -12,12 +12,12 @@ from fmimaster.named import names
 
 # imports that a help page does not need are made where they are used: they take 0.4 s
 if TYPE_CHECKING:
-    from fmimaster.control.event_clock import EventClock
-    from fmimaster.control.loops.solver import LoopSolver
-    from fmimaster.control.step_rule import StepRule, Time
+    from fmimaster.events.event_clock import EventClock
     from fmimaster.fmu.faults.policy import FaultPolicy
     from fmimaster.fmu.model_exchange.integrator import Integrator
+    from fmimaster.loops.solver import LoopSolver
     from fmimaster.simulation import Simulation
+    from fmimaster.steps.step_rule import StepRule, Time
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -260,7 +260,7 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
                 f"--component-step-size and --step-rule {arguments.step_rule} exclude each other: components with "
                 "their own step sizes have fixed steps. Leave one of them out."
             )
-        from fmimaster.control.multi_rate import MultiRate  # few runs need it
+        from fmimaster.steps.multi_rate import MultiRate  # few runs need it
 
         return MultiRate(size, dict(arguments.component_step_size))
     if arguments.step_rule is None:
@@ -312,7 +312,7 @@ def _on_fault(text: str) -> FaultPolicy:
 def _loop_solver(tolerance: float) -> LoopSolver:
     if not 0.0 < tolerance < inf:
         raise OptionError(f"--loop-tolerance {tolerance:g}: expected a number greater than 0.")
-    from fmimaster.control.loops.solver import LoopSolver
+    from fmimaster.loops.solver import LoopSolver
 
     return LoopSolver(relative=tolerance)
 

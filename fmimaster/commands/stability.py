@@ -17,7 +17,7 @@ from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, write
 from fmimaster.fmu.output import fmu_output_to_log
-from fmimaster.program.polynomial import LINE, MIDPOINT
+from fmimaster.inputs.polynomial import LINE, MIDPOINT
 from fmimaster.simulation import Simulation
 from fmimaster.stability.advisor import Advisor, FmuFacts, Limit
 from fmimaster.stability.spectrum import Spectrum

@@ -8,8 +8,8 @@ from math import ceil, floor
 
 from fmimaster.base.errors import OptionError
 from fmimaster.conformance.options_file import ReferenceOptions
-from fmimaster.control.instant import exact
-from fmimaster.control.schedule import DEFAULT_STEPS, round_to_125
+from fmimaster.instants.instant import exact
+from fmimaster.steps.schedule import DEFAULT_STEPS, round_to_125
 from fmimaster.system.model import Capabilities, DefaultExperiment
 
 MOST_STEPS = 10_000

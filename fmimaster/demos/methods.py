@@ -9,12 +9,12 @@ from math import pi
 
 from fmimaster.algorithms import Algorithm, Aligned, AutomaticSequence, Jacobi, Sequential, Waveform
 from fmimaster.base.reference_files import reference_path
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
 from fmimaster.demos.scoring import Found, Score, events_of, executions, score
 from fmimaster.demos.two_mass import TwoMassReference, Wall
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 

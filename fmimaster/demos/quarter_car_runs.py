@@ -10,11 +10,6 @@ from typing import Any, Literal
 from fmimaster.algorithms import Jacobi
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.base.reference_files import reference_path
-from fmimaster.control.estimators import (
-    PredictorCorrector,
-)
-from fmimaster.control.pid import PID
-from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.demos.quarter_car import (
     BOND,
     LINEAR,
@@ -26,6 +21,11 @@ from fmimaster.demos.quarter_car import (
 )
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
+from fmimaster.steps.estimators import (
+    PredictorCorrector,
+)
+from fmimaster.steps.pid import PID
+from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Port, SystemDescription
 

@@ -10,14 +10,6 @@ from fmimaster.accuracy.pair import Pair, half
 from fmimaster.algorithms import LINEAR as INTERPOLATED
 from fmimaster.algorithms import GaussSeidel, Jacobi, Refreshed, Waveform
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.control.estimators import (
-    EnergyDoubling,
-    Estimator,
-    PowerResidual,
-    PredictorCorrector,
-)
-from fmimaster.control.pid import PID
-from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.demos.quarter_car import BOND, measures
 from fmimaster.demos.quarter_car_runs import (
     CASES,
@@ -30,7 +22,15 @@ from fmimaster.demos.quarter_car_runs import (
     fmi_version,
     run_case,
 )
-from fmimaster.program.polynomial import LINE, MIDPOINT, NEPCE, QUADRATIC
+from fmimaster.inputs.polynomial import LINE, MIDPOINT, NEPCE, QUADRATIC
+from fmimaster.steps.estimators import (
+    EnergyDoubling,
+    Estimator,
+    PowerResidual,
+    PredictorCorrector,
+)
+from fmimaster.steps.pid import PID
+from fmimaster.steps.step_rule import FixedStep, StepRule
 
 STEPS_OF_DIAGRAM = (COMMON, 2 * COMMON, 4 * COMMON)
 """[s] Mean steps, roughly; the first ones are those of the table."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.program.polynomial import Polynomials
+from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.system.model import DataType
 
 

@@ -24,7 +24,7 @@ from fmimaster.fmu.journal import (
     renumbered,
 )
 from fmimaster.fmu.replay import Noise, replay
-from fmimaster.program.polynomial import Polynomials
+from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 

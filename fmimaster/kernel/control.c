@@ -143,7 +143,7 @@ int fm_update_states(fm_kernel *k, const fm_instruction *c)
     return answer.terminate ? FM_HAPPENED : FM_RAN; /* only Terminate may follow */
 }
 
-/* So many units in the last place apart: _ULPS of fmimaster/control/grid.py. */
+/* So many units in the last place apart: _ULPS of fmimaster/instants/grid.py. */
 static const double ULPS = 4;
 
 double fm_same(double time, double step)

@@ -1,5 +1,5 @@
 /* The twin of the PID controller of step sizes, with the same operations in the same order as PID.decide in
- * fmimaster/control/pid.py. A power of floats is pow of the C library in CPython too, so the bits are the same. */
+ * fmimaster/steps/pid.py. A power of floats is pow of the C library in CPython too, so the bits are the same. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* A step is shorter than proposed if it is shorter by more than this part: SHORTENED of fmimaster/control/pid.py. */
+/* A step is shorter than proposed if it is shorter by more than this part: SHORTENED of fmimaster/steps/pid.py. */
 static const double SHORTENED = 1e-9;
 
 /* A power as Python has it, or a note that it raises an exception there, or may. */

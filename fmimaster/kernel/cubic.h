@@ -1,8 +1,8 @@
-/* Cubics, as those of fmimaster/control/cubic.py, and what watches over event indicators have in common besides. */
+/* Cubics, as those of fmimaster/events/cubic.py, and what watches over event indicators have in common besides. */
 #ifndef FM_CUBIC_H
 #define FM_CUBIC_H
 
-/* Of control/indicators.py and control/grid.py. */
+/* Of program/indicators.py and instants/grid.py. */
 #define ROUNDING 1e-12
 #define SLIVER 1e-9
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* fmimaster/control/measures.py */
+/* fmimaster/steps/measures.py */
 int fm_step_size(void *self, fm_kernel *k)
 {
     const fm_step_size_data *d = self;
@@ -49,7 +49,7 @@ static int known_points(const fm_kernel *k, int64_t instance, int64_t slot, int 
     return n;
 }
 
-/* fmimaster/control/estimators/prediction.py */
+/* fmimaster/steps/estimators/prediction.py */
 int fm_prediction_error(void *self, fm_kernel *k)
 {
     const fm_prediction_error_data *d = self;
@@ -78,7 +78,7 @@ int fm_prediction_error(void *self, fm_kernel *k)
     return FM_OK;
 }
 
-/* fmimaster/control/estimators/step_doubling.py */
+/* fmimaster/steps/estimators/step_doubling.py */
 int fm_energy_difference(void *self, fm_kernel *k)
 {
     const fm_energy_difference_data *d = self;

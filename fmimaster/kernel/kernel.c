@@ -729,7 +729,7 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
     return stopped;
 }
 
-/* What comes by less than this part of a step after it ends that step: SLIVER of fmimaster/control/grid.py. */
+/* What comes by less than this part of a step after it ends that step: SLIVER of fmimaster/instants/grid.py. */
 static const double SLIVER = 1e-9;
 
 int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,

@@ -561,7 +561,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
  * the Float64 outputs; in each array of "first", the entries of k are those from first[k] to first[k + 1]. */
 typedef struct {
     int n, member, distance, lacks_slopes; /* history: of which member, every which point; an indicator without derivative */
-    int locates, detects, checks, predicts, foresees; /* see Watch of fmimaster/control/event_clock.py; a NAN counts */
+    int locates, detects, checks, predicts, foresees; /* see Watch of fmimaster/events/event_clock.py; a NAN counts */
     double step, near;                     /* a usual one in s; points are no nearer than this part of the step */
     const int64_t *first, *instances;      /* per set: its indicators, and its member */
     const uint8_t *is_located, *is_inside, *is_own; /* looked for in a step; executed inside it; by the FMU's own condition */
@@ -713,7 +713,7 @@ int fm_loop_begin(void *self, fm_kernel *kernel);
 int fm_loop_sweep(void *self, fm_kernel *kernel);
 
 /* control.c: a program stops, returns an fm_stop; what happens at events; passes of a REPEAT. fm_same: how far
- * apart two doubles may be that mean one time, beside a step: same of fmimaster/control/grid.py. */
+ * apart two doubles may be that mean one time, beside a step: same of fmimaster/instants/grid.py. */
 int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why);
 int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *function);
 int fm_get_clocks(fm_kernel *k, const fm_instruction *c);

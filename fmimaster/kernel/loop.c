@@ -1,4 +1,4 @@
-/* The solver of an algebraic loop as far as Anderson acceleration goes: fmimaster/control/loops/hook.py and anderson.py, with the
+/* The solver of an algebraic loop as far as Anderson acceleration goes: fmimaster/loops/hook.py and anderson.py, with the
  * same operations in the same order. What comes later is done by a hook in Python. */
 
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Indices into the counts: _At of control/loops/hook.py. */
+/* Indices into the counts: _At of loops/hook.py. */
 enum { SWEEPS, KEPT, STAGE, TOTAL, SOLUTIONS, MOST, OVERFLOWED };
 
 /* Indices into the sizes of residuals. */

@@ -1,4 +1,4 @@
-/* Polynomials of continuous inputs: fmimaster/program/polynomial.py and fmimaster/run/inputs.py, operation by operation. */
+/* Polynomials of continuous inputs: fmimaster/inputs/polynomial.py and fmimaster/run/inputs.py, operation by operation. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Coefficients of the Hermite polynomial of one signal: fmimaster/program/polynomial.py. `nodes` are its times, each as
+/* Coefficients of the Hermite polynomial of one signal: fmimaster/inputs/polynomial.py. `nodes` are its times, each as
  * often as it has samples; samples[i] at the start of a point is its value, and its derivatives follow. */
 static void hermite(const double *nodes, const double *samples, int n, double centre, double *work, double *coefficients)
 {

@@ -1,5 +1,5 @@
 /* A watch over event indicators: whether an event clock would do nothing in a step, and with the next one. Where that is not
- * certain, Python decides. Bounds are computed with the operations of fmimaster/control/indicator_cubics.py, indicators.py
+ * certain, Python decides. Bounds are computed with the operations of fmimaster/events/indicator_cubics.py, indicators.py
  * and look_ahead.py in their order, so that certain here is certain there. */
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ typedef struct {
     double time;
 } point;
 
-/* Of control/indicators.py. */
+/* Of program/indicators.py. */
 static const double FAR = 1e-6;
 static const double OF_INPUTS = 16 * 0x1p-52;
 

@@ -11,7 +11,7 @@ from fmimaster.named.step_rules import STEP_RULES
 from fmimaster.named.text import among, defaults_of, option_name, plain_name, settings_of
 
 if TYPE_CHECKING:
-    from fmimaster.control.event_clock import EventClock
+    from fmimaster.events.event_clock import EventClock
 
 EVENT_CLOCKS: Mapping[str, tuple[str, str]] = {
     option_name(kind): (module, kind)
@@ -23,7 +23,7 @@ EVENT_CLOCKS: Mapping[str, tuple[str, str]] = {
         ("Check", "event_clock"),
     )
 }
-"""Name → its module in ``fmimaster.control`` and its class."""
+"""Name → its module in ``fmimaster.steps`` and its class."""
 
 
 def event_clock(text: str, where: str = "event_clock") -> EventClock:
@@ -41,5 +41,5 @@ def event_clock(text: str, where: str = "event_clock") -> EventClock:
             f"{', '.join(EVENT_CLOCKS)}."
         )
     module, class_name = EVENT_CLOCKS[among("event clock", name, EVENT_CLOCKS)]
-    kind: type[EventClock] = getattr(import_module(f"fmimaster.control.{module}"), class_name)
+    kind: type[EventClock] = getattr(import_module(f"fmimaster.steps.{module}"), class_name)
     return kind(**settings_of(where, name, defaults_of(kind), settings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fmimaster.named.text import plain_name
-from fmimaster.plan.sequence import METHODS
+from fmimaster.sequences import METHODS
 
 
 def sequence(text: str) -> str | tuple[str, ...]:

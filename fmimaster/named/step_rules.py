@@ -10,8 +10,8 @@ from operator import attrgetter
 from typing import Any
 
 from fmimaster.base.errors import OptionError
-from fmimaster.control.step_rule import StepRule
 from fmimaster.named.text import among, settings_of
+from fmimaster.steps.step_rule import StepRule
 
 STEP_RULES: Mapping[str, tuple[str, str]] = {
     "grid": ("step_rule", "FixedStep"),
@@ -23,7 +23,7 @@ STEP_RULES: Mapping[str, tuple[str, str]] = {
     "embedded-orders": ("pid", "PID.embedded_orders"),
     "step-doubling": ("pid", "PID.step_doubling"),
 }
-"""Name → its module in ``fmimaster.control``, and the function that creates the rule with its defaults."""
+"""Name → its module in ``fmimaster.steps``, and the function that creates the rule with its defaults."""
 
 _NO_SETTINGS = {"size", "estimators", "degree"}
 """Fields of rules that are determined by the step size, the name of the rule, or the inputs."""
@@ -50,7 +50,7 @@ def named(name: str, where: str = "step_size") -> StepRule[Any]:
         if where.startswith("--"):
             raise
         raise OptionError(f"'{name}' is not a time in s, such as 0.01 or '1/60'. {error}") from None
-    rule: StepRule[Any] = attrgetter(maker)(import_module(f"fmimaster.control.{module}"))()
+    rule: StepRule[Any] = attrgetter(maker)(import_module(f"fmimaster.steps.{module}"))()
     return rule
 
 

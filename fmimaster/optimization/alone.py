@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
 from fmimaster.base.errors import AccuracyWarning, OptionError
-from fmimaster.control.step_rule import FixedStep
 from fmimaster.optimization.runs import is_number
 from fmimaster.preparation import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.simulation import Simulation
+from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.description import (
     Component,
     Connection,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fmimaster.optimization.sequence_search import SequenceSearch
 from fmimaster.optimization.signature import Candidate
 from fmimaster.optimization.trial import stale_arcs
-from fmimaster.plan.sequence import METHODS, Count, FeedThrough, UnitGraph
-from fmimaster.plan.sequence.units import units_of
+from fmimaster.sequences import METHODS, Count, FeedThrough, UnitGraph
+from fmimaster.sequences.units import units_of
 
 
 @dataclass(frozen=True, slots=True)

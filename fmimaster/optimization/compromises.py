@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from fmimaster.optimization.groups import Groups
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.sequence import FeedThrough, UnitGraph
-from fmimaster.plan.sequence.levels import levels_of
-from fmimaster.plan.sequence.makespan import pareto_front
-from fmimaster.plan.sequence.units import units_of
+from fmimaster.sequences import FeedThrough, UnitGraph
+from fmimaster.sequences.levels import levels_of
+from fmimaster.sequences.makespan import pareto_front
+from fmimaster.sequences.units import units_of
 
 
 @dataclass(frozen=True, slots=True)

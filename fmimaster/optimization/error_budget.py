@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.control.step_rule import FixedStep
 from fmimaster.optimization.alone import Alone
 from fmimaster.optimization.runs import grid
 from fmimaster.optimization.trial import rms
@@ -20,6 +19,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.extrapolation_errors import can_be_measured, error_name
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
+from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.model import Variable
 from fmimaster.system.resolve import Link
 

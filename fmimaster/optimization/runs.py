@@ -20,8 +20,7 @@ from fmimaster.base.errors import (
     OptionError,
     SimulationError,
 )
-from fmimaster.control.instant import exact
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.instants.instant import exact
 from fmimaster.optimization.groups import Groups
 from fmimaster.optimization.kept_runs import KeptRuns
 from fmimaster.optimization.trial import Trial
@@ -29,6 +28,7 @@ from fmimaster.preparation import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.simulation import Simulation
+from fmimaster.steps.step_rule import FixedStep
 
 log = logging.getLogger("fmimaster")
 

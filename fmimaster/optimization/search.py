@@ -9,7 +9,7 @@ import numpy as np
 
 from fmimaster.optimization.prediction import Prediction
 from fmimaster.optimization.trial import Arc, stale_arcs
-from fmimaster.plan.sequence.structure import topological_order
+from fmimaster.sequences.structure import topological_order
 
 MOST_ENUMERATED = 8
 """Largest number of units for which all sequences are evaluated."""

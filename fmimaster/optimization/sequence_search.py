@@ -18,9 +18,9 @@ from fmimaster.optimization.runs import Runs
 from fmimaster.optimization.signature import Candidate, Signature
 from fmimaster.optimization.trial import Arc, Trial
 from fmimaster.optimization.weighting import Input, Weighting
-from fmimaster.plan.sequence import UnitGraph
-from fmimaster.plan.sequence.search import least_stale
 from fmimaster.preparation import Prepared
+from fmimaster.sequences import UnitGraph
+from fmimaster.sequences.search import least_stale
 from fmimaster.simulation import Simulation
 
 log = logging.getLogger("fmimaster")

@@ -7,11 +7,11 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
-from fmimaster.control.step_rule import StepRule
 from fmimaster.plan.plan import Plan
 from fmimaster.program.delays import Delay
 from fmimaster.program.instructions import Program
 from fmimaster.program.programs import Programs
+from fmimaster.steps.step_rule import StepRule
 
 
 def attempts(programs: Programs) -> Iterator[tuple[str, Program]]:

@@ -7,7 +7,9 @@ from typing import Any
 
 from fmimaster.base.text import aligned, named, section
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.sequence import (
+from fmimaster.program.delays import Delay, in_steps
+from fmimaster.program.levels import levels, order_of_steps
+from fmimaster.sequences import (
     METHODS,
     Count,
     FeedThrough,
@@ -15,11 +17,9 @@ from fmimaster.plan.sequence import (
     NearestNeighbour,
     Weights,
 )
-from fmimaster.plan.sequence.choice import SequenceSetting
-from fmimaster.plan.sequence.units import units_of
-from fmimaster.plan.sequence.weights import NOT_DIRECT
-from fmimaster.program.delays import Delay, in_steps
-from fmimaster.program.levels import levels, order_of_steps
+from fmimaster.sequences.choice import SequenceSetting
+from fmimaster.sequences.units import units_of
+from fmimaster.sequences.weights import NOT_DIRECT
 
 
 def sequence(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fmimaster.plan.graph import Node, components, dependency_arcs
-from fmimaster.plan.sequence.structure import strong_components
+from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import DataType, Model
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link

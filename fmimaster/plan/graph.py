@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fmimaster.plan.sequence.structure import strong_components
+from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import Causality, DependencyKind, Model
 from fmimaster.system.resolve import Link
 

@@ -26,13 +26,13 @@ from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_insid
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
 from fmimaster.plan.rhythms import check_clocks, clock_differences, only_ticking
-from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
-from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.steady import steady_notes, steady_states, with_start_values
 from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, settled, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.plan.used_events import with_used_events
 from fmimaster.plan.visits import visits
+from fmimaster.sequences.choice import SequenceSetting, choose_sequence
+from fmimaster.sequences.units import units_of
 from fmimaster.system.model import DataType, Interface, Model, Scope
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 

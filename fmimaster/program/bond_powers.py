@@ -9,10 +9,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import ENERGY_ERROR, WORST, BondPlan, BondSignal, PortPlan
 from fmimaster.program.hook import Hook, Twin
-from fmimaster.program.polynomial import MOST_COEFFICIENTS
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
+from fmimaster.inputs.polynomial import LINE, Polynomial
 from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
@@ -44,7 +45,6 @@ from fmimaster.program.instructions import (
     Until,
     Update,
 )
-from fmimaster.program.polynomial import LINE, Polynomial
 from fmimaster.program.trace import Interval, Trace
 from fmimaster.system.states import State
 

@@ -9,10 +9,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from fmimaster.inputs.polynomial import evaluate
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
-from fmimaster.program.polynomial import evaluate
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 from fmimaster.system.resolve import Link

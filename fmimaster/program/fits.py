@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from fmimaster.base.errors import OptionError
+from fmimaster.inputs.polynomial import HOLD, MOST_COEFFICIENTS, Polynomial
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Fit, Fitted
-from fmimaster.program.polynomial import HOLD, MOST_COEFFICIENTS, Polynomial
 
 
 def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> list[Polynomial]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from fmimaster.plan.graph import Node, components
-from fmimaster.plan.levels import level_sets
-from fmimaster.plan.sequence.structure import topological_order
 from fmimaster.program.delays import Delay
+from fmimaster.sequences.level_sets import level_sets
+from fmimaster.sequences.structure import topological_order
 
 Levels = tuple[tuple[tuple[int, ...], ...], ...]
 """The levels, lowest first; each has groups of instances that step together, mostly of one. All in the order of the trigger

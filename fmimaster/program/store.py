@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.plan.layout import Group, Layout
-from fmimaster.program.polynomial import (
+from fmimaster.inputs.polynomial import (
     MOST_CANDIDATES,
     MOST_COEFFICIENTS,
     MOST_GIVEN,
     Polynomials,
     evaluate,
 )
+from fmimaster.plan.layout import Group, Layout
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 

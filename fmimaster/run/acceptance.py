@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf, isnan
 
-from fmimaster.control.estimators.estimator import Measured
-from fmimaster.control.event_clock import Retry
-from fmimaster.control.grid import rounding
-from fmimaster.control.indicators import NONE
-from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.step_context import StepContext
+from fmimaster.events.event_clock import Retry
+from fmimaster.instants.grid import rounding
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.bond_powers import exclude_last_step
+from fmimaster.program.indicators import NONE
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.program.programs import Variant
 from fmimaster.record.causes import Cause, Kind
@@ -21,6 +19,8 @@ from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.failures import no_progress, step_failure, too_short
 from fmimaster.run.loop import Loop
 from fmimaster.run.planned_events import read_all
+from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.step_context import StepContext
 
 MOST_TRIES = 1000
 """Of one step: halving a step down to the distance of two doubles takes less than a hundred."""

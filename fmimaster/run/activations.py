@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from fmimaster.control.instant import Ticks
+from fmimaster.instants.instant import Ticks
 from fmimaster.record.causes import Activations
 
 MOST_STRETCHES = 1000

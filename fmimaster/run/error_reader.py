@@ -6,10 +6,10 @@ from math import inf
 from typing import Any
 
 from fmimaster.base.errors import NotANumberError
-from fmimaster.control.estimators.estimator import Measured
-from fmimaster.control.step_rule import StepRule
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
+from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import DataType
 
 _new = tuple.__new__

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fmimaster.control.grid import rounding
+from fmimaster.instants.grid import rounding
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.log import Delay

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from fmimaster.base.errors import SimulationError
-from fmimaster.control.grid import rounding
-from fmimaster.control.zeno import FEW
+from fmimaster.events.zeno import FEW
+from fmimaster.instants.grid import rounding
 from fmimaster.record.causes import Cause
 from fmimaster.run.failures import (
     accumulating,

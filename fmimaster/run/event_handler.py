@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.control.indicators import NONE
-from fmimaster.control.locate import CHANGE
-from fmimaster.control.step_rule import StepRule
+from fmimaster.program.indicators import NONE
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
@@ -25,6 +23,8 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.observed import Observer
 from fmimaster.run.planned_events import PlannedEvent, PlannedEvents, last_row
 from fmimaster.run.ticks import ClockTicks
+from fmimaster.steps.locate import CHANGE
+from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import Scope
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))

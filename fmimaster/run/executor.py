@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.step_rule import RuleTwin
 from fmimaster.plan.corrections import Means
 from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.layout import Group
@@ -22,6 +21,7 @@ from fmimaster.program.store import ValueStore
 from fmimaster.run.log import Stretch
 from fmimaster.run.registers import Registers
 from fmimaster.run.rows import RowBlock
+from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.model import DataType
 from fmimaster.system.values import parse_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from fmimaster.base.errors import CallError, ConvergenceError, SimulationError, ZenoError
-from fmimaster.control.zeno import MOST_MICROSTEPS
+from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.events import Event
 from fmimaster.plan.plan import Plan
 from fmimaster.program.outcome import Reason, Stop

@@ -10,10 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import SimulationError
-from fmimaster.plan.layout import Route
-from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import Fit, Fitted
-from fmimaster.program.polynomial import (
+from fmimaster.inputs.polynomial import (
     FADING,
     NEAREST,
     ROUNDING,
@@ -24,6 +21,9 @@ from fmimaster.program.polynomial import (
     hermite,
     mean,
 )
+from fmimaster.plan.layout import Route
+from fmimaster.plan.plan import Plan
+from fmimaster.program.instructions import Fit, Fitted
 from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.system.model import DataType
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fmimaster.control.event_clock import EventClock
-from fmimaster.control.indicators import Indicators
-from fmimaster.control.instant import TimeBase
-from fmimaster.control.step_context import StepContext
-from fmimaster.control.step_rule import StepRule
+from fmimaster.events.event_clock import EventClock
+from fmimaster.instants.instant import TimeBase
 from fmimaster.plan.plan import Plan
+from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Programs
 from fmimaster.run.executor import Executor
 from fmimaster.run.state import RunState
+from fmimaster.steps.step_context import StepContext
+from fmimaster.steps.step_rule import StepRule
 
 Choose = Callable[[StepContext], int]
 """Chooses the variant of the algorithm for the next step."""

@@ -1,7 +1,7 @@
 """Events that FMUs execute themselves inside a step: they are observed at the next communication point.
 
 An output that counts the events shows each of them. Without such an output, event indicators show them
-(:mod:`fmimaster.control.executed`).
+(:mod:`fmimaster.events.executed`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmimaster.control.event_clock import EventClock
-from fmimaster.control.executed import CERTAIN_JUMP, LEAST_JUMP, Course, course
-from fmimaster.control.indicator_set import IndicatorSet
-from fmimaster.control.indicators import STOPPED
+from fmimaster.events.event_clock import EventClock
+from fmimaster.events.executed import CERTAIN_JUMP, LEAST_JUMP, Course, course
+from fmimaster.inputs.polynomial import MOST_POINTS
 from fmimaster.plan.events import counter_of, executes_itself
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.hook import Twin
-from fmimaster.program.polynomial import MOST_POINTS
+from fmimaster.program.indicator_set import IndicatorSet
+from fmimaster.program.indicators import STOPPED
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.log import recorded_values
 from fmimaster.run.loop import Loop

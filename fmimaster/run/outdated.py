@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from fmimaster.control.indicator_set import IndicatorSet
 from fmimaster.plan.plan import Plan
+from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.system.resolve import Link
 
 

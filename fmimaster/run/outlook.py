@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.points_ahead import PointsAhead
+from fmimaster.instants.instant import Goal, Instant
+from fmimaster.instants.points_ahead import PointsAhead
 from fmimaster.record.causes import GRID, Cause
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop

@@ -9,10 +9,10 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.indicators import NONE
 from fmimaster.plan.events import concerned
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions import Get, Mode, Program, Sample
 from fmimaster.program.programs import ChangedStructure
 from fmimaster.run.loop import Loop

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Number
-from fmimaster.control.zeno import MOST_MICROSTEPS
+from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from fmimaster.control.calendar import Calendar
-from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.zeno import EventHistory
+from fmimaster.events.zeno import EventHistory
+from fmimaster.instants.calendar import Calendar
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.record.causes import Steps
 from fmimaster.run.activations import ActivationLog
 from fmimaster.run.log import EventLog, StepLog, Stretch

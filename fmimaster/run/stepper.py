@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from fmimaster.control.grid import rounding
-from fmimaster.control.indicators import NONE
-from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.watch import watch_data
-from fmimaster.control.zeno import MOST_MICROSTEPS
+from fmimaster.events.watch import watch_data
+from fmimaster.events.zeno import MOST_MICROSTEPS
+from fmimaster.instants.grid import rounding
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.hook import Twin
+from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Pattern, Variant

@@ -8,11 +8,11 @@ from fractions import Fraction
 from math import isfinite
 
 from fmimaster.base.errors import SimulationError
-from fmimaster.control.calendar import Calendar
-from fmimaster.control.indicators import NONE
-from fmimaster.control.instant import exact
+from fmimaster.instants.calendar import Calendar
+from fmimaster.instants.instant import exact
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.indicators import NONE
 from fmimaster.program.store import ValueStore
 from fmimaster.run.log import Delay
 from fmimaster.run.state import RunState

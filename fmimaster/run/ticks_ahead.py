@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.calendar import Period
-from fmimaster.control.grid import Grid
-from fmimaster.control.instant import Goal, Instant, TimeBase
-from fmimaster.control.merged_ticks import LARGEST, Every, distinct, members, merged, ticking
-from fmimaster.control.step_rule import StepRule
+from fmimaster.instants.calendar import Period
+from fmimaster.instants.grid import Grid
+from fmimaster.instants.instant import Goal, Instant, TimeBase
+from fmimaster.instants.merged_ticks import LARGEST, Every, distinct, members, merged, ticking
 from fmimaster.program.instructions import Program
 from fmimaster.record.causes import GRID, Cause
 from fmimaster.run.event_handler import EventHandler
@@ -22,6 +21,7 @@ from fmimaster.run.executor import EventsAhead
 from fmimaster.run.goal import REFRESH, cause_of_renewal, cause_of_ticks
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
+from fmimaster.steps.step_rule import StepRule
 
 WORTH = 4
 """Instants for which a stretch is made at least."""
@@ -44,7 +44,7 @@ class TicksOutlook:
     Attributes
     ----------
     sets : shape (steps, numbers)
-        Which of ``clocks`` tick after each step; see :func:`fmimaster.control.merged_ticks.members`.
+        Which of ``clocks`` tick after each step; see :func:`fmimaster.instants.merged_ticks.members`.
     """
 
     stretch: Stretch

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fmimaster.control.instant import NEVER, Instant
+from fmimaster.instants.instant import NEVER, Instant
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fmimaster.base.errors import FileError
-from fmimaster.control.calendar import Calendar, Period
+from fmimaster.instants.calendar import Calendar, Period
 from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan

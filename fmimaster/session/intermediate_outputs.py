@@ -28,7 +28,7 @@ def intermediate_outputs(prepared: Prepared, settings: Settings) -> dict[int, In
     plan, found = prepared.plan, dict[int, IntermediateOutputs]()
     if not (requests or records):
         return found
-    from fmimaster.control.intermediate import inside_watch  # few runs need it
+    from fmimaster.events.intermediate import inside_watch  # few runs need it
 
     for i, planned in enumerate(plan.instances):
         is_stepped = planned.model.interface is Interface.CO_SIMULATION

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fmimaster.base.text import count, in_short, named
-from fmimaster.control.locate import Locate
 from fmimaster.preparation import Prepared
 from fmimaster.results.statistics import FallBack
 from fmimaster.run.log import Delay
 from fmimaster.run.state import RunState
 from fmimaster.settings import Settings
+from fmimaster.steps.locate import Locate
 
 
 def methods(prepared: Prepared, settings: Settings) -> Iterator[str]:

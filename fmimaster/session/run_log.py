@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fmimaster.base.text import count, in_short, named
-from fmimaster.control.step_rule import FixedStep
 from fmimaster.preparation import Prepared
 from fmimaster.results.statistics import Statistics
 from fmimaster.run.choice import ExecutorType, native_executor
 from fmimaster.settings import Settings
+from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
 

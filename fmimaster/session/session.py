@@ -20,14 +20,14 @@ from fmimaster.base.errors import ConvergenceError, SimulationError
 from fmimaster.base.files import decoding
 from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path
-from fmimaster.control.calendar import Calendar
-from fmimaster.control.grid import rounding
-from fmimaster.control.instant import Instant
 from fmimaster.fmu.faults.policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
+from fmimaster.instants.calendar import Calendar
+from fmimaster.instants.grid import rounding
+from fmimaster.instants.instant import Instant
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared

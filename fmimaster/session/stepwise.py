@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from fmimaster.base.attributes import unknown_attribute
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError
-from fmimaster.control.grid import nearest
-from fmimaster.control.instant import Instant, exact
-from fmimaster.control.step_rule import Time
+from fmimaster.instants.grid import nearest
+from fmimaster.instants.instant import Instant, exact
 from fmimaster.results.results import Results
 from fmimaster.session.access import Access
 from fmimaster.session.attendance import Attendance
 from fmimaster.session.session import Session
 from fmimaster.session.signals import Signals
+from fmimaster.steps.step_rule import Time
 
 log = logging.getLogger("fmimaster")
 

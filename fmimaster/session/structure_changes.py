@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fmimaster.base.errors import ConvergenceError, FmimasterError, SimulationError
-from fmimaster.control.instant import Instant
+from fmimaster.instants.instant import Instant
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.preparation import Prepared

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, SimulationError
-from fmimaster.control.instant import exact
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.load import Loader
+from fmimaster.instants.instant import exact
 from fmimaster.plan.layout import Group
 from fmimaster.preparation import prepare
 from fmimaster.program.instructions import (

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
 from fmimaster.program.instructions import Fit
-from fmimaster.program.polynomial import Polynomials
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 

@@ -11,7 +11,7 @@ from stored_tables import table
 
 from fmimaster import Results, SystemBuilder, reference_path
 from fmimaster.base.errors import AccuracyWarning
-from fmimaster.control.calendar import Calendar
+from fmimaster.instants.calendar import Calendar
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 

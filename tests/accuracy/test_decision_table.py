@@ -24,7 +24,7 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.control.event_clock import EventClock
+from fmimaster.events.event_clock import EventClock
 from fmimaster.fmu.add_manifest import add_manifest
 
 SOLVER_STEP = 1e-3

@@ -7,8 +7,8 @@ import pytest
 from pytest import approx
 
 from fmimaster import Jacobi, Ramp, Simulation, reference_path, simulate
+from fmimaster.inputs.polynomial import HOLD, LINE
 from fmimaster.optimization.error_budget import error_budget
-from fmimaster.program.polynomial import HOLD, LINE
 
 
 def test_effects_in_the_four_units_are_the_propagated_weights() -> None:

@@ -16,15 +16,15 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_context import StepContext
 from fmimaster.demos.two_mass import Blocks, TwoMassReference, Wall
+from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
 from fmimaster.record.causes import Kind
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
+from fmimaster.steps.ramp import FreeStep, Ramp
+from fmimaster.steps.step_context import StepContext
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
 QUINTIC, CUBIC = Polynomial(2, 2), Polynomial(2, 1)

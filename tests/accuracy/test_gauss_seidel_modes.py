@@ -25,7 +25,7 @@ from fmimaster import (
     simulate,
 )
 from fmimaster.algorithms import LINEAR, MODES, GaussSeidel, Linear, Mode
-from fmimaster.plan.levels import level_sets
+from fmimaster.sequences.level_sets import level_sets
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE = np.genfromtxt(DATA / "seq_paper_24.csv", delimiter=",", names=True, dtype=None)

@@ -16,13 +16,13 @@ from stored_tables import table
 from fmimaster import GaussSeidel, Jacobi, Results, reference_path
 from fmimaster.algorithms import Algorithm
 from fmimaster.base.errors import SimulationError, ZenoError
-from fmimaster.control.event_clock import EarlyReturn, EventClock
-from fmimaster.control.locate import Locate
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import Ramp
+from fmimaster.events.event_clock import EarlyReturn, EventClock
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.ramp import Ramp
 
 
 def jump_times(r: Results, name: str) -> list[float]:

@@ -25,7 +25,7 @@ from fmimaster import (
 )
 from fmimaster.algorithms import Algorithm
 from fmimaster.base.errors import SimulationError
-from fmimaster.control.event_clock import EarlyReturn
+from fmimaster.events.event_clock import EarlyReturn
 from fmimaster.fmu.model_exchange.one_step import Euler
 from fmimaster.system.model import Interface
 

@@ -13,8 +13,8 @@ from pytest import approx
 
 from fmimaster import Polynomial, Results, SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
-from fmimaster.control.event_clock import EarlyReturn, EventClock
-from fmimaster.control.predictive import Predictive
+from fmimaster.events.event_clock import EarlyReturn, EventClock
+from fmimaster.events.predictive import Predictive
 from fmimaster.simulation import Simulation
 
 VERSIONS = [("fmi2",), ("fmi3",), ("fmi2", "fmi3"), ("fmi3", "fmi2")]

@@ -11,7 +11,7 @@ from linear_fmu import linear_fmu
 from pytest import approx
 
 from fmimaster import Backend, GaussSeidel, LoopSolver, Results, Simulation, SystemBuilder, Waveform
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.system.description import SystemDescription
 
 DATA = Path(__file__).parents[1] / "data" / "loops_two_mass_strong_H0.1.csv"

@@ -29,12 +29,12 @@ from fmimaster import (
     simulate,
 )
 from fmimaster.algorithms import MODES, Algorithm, Aligned, Mode, Sequential, Waveform
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.locate import Locate
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import Ramp
+from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.events.predictive import Predictive
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.ramp import Ramp
 
 pytestmark = pytest.mark.in_this_process("calls are traced in the process of the run")
 

@@ -17,10 +17,10 @@ from kernel_encodings import as_written
 
 from fmimaster import Backend, SimulationError, SystemBuilder, reference_path, simulate
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.inputs.polynomial import HOLD
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Program
-from fmimaster.program.polynomial import HOLD
 from fmimaster.run.native.encoding import Encoded, Encoder
 from fmimaster.system.description import SystemDescription
 

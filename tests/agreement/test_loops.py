@@ -17,7 +17,7 @@ from pytest import approx
 
 from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
 from fmimaster.base.errors import LoopError
-from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.step_groups import Loops
 
 VERSIONS = ("fmi2", "fmi3")

@@ -24,8 +24,8 @@ from fmimaster import (
     simulate,
 )
 from fmimaster.algorithms import Algorithm
-from fmimaster.control.event_clock import EarlyReturn, EventClock
-from fmimaster.control.look_ahead import LookAhead
+from fmimaster.events.event_clock import EarlyReturn, EventClock
+from fmimaster.events.look_ahead import LookAhead
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.model_exchange.one_step import DormandPrince, Euler
 

@@ -36,11 +36,11 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.locate import Locate
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.ramp import FreeStep, Ramp
 
 POLYNOMIALS = (
     HOLD,

@@ -15,7 +15,7 @@ from python_fmu import PythonFmu
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
 from fmimaster import Backend, Results
-from fmimaster.control.grid import Grid
+from fmimaster.instants.grid import Grid
 from fmimaster.run.native.executor import AUTOMATIC
 
 

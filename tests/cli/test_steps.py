@@ -16,16 +16,16 @@ from fmimaster import ADAPTIVE, Jacobi, Loops, LoopSolver, Polynomial, Results, 
 from fmimaster.algorithms import Aligned, AutomaticSequence, Refreshed, Sequential, Waveform
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
-from fmimaster.control.estimators import StepDoubling
-from fmimaster.control.event_clock import Check, EarlyReturn
-from fmimaster.control.locate import Locate
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.pid import PID
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.events.event_clock import Check, EarlyReturn
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
 from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.facts_writer import lines
+from fmimaster.steps.estimators import StepDoubling
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.pid import PID
+from fmimaster.steps.ramp import FreeStep, Ramp
+from fmimaster.steps.step_rule import FixedStep
 
 Run = Callable[..., Outcome]
 

@@ -13,12 +13,12 @@ from fmimaster import Jacobi, Results, Waveform, reference_path
 from fmimaster import simulate as simulate_file
 from fmimaster.algorithms import Algorithm
 from fmimaster.base.errors import SimulationError
-from fmimaster.control.event_clock import EarlyReturn
-from fmimaster.control.locate import Locate
-from fmimaster.control.predictive import Predictive
+from fmimaster.events.event_clock import EarlyReturn
+from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.run.choice import Backend
+from fmimaster.steps.locate import Locate
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
 

@@ -18,12 +18,12 @@ from fmimaster.base.errors import (
     ProgramError,
     SimulationError,
 )
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.locate import Locate
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
+from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
+from fmimaster.steps.locate import Locate
 from fmimaster.system.model import (
     DataType,
     EventDeclaration,

@@ -9,7 +9,7 @@ from misbehaving_fmu import VERSIONS, Act, misbehaving
 
 from fmimaster import GaussSeidel, SystemBuilder, reference_path
 from fmimaster.base.errors import CallError, ModelError
-from fmimaster.program.polynomial import FIRST_ORDER
+from fmimaster.inputs.polynomial import FIRST_ORDER
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation, simulate
 

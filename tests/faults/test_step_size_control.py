@@ -22,7 +22,7 @@ from fmimaster import (
     SimulationError,
     Waveform,
 )
-from fmimaster.control.estimators import EmbeddedOrders, PredictorCorrector
+from fmimaster.steps.estimators import EmbeddedOrders, PredictorCorrector
 
 Simulate = Callable[..., Results]
 

@@ -19,7 +19,7 @@ from mutations import hostile_text
 
 from fmimaster.base.errors import OptionError
 from fmimaster.cli import main
-from fmimaster.control.instant import exact
+from fmimaster.instants.instant import exact
 
 PATHS = (
     *(

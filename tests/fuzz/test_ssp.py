@@ -23,8 +23,8 @@ from ssd_text import (
     values,
 )
 
-from fmimaster.control.schedule import make_schedule
 from fmimaster.plan.make import make_plan
+from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.constraints import constraint_model
 from fmimaster.system.model import Causality, DataType, Unit
 from fmimaster.system.osp import FILE

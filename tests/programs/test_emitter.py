@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, plan_of
 
+from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Fit, Move, Set, Step
-from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ from fmimaster.algorithms import (
     Waveform,
     assemble,
 )
+from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.listing import listing
-from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.program.programs import Programs
 from fmimaster.system.model import (
     Causality,

@@ -34,10 +34,10 @@ from fmimaster.accuracy.choice import Choice
 from fmimaster.accuracy.own_steps import OwnSteps
 from fmimaster.accuracy.pair import Pair
 from fmimaster.accuracy.reach import MOST_ROWS, judged_columns, reach
-from fmimaster.control.pid import PID
-from fmimaster.program.polynomial import LINE, MIDPOINT
+from fmimaster.inputs.polynomial import LINE, MIDPOINT
 from fmimaster.results.csv import read_csv
 from fmimaster.results.statistics import Statistics
+from fmimaster.steps.pid import PID
 
 
 def chosen(system: Any, **settings: Any) -> Simulation:

@@ -11,7 +11,7 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import ALGORITHMS, Algorithm, GaussSeidel, Jacobi
-from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
+from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.states import Call
 

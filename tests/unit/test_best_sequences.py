@@ -17,21 +17,21 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from fmimaster.base.errors import OptionError
-from fmimaster.plan.sequence import cycles, feedback, levels
-from fmimaster.plan.sequence.acyclic import AcyclicGraph
-from fmimaster.plan.sequence.cycles import cut_cycles
-from fmimaster.plan.sequence.feedback import feedback_arcs
-from fmimaster.plan.sequence.graph import UnitGraph, stale_connections
-from fmimaster.plan.sequence.greedy import greedy
-from fmimaster.plan.sequence.insertion import improved
-from fmimaster.plan.sequence.levels import bounded_levels, cost_of_levels, levels_of
-from fmimaster.plan.sequence.makespan import makespan, pareto_front, start_times
-from fmimaster.plan.sequence.matrices import matrices
-from fmimaster.plan.sequence.orientation import canonical, orientations, rotation_class
-from fmimaster.plan.sequence.search import brute_force, least_stale, nearest_neighbour
-from fmimaster.plan.sequence.subsets import best_by_subsets
-from fmimaster.plan.sequence.units import UnitConnection, Units
-from fmimaster.plan.sequence.weights import Count, FeedThrough, GivenWeights, Weights
+from fmimaster.sequences import cycles, feedback, levels
+from fmimaster.sequences.acyclic import AcyclicGraph
+from fmimaster.sequences.cycles import cut_cycles
+from fmimaster.sequences.feedback import feedback_arcs
+from fmimaster.sequences.graph import UnitGraph, stale_connections
+from fmimaster.sequences.greedy import greedy
+from fmimaster.sequences.insertion import improved
+from fmimaster.sequences.levels import bounded_levels, cost_of_levels, levels_of
+from fmimaster.sequences.makespan import makespan, pareto_front, start_times
+from fmimaster.sequences.matrices import matrices
+from fmimaster.sequences.orientation import canonical, orientations, rotation_class
+from fmimaster.sequences.search import brute_force, least_stale, nearest_neighbour
+from fmimaster.sequences.subsets import best_by_subsets
+from fmimaster.sequences.units import UnitConnection, Units
+from fmimaster.sequences.weights import Count, FeedThrough, GivenWeights, Weights
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -14,7 +14,7 @@ import fmimaster
 from fmimaster import FmuCard, OptionError, Simulation, SystemBuilder, reference_path
 from fmimaster.cards.cache import keep
 from fmimaster.cards.measured import Attempt, Repetition, Replay
-from fmimaster.control.loops.unknowns import precision
+from fmimaster.loops.unknowns import precision
 from fmimaster.preparation import Prepared
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")

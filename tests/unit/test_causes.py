@@ -18,13 +18,11 @@ from command_line import reference
 from fmimaster import Backend, Results, Simulation, SimulationError
 from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import FileError
-from fmimaster.control.event_clock import EarlyReturn, EventClock
-from fmimaster.control.instant import Instant
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.events.event_clock import EarlyReturn, EventClock
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
+from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.instants.instant import Instant
 from fmimaster.record.causes import (
     GRID,
     STEP_SIZE,
@@ -39,6 +37,8 @@ from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run.log import StepLog, Stretch
 from fmimaster.run.state import RunState
 from fmimaster.run.timeline import Timeline
+from fmimaster.steps.ramp import FreeStep, Ramp
+from fmimaster.steps.step_rule import FixedStep, StepRule
 
 COLLISION = Event(
     0.5, 1, "collision", True, ("a", "b"), Cause(Kind.PREDICTED), {"a.v": 1.0}, {"a.v": -1.0}

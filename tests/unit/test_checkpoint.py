@@ -32,7 +32,7 @@ from fmimaster import (
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, joined, separated
 from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.checkpoint.interval import Interval, interval_of
-from fmimaster.control.instant import Goal, Instant
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.record.causes import GRID
 from fmimaster.system.model import DataType
 
@@ -136,7 +136,7 @@ def test_values_that_a_caller_has_set_are_kept(tmp_path: Path) -> None:
         (lambda c: zeros(rows_of(c)), "run.checkpoint' is damaged: lengths of parts"),
         (lambda c: changed(c, "state.json", '"object"', '"objekt"'), "is damaged: unknown content"),
         (
-            lambda c: changed(c, "state.json", "fmimaster.control.instant", "os"),
+            lambda c: changed(c, "state.json", "fmimaster.instants.instant", "os"),
             "not a part of fmimaster",
         ),
         (

@@ -13,11 +13,11 @@ from python_fmu import Bench, PythonFmu, plan_of
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
 from fmimaster.base.errors import AccuracyWarning
-from fmimaster.control.event_clock import EarlyReturn
-from fmimaster.control.predictive import Predictive
+from fmimaster.events.event_clock import EarlyReturn
+from fmimaster.events.predictive import Predictive
+from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.plan.corrections import Means, passes
 from fmimaster.program.hook import EVERYTHING, NOTHING, WHAT_VARIES, Hook, Partials
-from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
 from fmimaster.system.model import (

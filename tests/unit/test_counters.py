@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster.control.predictive import Predictive
+from fmimaster.events.predictive import Predictive
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation

@@ -10,8 +10,8 @@ import pytest
 from python_fmu import Bench, Connections, PythonFmu
 
 from fmimaster.base.errors import LoopError
-from fmimaster.control.loops.discrete import MOST_SWEEPS
 from fmimaster.fmu.instance import UpdateAnswer
+from fmimaster.loops.discrete import MOST_SWEEPS
 from fmimaster.plan.policy import EventUse
 from fmimaster.program.instructions import Save
 from fmimaster.results.results import Results

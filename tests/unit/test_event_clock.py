@@ -13,10 +13,10 @@ from pytest import approx
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.base.errors import OptionError
-from fmimaster.control.event_clock import Check, EarlyReturn, Retry
-from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
+from fmimaster.events.event_clock import Check, EarlyReturn, Retry
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.policy import EventUse
 from fmimaster.record.causes import GRID, Cause, Kind
 

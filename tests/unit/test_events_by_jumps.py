@@ -10,8 +10,8 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster import AccuracyWarning
-from fmimaster.control.event_clock import EarlyReturn, EventClock
-from fmimaster.control.predictive import Predictive
+from fmimaster.events.event_clock import EarlyReturn, EventClock
+from fmimaster.events.predictive import Predictive
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation

@@ -14,15 +14,15 @@ from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential, Waveform
 from fmimaster.base.errors import AccuracyWarning, ConvergenceError, OptionError, ProgramError
-from fmimaster.control.event_clock import Check, EarlyReturn
-from fmimaster.control.locate import Locate
-from fmimaster.control.ramp import FreeStep
-from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.events.event_clock import Check, EarlyReturn
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.ramp import FreeStep
+from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
 from fmimaster.system.states import Call
 

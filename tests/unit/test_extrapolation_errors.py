@@ -12,7 +12,7 @@ from pytest import approx
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Richardson
-from fmimaster.program.polynomial import HOLD, LINE, MIDPOINT
+from fmimaster.inputs.polynomial import HOLD, LINE, MIDPOINT
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, Unit, Variability
 

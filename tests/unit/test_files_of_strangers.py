@@ -200,7 +200,7 @@ def test_a_checkpoint_of_zeros(tmp_path: Path) -> None:
         '{"fraction": "1e99999999"}',
         '{"fraction": 3}',
         '{"tuple": [{"bytes": 0}, {"bytes": 0}]}',
-        '{"object": ["fmimaster.control.instant:Instant", {}]}',
+        '{"object": ["fmimaster.instants.instant:Instant", {}]}',
         '{"object": ["fmimaster.algorithms.jacobi:Jacobi", {}]}',
         "[" * 100_000,
         '{"array": ["<f8", [1000000000000], 0]}',

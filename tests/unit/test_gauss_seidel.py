@@ -26,10 +26,10 @@ from fmimaster.algorithms import (
     assemble,
 )
 from fmimaster.base.errors import OptionError
-from fmimaster.plan.levels import level_sets
+from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
 from fmimaster.plan.step_groups import Loops
-from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
 from fmimaster.results.results import Results
+from fmimaster.sequences.level_sets import level_sets
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmimaster import Backend, FreeStep, Halved, OptionError, Ramp, Simulation, reference_path
-from fmimaster.control.instant import Instant
+from fmimaster.instants.instant import Instant
 
 
 def test_each_step_of_the_earlier_run_becomes_two() -> None:

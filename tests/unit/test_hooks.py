@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from python_fmu import Bench, PythonFmu, parse
 
+from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import MOST_NESTED
 from fmimaster.program.listing import listing
-from fmimaster.program.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.program.store import ValueStore
 from fmimaster.program.weighted_change import WeightedChange
 from fmimaster.run.choice import Backend, native_executor

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from event_store import NOTHING, STEP, Seen, plan
 
-from fmimaster.control.indicators import LATE
-from fmimaster.control.predictive import Predictive
+from fmimaster.events.predictive import Predictive
+from fmimaster.program.indicators import LATE
 from fmimaster.record.causes import GRID
 from fmimaster.system.model import DataType
 

@@ -13,9 +13,9 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.base.errors import SimulationError
-from fmimaster.control.ramp import Ramp
-from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
+from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.results.results import Results
+from fmimaster.steps.ramp import Ramp
 from fmimaster.system.model import DataType, Unit
 from fmimaster.system.states import Call
 

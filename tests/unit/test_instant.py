@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stored_tables import table
 
 from fmimaster.base.errors import OptionError
-from fmimaster.control.instant import Instant, TimeBase, exact
+from fmimaster.instants.instant import Instant, TimeBase, exact
 
 # decimals as users write them; times of at most some 30 years in s
 decimals = st.decimals(-(10**9), 10**9, places=6).map(Fraction)

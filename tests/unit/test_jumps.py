@@ -10,8 +10,8 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster import PID, Backend, EmbeddedOrders, FixedStep, FreeStep, Jacobi, Kind, Results
-from fmimaster.control.ramp import Ramp
-from fmimaster.program.polynomial import LINE
+from fmimaster.inputs.polynomial import LINE
+from fmimaster.steps.ramp import Ramp
 from fmimaster.system.states import Call
 
 Simulate = Callable[..., Results]

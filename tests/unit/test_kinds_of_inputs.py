@@ -15,10 +15,8 @@ from python_fmu import Bench, PythonFmu, plan_of
 from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi, SubSteps, Waveform
 from fmimaster.algorithms.modes import Linear
 from fmimaster.base.errors import OptionError
-from fmimaster.control.ramp import Ramp
-from fmimaster.program.delays import course, delays
-from fmimaster.program.given_inputs import extrapolation_degree
-from fmimaster.program.polynomial import (
+from fmimaster.inputs.given_inputs import extrapolation_degree
+from fmimaster.inputs.polynomial import (
     FIRST_ORDER,
     HERMITE,
     HOLD,
@@ -29,8 +27,10 @@ from fmimaster.program.polynomial import (
     QUADRATIC,
     Polynomial,
 )
+from fmimaster.program.delays import course, delays
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
+from fmimaster.steps.ramp import Ramp
 from fmimaster.system.model import DataType
 
 pytestmark = pytest.mark.usefixtures("each_executor")

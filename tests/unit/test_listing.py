@@ -5,10 +5,10 @@ from textwrap import dedent
 from python_fmu import PythonFmu, parse, plan_of
 
 from fmimaster.algorithms import GaussSeidel, Jacobi, assemble
+from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.listing import listing
-from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 
 
 def mass(**settings: object) -> PythonFmu:

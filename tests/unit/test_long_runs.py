@@ -22,9 +22,8 @@ from fmimaster import AccuracyWarning, SimulationError
 from fmimaster.base.errors import FileError
 from fmimaster.cli import main
 from fmimaster.commands.steps import _page
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.record.causes import GRID, RAMP, Event, Steps
 from fmimaster.results.facts import Facts, finish_facts, read_facts
@@ -32,6 +31,7 @@ from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.run.event_checks import MOST_LATE
 from fmimaster.simulation import Simulation
+from fmimaster.steps.ramp import FreeStep
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 
 Make = Callable[..., Simulation]

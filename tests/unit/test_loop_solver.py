@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from pytest import approx
 
 from fmimaster.base.errors import OptionError
-from fmimaster.control.loops.anderson import Anderson, least_squares
-from fmimaster.control.loops.messages import not_solved
-from fmimaster.control.loops.search import NoSolution, Problem, Reasons, Sweep
-from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.loops.anderson import Anderson, least_squares
+from fmimaster.loops.messages import not_solved
+from fmimaster.loops.search import NoSolution, Problem, Reasons, Sweep
+from fmimaster.loops.solver import LoopSolver
 
 Vector = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from pytest import approx
 from python_fmu import PythonFmu
 
 from fmimaster.base.errors import LoopError
-from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.fmu.instance import UpdateAnswer
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.step_groups import Loops
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmimaster.control.merged_ticks import LEAST, Every, members, merged, ticking
+from fmimaster.instants.merged_ticks import LEAST, Every, members, merged, ticking
 
 
 def all_phases(longest: int) -> list[Every]:

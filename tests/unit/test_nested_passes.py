@@ -11,13 +11,13 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Waveform
 from fmimaster.base.errors import OptionError
-from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.outcome import Outcome
-from fmimaster.program.polynomial import Polynomial
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 

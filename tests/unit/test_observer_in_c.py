@@ -12,12 +12,12 @@ import pytest
 from event_store import STEP
 from python_fmu import Bench, PythonFmu
 
-from fmimaster.control.indicators import Indicators
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.events.look_ahead import LookAhead
 from fmimaster.plan.policy import EventUse
+from fmimaster.program.indicators import Indicators
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.run.observed import Observer
+from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 
 if native_executor() is None:

@@ -15,14 +15,9 @@ from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.base.errors import OptionError
-from fmimaster.control.estimators import PredictorCorrector
-from fmimaster.control.halved import Halved
-from fmimaster.control.instant import Goal, Instant, TimeBase
-from fmimaster.control.pid import PID
-from fmimaster.control.ramp import FreeStep, Ramp, Ramped
-from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
-from fmimaster.program.polynomial import FIRST_ORDER
+from fmimaster.inputs.polynomial import FIRST_ORDER
+from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record.causes import STEP_SIZE, Cause, Kind
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
@@ -30,6 +25,11 @@ from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.run.outlook import Lookout
 from fmimaster.run.reference.executor import ReferenceExecutor
 from fmimaster.simulation import Simulation
+from fmimaster.steps.estimators import PredictorCorrector
+from fmimaster.steps.halved import Halved
+from fmimaster.steps.pid import PID
+from fmimaster.steps.ramp import FreeStep, Ramp, Ramped
+from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.model import DataType, Variability
 
 DISCRETE = {"type": DataType.INT32, "variability": Variability.DISCRETE}

@@ -35,16 +35,16 @@ from fmimaster.algorithms import (
 from fmimaster.algorithms.modes import HELD, LINEAR
 from fmimaster.algorithms.subsequence import SUBSEQUENCE
 from fmimaster.base.errors import AccuracyWarning, OptionError, ProgramError, SimulationError
-from fmimaster.control.estimators.step_doubling import StepDoubling
-from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.locate import Locate
-from fmimaster.control.multi_rate import MultiRate
-from fmimaster.control.pid import PID
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_rule import FixedStep
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.record.causes import GRID, Kind
 from fmimaster.results.results import Results
+from fmimaster.steps.estimators.step_doubling import StepDoubling
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.multi_rate import MultiRate
+from fmimaster.steps.pid import PID
+from fmimaster.steps.ramp import FreeStep, Ramp
+from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
 from fmimaster.system.states import Call
 

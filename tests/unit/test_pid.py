@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 from fmimaster import PID, EmbeddedOrders, OptionError, PowerResidual, PredictorCorrector
-from fmimaster.control.estimators import Estimator, Measured
-from fmimaster.control.instant import Instant, TimeBase
-from fmimaster.control.pid import MANY, Controlled
+from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause, Kind
+from fmimaster.steps.estimators import Estimator, Measured
+from fmimaster.steps.pid import MANY, Controlled
 
 BASE = TimeBase(10_000)
 START = Instant(0.0, 0)

@@ -22,12 +22,12 @@ from fmimaster import (
     Simulation,
     SimulationError,
 )
-from fmimaster.control.estimators import Estimator, Measured
-from fmimaster.control.instant import Instant, TimeBase
-from fmimaster.control.pid import MANY, Controlled
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.plan.plan import Plan
 from fmimaster.run.choice import native_executor
+from fmimaster.steps.estimators import Estimator, Measured
+from fmimaster.steps.pid import MANY, Controlled
 from fmimaster.system.model import DataType
 
 if native_executor() is None:

@@ -13,7 +13,7 @@ from numpy.polynomial import Polynomial as Reference
 from pytest import approx
 
 from fmimaster.base.errors import OptionError
-from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial, evaluate, hermite
+from fmimaster.inputs.polynomial import FIRST_ORDER, HOLD, Polynomial, evaluate, hermite
 
 SHAPES = [(1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (2, 1), (2, 2), (3, 1)]
 

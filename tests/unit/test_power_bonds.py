@@ -36,18 +36,18 @@ from fmimaster.algorithms import (
 )
 from fmimaster.base.errors import DescriptionError, NotANumberError
 from fmimaster.base.reference_files import reference_path
-from fmimaster.control.event_clock import EarlyReturn
-from fmimaster.control.locate import Locate
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.control.pid import PID
-from fmimaster.control.ramp import Ramp
+from fmimaster.events.event_clock import EarlyReturn
+from fmimaster.events.look_ahead import LookAhead
 from fmimaster.fmu.instance import StepAnswer
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import BondStatistics
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.pid import PID
+from fmimaster.steps.ramp import Ramp
 from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.model import (
     DataType,

@@ -22,8 +22,8 @@ from fmimaster.algorithms import (
 )
 from fmimaster.base.errors import AccuracyWarning, OptionError
 from fmimaster.fmu.instance import UpdateAnswer
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.step_groups import Loops
-from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.model import DependencyKind, EventDeclaration, Indicator, Scope
 from fmimaster.system.states import Call

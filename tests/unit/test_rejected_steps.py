@@ -10,11 +10,11 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster import FixedStep, Results, SimulationError
-from fmimaster.control.estimators import Measured
-from fmimaster.control.grid import Grid
-from fmimaster.control.instant import Instant
-from fmimaster.control.step_context import StepContext
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.instants.grid import Grid
+from fmimaster.instants.instant import Instant
+from fmimaster.steps.estimators import Measured
+from fmimaster.steps.step_context import StepContext
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
 

@@ -15,12 +15,12 @@ from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Rich
 from fmimaster.algorithms.modes import LINEAR
 from fmimaster.algorithms.subsequence import SUBSEQUENCE
 from fmimaster.base.errors import OptionError, ProgramError
-from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
-from fmimaster.program.polynomial import Polynomial
 from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, DependencyKind

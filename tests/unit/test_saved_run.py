@@ -9,10 +9,10 @@ import pytest
 from python_fmu import MOST_PLACES, Bench, PythonFmu, parse
 
 from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Waveform
-from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.policy import EventUse, Policy
-from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.registers import Counted

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from python_fmu import PythonFmu
 
 from fmimaster.base.errors import OptionError
-from fmimaster.control.instant import TimeBase, exact
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.schedule import make_schedule, round_to_125
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.instants.instant import TimeBase, exact
+from fmimaster.steps.ramp import FreeStep, Ramp
+from fmimaster.steps.schedule import make_schedule, round_to_125
+from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.description import Experiment
 from fmimaster.system.model import DefaultExperiment, Model
 

@@ -21,7 +21,8 @@ from fmimaster import (
 )
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.load import Loader
-from fmimaster.plan.sequence import (
+from fmimaster.preparation import prepare
+from fmimaster.sequences import (
     METHODS,
     Count,
     FeedThrough,
@@ -31,9 +32,8 @@ from fmimaster.plan.sequence import (
     Units,
     Upstream,
 )
-from fmimaster.plan.sequence.choice import check_sequence, choose_sequence
-from fmimaster.plan.sequence.units import units_of
-from fmimaster.preparation import prepare
+from fmimaster.sequences.choice import check_sequence, choose_sequence
+from fmimaster.sequences.units import units_of
 from fmimaster.settings import Settings
 from fmimaster.system.model import Variability
 

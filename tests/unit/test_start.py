@@ -118,4 +118,4 @@ def test_what_a_setting_asks_for_is_imported() -> None:
     modules = imported(*run, "--algorithm", "automatic-sequence", "--step-rule", "ramp")
     assert modules & _SELDOM >= {"fmimaster.algorithms.automatic_sequence"}
     modules = imported(*run, "--step-rule", "ecco")
-    assert modules & _SELDOM >= {"fmimaster.control.pid"}
+    assert modules & _SELDOM >= {"fmimaster.steps.pid"}

@@ -14,10 +14,10 @@ from quarter_car_units import SPLIT_A, SUSPENSION, split_a
 
 from fmimaster.algorithms import Jacobi, Richardson
 from fmimaster.base.errors import OptionError, ProgramError
-from fmimaster.control.estimators import EnergyDoubling, StepDoubling
-from fmimaster.control.pid import PID
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
+from fmimaster.steps.estimators import EnergyDoubling, StepDoubling
+from fmimaster.steps.pid import PID
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")

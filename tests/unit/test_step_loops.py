@@ -16,13 +16,13 @@ from fmimaster import AccuracyError, AccuracyWarning, GaussSeidel, Jacobi, Simul
 from fmimaster.algorithms import Algorithm
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import LoopError
-from fmimaster.control.event_clock import EarlyReturn
-from fmimaster.control.locate import Locate
-from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.events.event_clock import EarlyReturn
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.step_groups import Loops
-from fmimaster.program.polynomial import Polynomial
 from fmimaster.run.registers import Counted
+from fmimaster.steps.locate import Locate
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
 

@@ -11,12 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fmimaster.base.errors import OptionError
-from fmimaster.control.estimators import Measured
-from fmimaster.control.grid import Grid, rounding
-from fmimaster.control.instant import Instant, TimeBase, exact
-from fmimaster.control.locate import Locate
-from fmimaster.control.ramp import FreeStep, Ramp, Ramped
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.instants.grid import Grid, rounding
+from fmimaster.instants.instant import Instant, TimeBase, exact
+from fmimaster.steps.estimators import Measured
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.ramp import FreeStep, Ramp, Ramped
+from fmimaster.steps.step_rule import FixedStep
 
 STEPS = 100_000
 NEVER = Instant(float("inf"))

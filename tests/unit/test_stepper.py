@@ -13,8 +13,7 @@ import pytest
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.base.errors import CallError, ConvergenceError
-from fmimaster.control.instant import Instant, TimeBase, exact
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.instants.instant import Instant, TimeBase, exact
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program, Step
 from fmimaster.program.outcome import Outcome, Reason, Stop
@@ -23,6 +22,7 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import Stepper
 from fmimaster.run.timeline import Timeline
+from fmimaster.steps.step_rule import FixedStep
 
 NOTHING = Program("nothing", ())
 NO_EVENTS: Any = lambda *_: NOTHING  # noqa: E731

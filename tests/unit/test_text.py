@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fmimaster.base.text import aligned, fitted, in_short, page_width, paragraph, section, shortened
-from fmimaster.control.halved import Halved
+from fmimaster.steps.halved import Halved
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmimaster.control.instant import NEVER, Instant
+from fmimaster.instants.instant import NEVER, Instant
 from fmimaster.run.timeline import Timeline
 
 

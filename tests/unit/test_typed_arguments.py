@@ -33,7 +33,7 @@ from fmimaster import (
     Waveform,
     reference_path,
 )
-from fmimaster.program.polynomial import LINE
+from fmimaster.inputs.polynomial import LINE
 from fmimaster.results.files import row_writer
 from fmimaster.settings import Settings
 

@@ -14,14 +14,14 @@ from python_fmu import Bench
 
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.base.reference_files import reference_path
-from fmimaster.control.event_clock import EarlyReturn, EventClock, Watch
-from fmimaster.control.indicators import Indicators
-from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.watch import watch_data
+from fmimaster.events.event_clock import EarlyReturn, EventClock, Watch
+from fmimaster.events.look_ahead import LookAhead
+from fmimaster.events.predictive import Predictive
+from fmimaster.events.watch import watch_data
+from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.plan import Plan
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.program.indicators import Indicators
 from fmimaster.record.causes import GRID
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from python_fmu import PythonFmu
 
 from fmimaster.base.errors import SimulationError, ZenoError
-from fmimaster.control.zeno import MOST_MICROSTEPS, EventHistory, accumulation
+from fmimaster.events.zeno import MOST_MICROSTEPS, EventHistory, accumulation
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.results.results import Results
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fmimaster.base.errors import ProgramError
+from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check.knowledge import Knowledge, Known
@@ -32,7 +33,6 @@ from fmimaster.program.instructions import (
 from fmimaster.program.instructions import (
     Call as CallHook,
 )
-from fmimaster.program.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.system.states import Call, State, after, call_between, states_that_allow
 
 _SETS = {

@@ -21,12 +21,12 @@ from fmimaster.apart.channel import Channel
 from fmimaster.apart.plain import encoded, plain_error
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
+from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment, make_layout
 from fmimaster.plan.links import Links
 from fmimaster.plan.loops import Visits
 from fmimaster.plan.plan import InstancePlan, Instances, Plan
-from fmimaster.program.polynomial import MOST_COEFFICIENTS
 from fmimaster.run.executor import make_store
 from fmimaster.run.isolated.memory import SharedMemory
 from fmimaster.run.isolated.messages import Sender, SentCalls

@@ -18,10 +18,10 @@ from fmimaster.apart.process import Exit, Process
 from fmimaster.base.errors import FmuLostError
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.library import FmuFile
+from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan
-from fmimaster.program.polynomial import MOST_COEFFICIENTS
 from fmimaster.run.isolated.deadline import Deadline
 from fmimaster.run.isolated.host import Hosted, serve
 from fmimaster.run.isolated.loss import (

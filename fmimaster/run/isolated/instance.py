@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Signal, StepAnswer, UpdateAnswer
+from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
-from fmimaster.program.polynomial import MOST_COEFFICIENTS, Polynomials
 from fmimaster.run.isolated.hosting import HostedInstance
 from fmimaster.run.native.header import STATES
 from fmimaster.run.native.instances import READ

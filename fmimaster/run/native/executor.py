@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.step_rule import RuleTwin
 from fmimaster.fmu.instance import Instance, PartitionCallbacks, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
@@ -30,6 +29,7 @@ from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.native.shared import new_kernel
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
+from fmimaster.steps.step_rule import RuleTwin
 
 AUTOMATIC = 0
 """Number of threads that leaves the number to a measurement."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal
 from fmimaster.fmu.status import OK
+from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.program.polynomial import Polynomials
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import STATES, TYPES
 from fmimaster.run.native.objects import Texts

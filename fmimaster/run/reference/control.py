@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmimaster.control.grid import same
+from fmimaster.instants.grid import same
 from fmimaster.plan.layout import Group
 from fmimaster.program.instructions import Call, Mode, Repeat, Tick, Until, Update
 from fmimaster.program.outcome import Reason, Stop

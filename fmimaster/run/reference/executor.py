@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.step_rule import RuleTwin
 from fmimaster.fmu.instance import Instance, PartitionCallbacks, UpdateCallback
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
@@ -50,6 +49,7 @@ from fmimaster.run.executor import Experiment, make_store
 from fmimaster.run.reference import control, steps, values
 from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
 from fmimaster.run.registers import Registers
+from fmimaster.steps.step_rule import RuleTwin
 
 
 class ReferenceExecutor:

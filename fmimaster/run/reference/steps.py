@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isnan, nan
 from time import perf_counter
 
-from fmimaster.control.grid import same
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.instants.grid import same
 from fmimaster.plan.layout import Group
 from fmimaster.program.instructions import Align, Get, Parallel, Restore, Save, Set, Step
 from fmimaster.program.outcome import Reason, Stop

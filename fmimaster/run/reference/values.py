@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmimaster.fmu.instance import Transfer
+from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.plan.layout import Group
 from fmimaster.program.hook import EVERYTHING, NOTHING
 from fmimaster.program.instructions import (
@@ -21,7 +22,6 @@ from fmimaster.program.instructions import (
     Sample,
     Set,
 )
-from fmimaster.program.polynomial import Polynomials
 from fmimaster.run.clock_calls import AskedClocks, GivenIntervals, asked_clocks, clocked_parts
 from fmimaster.run.inputs import fitted, moves
 from fmimaster.run.reference.machine import Action, Machine, in_turn, view

@@ -1,0 +1,1 @@
+"""Event clocks: when state events happen, and who executes them."""

@@ -1,0 +1,1 @@
+"""Inputs between communication points: polynomials through outputs."""

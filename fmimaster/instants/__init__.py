@@ -1,0 +1,1 @@
+"""Exact times: instants, grids, the calendar of clocks."""

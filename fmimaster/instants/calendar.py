@@ -1,0 +1,162 @@
+"""The calendar of clocks: when each time-based clock ticks next, as exact numbers.
+
+Ticks of periodic clocks are products, ``first + count * interval``. No tick is the sum of rounded numbers, so ticks that
+coincide are equal, and others never are (Broman et al. 2015, Requirements for hybrid cosimulation standards).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from heapq import heapify, heappop, heappush, heapreplace
+from math import isinf
+from typing import NamedTuple
+
+from fmimaster.instants.instant import NEVER, Instant, Ticks, TimeBase
+
+_new = tuple.__new__
+"""Makes a named tuple without a call of Python: a third of the time."""
+
+
+class Period(NamedTuple):
+    """The ticks of a periodic clock: ``first + taken * interval``, in multiples of ``1 / resolution`` s."""
+
+    first: Ticks
+    interval: Ticks
+    taken: int = 0
+    """Number of ticks that have been taken."""
+
+    @property
+    def next(self) -> Ticks:
+        """The next tick."""
+        return self.first + self.taken * self.interval
+
+
+@dataclass
+class Calendar:
+    """The next tick of each time-based clock, by a number for each clock."""
+
+    resolution: int = 1
+    """Times of the run are multiples of ``1 / resolution`` s."""
+    merged: Ticks = 0
+    """Events and ticks that are at most so far apart are one instant, likewise."""
+    next: dict[int, Instant] = field(default_factory=dict)
+    """Clock → its next tick; a clock that is not scheduled is missing."""
+    periods: dict[int, Period] = field(default_factory=dict)
+    """Of periodic clocks."""
+    told: dict[int, Ticks] = field(default_factory=dict)
+    """Of changing clocks: the interval that leads to the next tick, likewise."""
+    waiting: list[tuple[Instant, int]] = field(default_factory=list)
+    """A heap of ticks and clocks; an entry that differs from ``next`` is no longer valid."""
+
+    @property
+    def merged_seconds(self) -> float:
+        """``merged`` in s."""
+        return float(Fraction(self.merged) / self.resolution)
+
+    @property
+    def first(self) -> Instant:
+        """The earliest tick; NEVER if no clock is scheduled."""
+        waiting, scheduled = self.waiting, self.next
+        while waiting:
+            instant, clock = waiting[0]
+            if scheduled.get(clock) == instant:
+                return instant
+            heappop(waiting)
+        return NEVER
+
+    def at(self, instant: Instant) -> list[int]:
+        """The clocks whose next tick is this one or an earlier one, in the order of their numbers."""
+        if self.first > instant:
+            return []
+        return sorted(clock for clock, tick in self.next.items() if tick <= instant)
+
+    def with_merged(self, instant: Instant) -> Instant:
+        """The last instant that is one with this one: a found event takes ticks with it that come little later."""
+        if not (self.merged and isinf(instant.ticks)):
+            return instant
+        return TimeBase(self.resolution).instant(self.exact(instant) + self.merged)
+
+    def is_one(self, event: Instant, tick: Instant) -> bool:
+        """Whether an event and a tick are one instant."""
+        if tick == NEVER:
+            return False
+        apart = Fraction(self.exact(event)) - self.exact(tick)
+        return abs(apart) <= self.merged
+
+    def exact(self, instant: Instant) -> Ticks:
+        """An instant as a multiple of ``1 / resolution`` s; a double that was found is the rational number that it is."""
+        if isinf(instant.ticks):
+            return _whole(Fraction(instant.seconds) * self.resolution)
+        return instant.ticks  # type: ignore[return-value]
+
+    def in_base(self, time: Fraction) -> Ticks:
+        """A time in s as a multiple of ``1 / resolution`` s."""
+        return _whole(time * self.resolution)
+
+    def repeat(self, clock: int, first: Ticks, interval: Ticks) -> None:
+        """Schedule a periodic clock, in place of what was scheduled."""
+        self.periods[clock] = period = Period(first, interval)
+        self.put(clock, period.next)
+
+    def put(self, clock: int, tick: Ticks) -> None:
+        """Schedule the next tick of a clock, in place of what was scheduled."""
+        instant = self.next[clock] = TimeBase(self.resolution).instant(tick)
+        heappush(self.waiting, (instant, clock))
+
+    def take(self, clocks: Iterable[int]) -> None:
+        """These clocks have ticked: periodic ones are scheduled for their next tick."""
+        for clock in clocks:
+            period = self.periods.get(clock)
+            if period is None:
+                del self.next[clock]
+            else:
+                self.skip(clock, 1)
+
+    def rescale(
+        self,
+        resolution: int,
+        factor: Fraction,
+        ticks: Mapping[int, Instant],
+        periods: Mapping[int, Period],
+        told: Mapping[int, Ticks],
+    ) -> None:
+        """Go on with these clocks alone, in times that are multiples of another ``1 / resolution`` s.
+
+        Parameters
+        ----------
+        factor
+            The ratio of the new resolution to the old one.
+        """
+        exact = {clock: self.exact(tick) for clock, tick in ticks.items()}
+        self.resolution, self.next, self.waiting = resolution, {}, []
+        self.merged = _whole(self.merged * factor)
+        self.periods = {
+            clock: Period(_whole(p.first * factor), _whole(p.interval * factor), p.taken)
+            for clock, p in periods.items()
+        }
+        self.told = {clock: _whole(interval * factor) for clock, interval in told.items()}
+        for clock, tick in exact.items():
+            self.put(clock, _whole(tick * factor))
+
+    def skip(self, clock: int, count: int) -> None:
+        """A periodic clock has ticked so many times."""
+        first, interval, taken = self.periods[clock]
+        taken += count
+        self.periods[clock] = _new(Period, (first, interval, taken))
+        ticks = first + taken * interval
+        instant = self.next[clock] = _new(Instant, (float(ticks / self.resolution), ticks))
+        waiting = self.waiting
+        if waiting[0][1] == clock:  # the tick that was taken
+            heapreplace(waiting, (instant, clock))
+            return
+        heappush(waiting, (instant, clock))
+        if len(waiting) > 2 * len(self.next) + 16:
+            self.waiting = [(tick, clock) for clock, tick in self.next.items()]
+            heapify(self.waiting)
+
+
+def _whole(ticks: Ticks | Fraction) -> Ticks:
+    ticks = Fraction(ticks)
+    return ticks.numerator if ticks.denominator == 1 else ticks

@@ -1,0 +1,144 @@
+"""The points of a fixed step in one run."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, inf, isinf, ulp
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.instants.instant import Instant, TimeBase
+from fmimaster.instants.points_ahead import PointsAhead
+from fmimaster.record.causes import GRID, Cause
+
+EXACT = 2**53
+"""Integers below it are doubles."""
+
+SLIVER = 1e-9
+"""No step is shorter than this fraction of a usual step, if that can be avoided."""
+
+_ULPS = 4
+"""A time ``start + k * step`` that was computed with doubles is wrong by less: by at most 1 for the step, which is a double
+near the decimal that was meant, and by at most a half each for the start, the product and the sum."""
+
+
+def same(time: float, step: float) -> float:
+    """Largest difference in s of two doubles that mean the same time, for a given step size."""
+    return min(_ULPS * ulp(time), step / 4)
+
+
+def rounding(time: float, step: float) -> float:
+    """Distance in s from a grid point below which a time is that grid point, because a step between them would be too
+    short."""
+    return max(SLIVER * step, same(time, step))
+
+
+def nearest(time: Fraction, start: Fraction, step: Fraction) -> Fraction:
+    """The grid point ``start + k * step`` that equals a time up to rounding; if there is none, the time itself.
+
+    A user who writes ``3 * 0.1`` in Python means 3 steps of 0.1 s, not 0.30000000000000004 s.
+    """
+    point = start + round((time - start) / step) * step
+    return point if abs(time - point) <= rounding(float(time), float(step)) else time
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(PointsAhead):
+    """The grid of a fixed step in one run, or of several fixed steps with the same start.
+
+    Its points are computed from integers, so errors do not accumulate. The step size passed to FMUs is the difference
+    of two points, so ``t + h`` is the next point, bit for bit. After an interruption the next step goes to the next
+    grid point.
+
+    Parameters
+    ----------
+    base : TimeBase
+    start, step : int
+        Ticks of the base. After each step the points repeat.
+    offsets : tuple of int
+        The points of one step in ticks after its start: the first is 0, they increase, all are below the step.
+    """
+
+    base: TimeBase
+    start: int
+    step: int
+    offsets: tuple[int, ...] = (0,)
+
+    cause: ClassVar[Cause] = GRID
+
+    def after(self, now: Instant) -> Instant:
+        """The first grid point after an instant, except a point that equals a found time up to rounding."""
+        ticks = now[1]
+        if isinstance(ticks, int) and len(self.offsets) == 1:  # so it is at most steps
+            return self.base.instant(ticks + self.step - (ticks - self.start) % self.step)
+        return self.point(self._index_after(now))
+
+    def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:
+        """Grid points after ``first`` and before ``last`` in s; see :class:`PointsAhead`.
+
+        A grid point is not before a found time if both are equal up to rounding.
+        """
+        k = self._index_after(first)
+        count = most
+        if last.seconds < inf:
+            found = isinf(last.ticks)
+            until = self._ticks(last.seconds, -1) if found else int(last.ticks)
+            steps, offset = divmod(until - self.start, self.step)
+            first_not_before = int(steps) * len(self.offsets) + bisect_left(self.offsets, offset)
+            count = min(most, max(first_not_before - k, 0))
+        if not count:
+            return np.empty(0)
+        ends = (self._ticks_of(k), self._ticks_of(k + count - 1), self.base.resolution)
+        if all(abs(n) < EXACT for n in ends):
+            # numbers that a double holds exactly: their quotient is rounded as Python rounds that of integers
+            seconds = self._many_ticks(k, count)
+            seconds /= self.base.resolution
+        else:
+            seconds = np.array([self.point(k + n).seconds for n in range(count)])
+        if not seconds[0] > first.seconds:
+            return seconds[:0]
+        farthest = max(abs(seconds[0]), abs(seconds[-1]))
+        if len(self.offsets) == 1 and self.step / self.base.resolution > 2.0 * ulp(farthest):
+            return seconds  # each is rounded by half an ulp at most, so that no two are the same
+        increasing = seconds[1:] > seconds[:-1]
+        return seconds if increasing.all() else seconds[: int(increasing.argmin()) + 1]
+
+    def point_after(self, first: Instant, n: int) -> Instant:
+        """The n-th grid point after an instant, counted from 0."""
+        return self.point(self._index_after(first) + n)
+
+    def point(self, k: int) -> Instant:
+        """The k-th grid point."""
+        return self.base.instant(self._ticks_of(k))
+
+    def interval_to(self, point: Instant) -> int:
+        """Which of the intervals between the offsets ends at a grid point, counted from 0."""
+        return (self._index_after(point) - 2) % len(self.offsets)
+
+    def _ticks_of(self, k: int) -> int:
+        steps, offset = divmod(k, len(self.offsets))
+        return self.start + steps * self.step + self.offsets[offset]
+
+    def _many_ticks(self, k: int, count: int) -> NDArray[np.float64]:
+        """Those of the points from the k-th one; all are below :data:`EXACT`."""
+        if len(self.offsets) == 1:
+            begin = self._ticks_of(k)
+            return np.arange(begin, begin + count * self.step, self.step).astype(float)
+        steps, offset = np.divmod(np.arange(k, k + count), len(self.offsets))
+        found = self.start + steps * self.step + np.array(self.offsets)[offset]
+        return found.astype(float)  # type: ignore[no-any-return]
+
+    def _index_after(self, now: Instant) -> int:
+        found = isinf(now.ticks)
+        ticks = self._ticks(now.seconds, 1) if found else floor(now.ticks)
+        steps, offset = divmod(ticks - self.start, self.step)
+        return int(steps) * len(self.offsets) + bisect_right(self.offsets, offset)
+
+    def _ticks(self, found: float, towards: int) -> Fraction:
+        """The earliest or latest time that equals a found time up to rounding."""
+        near = rounding(found, self.step / self.base.resolution)
+        return Fraction(found + towards * near) * self.base.resolution

@@ -1,0 +1,442 @@
+"""The event indicators of a plan, read from the outputs and the history in the value store.
+
+When an indicator is at zero
+----------------------------
+Two times whose difference is rounding are equal (:func:`fmimaster.instants.grid.rounding`), and a number that consists
+of rounding errors only is 0. So an indicator ``z`` with the time derivative ``dz`` is *above zero* if
+
+    z > max(rounding of time * |dz|, ROUNDING * the largest |z| of the run so far, OF_INPUTS * the largest |u| so far),
+
+*below zero* likewise, with REST and ROUNDING instead of ROUNDING and OF_INPUTS, and *at zero* between them. ``u`` are
+the inputs of the same unit on which ``z`` depends directly: if bodies move together, the gap between them consists of
+their rounding errors only. ``z`` falls if ``dz`` is below zero, and brings it below zero within a usual step; if ``z``
+is itself the slope of another indicator, as a velocity is that of a gap, it must bring that one below zero. ``dz`` is
+the output that the FMU publishes, otherwise the difference to the previous point. The largest value starts from the
+nominal value, if the FMU declares one. An FMU may declare a tolerance relative to the nominal value; the larger
+tolerance is used. No tolerance is an absolute number. Therefore the same motion in other units has the same events.
+
+An event is *on* for a member if none of its indicators is above zero, and it is not *at rest*: of those at zero at
+least one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest. Bodies are also
+at rest if their gap consists of rounding errors only, of either sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from math import inf
+from sys import float_info
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.base.errors import SimulationError
+from fmimaster.instants.grid import rounding
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.fault_marks import mark_slots
+from fmimaster.program.indicator_set import IndicatorSet, indicator_set, sources
+from fmimaster.program.store import OutputCopy, ValueStore
+from fmimaster.system.model import DataType
+
+NONE: frozenset[int] = frozenset()
+"""No events."""
+
+ROUNDING = 1e-12
+"""A value is not above zero if it is no more than this part of the largest one that it has had: a few thousand roundings,
+since indicators are differences of larger numbers and come out of solvers."""
+
+OF_INPUTS = 16 * float_info.epsilon
+"""Rounding of a difference of inputs, as a part of the largest one."""
+
+REST = 1e-9
+"""A body rests if its motion is no more than this fraction of the largest one, or the fraction ROUNDING of the inputs:
+extrapolations amplify roundings to this size. So slow an approach is detected when the indicator is below zero by this
+amount."""
+
+FAR = 1e-6
+"""An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
+
+STOPPED = 1e-8
+"""An FMU locates its own events to this part of a usual step, in s, or to this part of the indicator's largest value."""
+
+LATE = 1e-5
+"""An event is late if all its indicators are below 0 by more than this part of their usual values, or by their change in
+this part of a usual step: extrapolated inputs are seldom better."""
+
+AGREEMENT = 1e-6
+"""Indicators of an event's members may differ by this part of their usual values."""
+
+
+class Phase(IntEnum):
+    """How far an event has come for a member."""
+
+    ABOVE = 0
+    """An indicator is above zero."""
+    AT_REST = 1
+    """None is above zero, and none of those at zero falls; or none moves at all, see :meth:`Indicators.rests`."""
+    UNKNOWN = 2
+    """All are at zero, and it is not known whether one falls: there is no derivative, and no point before."""
+    ON = 3
+
+
+class Near(NamedTuple):
+    """How far from 0 an indicator still is at zero."""
+
+    seconds: float
+    """Its change within this time, in s, is negligible."""
+    part: float
+    """This fraction of its largest value is negligible."""
+    of_inputs: float
+    """This fraction of the inputs on which it depends is negligible."""
+
+
+class Indicators:
+    """The indicators of a plan in a value store.
+
+    Parameters
+    ----------
+    history : int
+        Accepted points in the store.
+    step : float
+        Length in s of a usual step.
+    between : int
+        Points of the history inside each step. They are not communication points and are skipped.
+    """
+
+    def __init__(
+        self, plan: Plan, store: ValueStore, history: int, step: float, between: int = 0
+    ) -> None:
+        self.plan = plan
+        self.store = store
+        self.history = history
+        self.step = step
+        self.distance = 1 + between
+        """So many points of the history are from one communication point to the next."""
+        self.first: int | None = None
+        """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
+        self.outdated: frozenset[int] = NONE
+        """Numbers of the sets whose indicators are from before an event at this instant; they are ignored."""
+        members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
+        self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
+        self.by_themselves = frozenset(s.event for s in self.sets if not s.is_triggered)
+        """Events that FMUs let happen when they are reached from above, not whenever they are on."""
+        self.look_ahead = [
+            (i, slot.start)
+            for i, instance in enumerate(plan.instances)
+            if (name := instance.model.look_ahead) is not None
+            for slot in [plan.layout.slots.get((i, Group.OUTPUTS, name), (None, None))[1]]
+            if slot is not None
+        ]
+        self.pairs = [(s.event, s.pairs) for s in self.sets]
+        """For each set: the event, and the slots of its indicators and derivatives, which are read in each step."""
+        self.lacks_slopes = any(dz < 0 for _, pairs in self.pairs for _, dz in pairs)
+        """Whether an indicator has no derivative."""
+        self.member = self.sets[0].instance if self.sets else 0
+        """The instance whose times of reading are those of the points."""
+        marks = mark_slots(plan)
+        self._marks = [
+            [marks[m.instance] for m in event.members if m.instance in marks]
+            for event in plan.events
+        ]
+        self._slots = sorted({k for s in self.sets for k in s.z})
+        self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
+        self._present: list[float] | None = None
+        self._is_tried = False
+        self._sources: dict[int, tuple[tuple[int, float], ...]] = {}
+        for s in self.sets:
+            for slots, indicator in zip(s.pairs, self.declaration(s).indicators, strict=True):
+                for k, name in zip(slots, (indicator.name, indicator.derivative), strict=True):
+                    variable = plan.instances[s.instance].model.variable(name or "")
+                    if variable is None:
+                        continue
+                    self._sources[k] = tuple(sources(plan, s.instance, variable))
+                    if variable.has_nominal:
+                        store.largest[k] = max(store.largest[k], variable.nominal)
+
+    def renew(self, *, is_tried: bool = False) -> None:
+        """Note that the outputs have changed. ``is_tried``: by a step that is not accepted yet and may be rolled
+        back."""
+        self._present = None
+        self._is_tried = is_tried
+
+    def present(self) -> list[float]:
+        """All Float64 outputs, as they were when first requested after the last change."""
+        present = self._present
+        if present is None:
+            present = self._present = self._outputs.tolist()
+            if not self._is_tried:
+                size, largest = np.abs(self._outputs), self.store.largest
+                if abs(sum(present)) < inf:  # all are: a third of the time of what follows
+                    np.maximum(largest, size, out=largest)
+                else:
+                    np.maximum(largest, size, out=largest, where=size < inf)
+        return present
+
+    @property
+    def older_points(self) -> Sequence[OutputCopy]:
+        """The accepted communication points before the newest one, the newest first."""
+        return self.store.history[self.distance : self.history : self.distance]
+
+    def at_start_of_step(self) -> list[float]:
+        """All Float64 outputs at the newest accepted point."""
+        return _floats(self.store.history[0][0]).tolist()  # type: ignore[no-any-return]
+
+    def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
+        """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""
+        for values, read in self.older_points:
+            time = read.item(self.member)
+            if not time < inf:  # NaN: there is no history
+                return None
+            if now - time > nearest:
+                return _floats(values).tolist(), time
+        return None
+
+    def unmoved_since(self, s: IndicatorSet) -> float:
+        """Time in s of the oldest accepted point since which the indicators of a set have not changed; inf if they have
+        changed since the newest point, as in all FMUs without their own internal grid."""
+        present, since = self.present(), inf
+        for values, read in self.older_points:
+            time, then = read.item(self.member), _floats(values)
+            if not time < inf or any(
+                then.item(k) != present[k] for k in s.z
+            ):  # NaN: there is no history
+                break
+            since = time
+        return since
+
+    def is_ahead(self, s: IndicatorSet, now: float) -> bool:
+        """Whether a set belongs to a later time in s: its instance has stepped past an event and cannot go back."""
+        return float(self.store.read.item(s.instance)) > now
+
+    def predicted_by_fmus(self, in_fmu: bool) -> frozenset[int]:
+        """Instances whose own prediction of their next event is used: those with a prediction and without indicators,
+        or all with a prediction if ``in_fmu``."""
+        by_indicators = set() if in_fmu else {s.instance for s in self.sets}
+        return frozenset(i for i, _ in self.look_ahead if i not in by_indicators)
+
+    def is_left_to_fmu(self, event: int) -> bool:
+        """Whether FMUs that return early decide alone on an event."""
+        return all(s.stops for s in self.sets if s.event == event)
+
+    def at(self) -> frozenset[int]:
+        """Events that are active for a member."""
+        found, values = NONE, self.present()
+        for s in self.sets:
+            if s.event not in found and not self._is_far_above(s, values) and self.is_on(s):
+                found |= {s.event}
+        return found
+
+    def _is_far_above(self, s: IndicatorSet, values: Sequence[float]) -> bool:
+        """Whether the first indicator of a set stays clearly above zero within a quarter of a step. This is so in most
+        steps, and saves further checks. Times that are equal up to rounding are never so far apart."""
+        z, dz = s.pairs[0]
+        z_now = values[z]
+        return (
+            dz >= 0
+            and z_now > abs(values[dz]) * self.step / 4
+            and z_now > s.tolerances[0]
+            and z_now > ROUNDING * self.store.largest.item(z)
+            and z_now > OF_INPUTS * self._inputs(z)
+        )
+
+    def is_on(self, s: IndicatorSet) -> bool:
+        """Whether an event is active for a member. If the FMU triggers it, by its own condition, no indicator may be
+        above 0."""
+        if s.number in self.outdated or self._is_dropped(s.event):
+            return False
+        if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
+            return False
+        return self._phase(s, self._at_zero(s)) is Phase.ON
+
+    def _is_dropped(self, event: int) -> bool:
+        """Whether a member of an event does not take part any more: it no longer happens."""
+        return any(self.present()[mark] > 0.0 for mark in self._marks[event])
+
+    def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
+        """Whether all indicators of a set and their derivatives are negligible in these outputs: bodies that touch and
+        do not move. Otherwise rounding would cause contact events again and again."""
+        return all(
+            dz >= 0
+            and abs(values[z]) <= self._rest_of_value(z, dz)  # first: it seldom is, in any step
+            and abs(values[dz]) <= self._rest_of_slope(s, z, dz, self.step, values)
+            for z, dz in s.pairs
+        )
+
+    def stopped_at(self, instances: frozenset[int]) -> frozenset[int]:
+        """Events at which these instances have stopped, within the accuracy of an FMU's own event location. Events at
+        rest are excluded, because bodies in contact approach each other by rounding."""
+        near = Near(STOPPED * self.step, STOPPED, ROUNDING)
+        return frozenset(
+            s.event
+            for s in self.sets
+            if s.instance in instances and self._phase(s, near) >= Phase.UNKNOWN
+        )
+
+    def still_on(self, event: int) -> bool:
+        """Whether an event is active for all its members whose indicators are up to date."""
+        sets = [s for s in self.sets if s.event == event and s.number not in self.outdated]
+        return bool(sets) and all(self.is_on(s) for s in sets)
+
+    def is_late(self, event: int) -> bool:
+        """Whether an event has been active for a member for so long that it should have been found earlier."""
+        values = self.present()
+        return any(
+            all(
+                values[z] < -max(LATE * self._usual(s, n), self._rest(z)) for n, z in enumerate(s.z)
+            )
+            for s in self.sets
+            if s.event == event and s.number not in self.outdated
+        )
+
+    def largest(self, event: int) -> float:
+        """The smallest of its members' largest indicators: how far below 0 they are for the lowest member."""
+        values = self.present()
+        return min(max(values[k] for k in s.z) for s in self.sets if s.event == event)
+
+    def _at_zero(self, s: IndicatorSet) -> Near:
+        """The tolerances around 0 of the indicators of a member, at the time of its outputs."""
+        return Near(rounding(self.store.read.item(s.instance), self.step), ROUNDING, OF_INPUTS)
+
+    def _phase(self, s: IndicatorSet, near: Near) -> Phase:
+        """How far an event has come for a member."""
+        values, largest = self.present(), self.store.largest
+        falls = unknown = at_zero = below = False
+        for (z, dz), tolerance in zip(s.pairs, s.tolerances, strict=True):
+            # most sets end at the first indicator, in each step
+            z_now, usual = values[z], largest.item(z)
+            if dz < 0 and z_now > max(FAR * usual, tolerance):
+                return Phase.ABOVE
+            slope, length = self._slope(s, z, dz)
+            bound = max(near.part * usual, near.seconds * abs(slope), tolerance)
+            if z_now > bound and z_now > near.of_inputs * self._inputs(z):
+                return Phase.ABOVE
+            if z_now < -max(bound, self._rest(z)):
+                below = True
+            else:
+                at_zero = True
+                falls |= slope < -self._rest_of_slope(s, z, dz, length, values)
+                unknown |= length == 0.0
+        if not (falls or unknown) and at_zero:
+            return Phase.AT_REST
+        if self.rests(s, values):
+            return Phase.AT_REST
+        return Phase.ON if falls or below else Phase.UNKNOWN
+
+    def _slope(self, s: IndicatorSet, z: int, dz: int) -> tuple[float, float]:
+        """The time derivative of an indicator, and the length in s over which it was taken; 0 and 0 if it is not known."""
+        values = self.present()
+        if dz >= 0:
+            slope, length = values[dz], self.step
+        else:
+            now = self.store.read.item(s.instance)
+            previous = self.previous(now, rounding(now, self.step))
+            if previous is None:
+                return 0.0, 0.0
+            before, time = previous
+            length = now - time
+            slope = (values[z] - before[z]) / length
+        return (slope, length) if abs(slope) < inf else (0.0, 0.0)
+
+    def _rest_of_slope(
+        self, s: IndicatorSet, z: int, dz: int, length: float, values: Sequence[float]
+    ) -> float:
+        """The largest negligible time derivative, taken over a length in s.
+
+        It changes the indicator by no more than a negligible value. If the indicator is itself the slope of another one
+        of the set, like the velocity for a gap, it changes that one by no more than a negligible value either.
+        """
+        if length == 0.0:
+            return inf
+        least = self._rest(z) / length
+        if dz < 0:
+            return least
+        least = max(self._rest(dz), least)
+        for other, slope in s.pairs:
+            if (
+                slope >= 0
+                and abs(values[slope] - values[z]) <= self._rest(z)
+                and abs(values[dz] - values[other]) > self._rest(other)  # else each is of the other
+            ):
+                least = max(least, 2 * self._rest_of_value(other, slope) / length**2)
+        return least
+
+    def _rest_of_value(self, z: int, dz: int) -> float:
+        """The largest negligible value of an indicator with a derivative. An indicator that was always 0 has no own
+        scale."""
+        return max(self._rest(z), REST * self.step * self.store.largest.item(dz))
+
+    def _rest(self, k: int) -> float:
+        """The largest negligible value of an indicator or a derivative, by its slot."""
+        return max(REST * self.store.largest.item(k), ROUNDING * self._inputs(k))
+
+    def sources(self, k: int) -> Sequence[tuple[int, float]]:
+        """The outputs on which an indicator or a derivative depends, by its slot, each with the factor of the
+        connection."""
+        return self._sources.get(k, ())
+
+    def _inputs(self, k: int) -> float:
+        """Largest value so far of an input on which an indicator or a derivative depends, by its slot."""
+        largest, found = self.store.largest, 0.0
+        for j, factor in self.sources(k):
+            found = max(found, factor * largest.item(j))
+        return found
+
+    def check_finite(self, now: float) -> None:
+        """Raise if an indicator is not a number."""
+        values, total = self.present(), 0.0
+        for k in self._slots:
+            total += values[k]
+        if total == total:  # NaN stays NaN in a sum
+            return
+        for s in self.sets:
+            for k, indicator in zip(s.z, self.declaration(s).indicators, strict=True):
+                if values[k] != values[k]:
+                    raise SimulationError(
+                        f"The event indicator '{self.plan.instances[s.instance].name}.{indicator.name}' is NaN at "
+                        f"t = {now:.12g} s, so no event can be found. Check the FMU's inputs and parameters."
+                    )
+
+    def check_members_agree(self, event: int, now: float) -> None:
+        """Raise if the indicators of an event differ between members whose inputs are all up to date."""
+        if self._is_dropped(event):
+            return
+        values = self.present()
+        first, *others = [s for s in self.sets if s.event == event]
+        for other in others:
+            if len(other.z) != len(first.z):  # differently written conditions
+                continue
+            for n, (a, b) in enumerate(zip(first.z, other.z, strict=True)):
+                if abs(values[a] - values[b]) > max(
+                    self._disagreement(first, n), self._disagreement(other, n)
+                ):
+                    told = " but ".join(
+                        f"'{self.plan.instances[s.instance].name}."
+                        f"{self.declaration(s).indicators[n].name}' is {values[s.z[n]]:.12g}"
+                        for s in (first, other)
+                    )
+                    raise SimulationError(
+                        f"The members of the shared event '{self.plan.events[event].name}' disagree at t = {now:.12g} s: "
+                        f"{told}, though both have the same inputs. They must use the same condition for the event; "
+                        "compare their parameters and the connections."
+                    )
+
+    def _disagreement(self, s: IndicatorSet, n: int) -> float:
+        """Largest accepted difference of an indicator between two members, in its unit."""
+        return max(AGREEMENT * self._usual(s, n), ROUNDING * self._inputs(s.z[n]))
+
+    def _usual(self, s: IndicatorSet, n: int) -> float:
+        """The largest value of an indicator so far, or its change in a usual step if that is larger."""
+        slope, _ = self._slope(s, *s.pairs[n])
+        return max(self.store.largest.item(s.z[n]), abs(slope) * self.step)
+
+    def declaration(self, s: IndicatorSet) -> Any:
+        """The declaration of the event by the FMU."""
+        event = self.plan.events[s.event]
+        return next(m.declaration for m in event.members if m.instance == s.instance)
+
+
+def _floats(values: Mapping[DataType, NDArray[Any]]) -> NDArray[Any]:
+    """The Float64 outputs among all; a structure of a system that changes may have none."""
+    return values.get(DataType.FLOAT64, np.zeros(0))

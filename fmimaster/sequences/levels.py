@@ -1,0 +1,165 @@
+"""Levels: units that may step at the same time; also with a bounded number of levels."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.base.errors import OptionError
+from fmimaster.sequences.graph import UnitGraph
+from fmimaster.sequences.insertion import SEED, SMALLEST_GAIN, rounds_for
+from fmimaster.sequences.level_sets import level_sets
+from fmimaster.sequences.search import least_stale
+
+Levels = tuple[tuple[int, ...], ...]
+"""Units of the first level, of the second, ...; the units of one level in the order of their names."""
+
+MOST_EXACT = 8
+"""Up to this number of units a bounded number of levels is exact: 3 ** 8 pairs of sets are compared for each level."""
+
+
+def levels_of(graph: UnitGraph, sequence: Sequence[int]) -> Levels:
+    """Units that may step at the same time without any change of the results."""
+    return tuple(tuple(sorted(units)) for units in level_sets(sequence, graph.weights))
+
+
+def cost_of_levels(graph: UnitGraph, levels: Levels) -> float:
+    """Weight of the stale inputs if the units of a level step at the same time: those within a level are stale, too."""
+    level = {unit: k for k, units in enumerate(levels) for unit in units}
+    return sum(w for (a, b), w in graph.weights.items() if level[a] >= level[b])
+
+
+def bounded_levels(graph: UnitGraph, most: int) -> Levels:
+    """At most ``most`` levels, with the least weight of stale inputs.
+
+    Exact for up to 8 units; for more, as good as a local search finds.
+
+    Raises
+    ------
+    OptionError
+        If ``most`` is not positive.
+    """
+    if most < 1:
+        raise OptionError(f"levels: {most}, expected 1 or more.")
+    best = levels_of(graph, least_stale(graph))
+    if len(best) <= most or not graph.size:
+        return best
+    if graph.size <= MOST_EXACT:
+        return _exact(graph.matrix, most)
+    return _improved(graph, best, most)
+
+
+def _exact(d: NDArray[np.float64], most: int) -> Levels:
+    """The levels of least cost: which sets step first is found from the end (dynamic programming over pairs of sets)."""
+    m = len(d)
+    full = (1 << m) - 1
+    # into[left, j]: weight of the arcs from a set of units to j
+    into = np.zeros((1 << m, m))
+    for left in range(1, 1 << m):
+        lowest = left & -left
+        into[left] = into[left ^ lowest] + d[lowest.bit_length() - 1]
+    # cost[left]: least cost if these units are still to step in so many levels; and the first of these levels
+    cost = [0.0] + [inf] * full
+    first: list[list[int]] = []
+    for _ in range(most):
+        best, chosen = [0.0] + [inf] * full, [0] * (full + 1)
+        for left in range(1, full + 1):
+            stale = into[left].tolist()
+            part = left
+            while part:
+                value = cost[left ^ part]
+                if value < best[left]:
+                    value += sum(stale[j] for j in range(m) if part >> j & 1)
+                    if value < best[left]:
+                        best[left], chosen[left] = value, part
+                part = (part - 1) & left
+        cost = best
+        first.append(chosen)
+    levels, left = [], full
+    for chosen in reversed(first):
+        if left:
+            part = chosen[left]
+            levels.append(tuple(j for j in range(m) if part >> j & 1))
+            left ^= part
+    return tuple(levels)
+
+
+def _improved(graph: UnitGraph, levels: Levels, most: int) -> Levels:
+    """Levels merged to at most ``most``, and improved by a local search."""
+    level = [0] * graph.size
+    for k, units in enumerate(levels):
+        for unit in units:
+            level[unit] = k * most // len(levels)
+    search = _Search(graph, level, most)
+    search.improve(range(graph.size))
+    chance = random.Random(SEED)
+    best, level = search.cost(), list(search.level)
+    for _ in range(rounds_for(graph.size, len(graph.weights))):
+        moved = chance.sample(range(graph.size), min(graph.size, chance.randint(*MOVED)))
+        for unit in moved:
+            search.level[unit] = chance.randrange(most)
+        search.improve(moved)
+        cost = search.cost()
+        if cost <= best:
+            best, level = cost, list(search.level)
+        else:
+            search.level = list(level)
+    return tuple(
+        units
+        for k in range(most)
+        if (units := tuple(u for u in range(graph.size) if level[u] == k))
+    )
+
+
+class _Search:
+    """A level for each unit; a local search moves single units to better levels."""
+
+    def __init__(self, graph: UnitGraph, level: Sequence[int], most: int):
+        self.level, self._most, self._weights = list(level), most, graph.weights
+        self._before: list[list[tuple[int, float]]] = [[] for _ in level]
+        self._after: list[list[tuple[int, float]]] = [[] for _ in level]
+        for (a, b), w in graph.weights.items():
+            self._after[a].append((b, w))
+            self._before[b].append((a, w))
+        self._least = SMALLEST_GAIN * sum(graph.weights.values())
+
+    def cost(self) -> float:
+        level = self.level
+        return sum(w for (a, b), w in self._weights.items() if level[a] >= level[b])
+
+    def improve(self, units: Iterable[int]) -> None:
+        """Move units, and those that are connected with moved ones, until no move of one unit gains."""
+        waiting = dict.fromkeys(units)
+        while waiting:
+            unit = next(iter(waiting))
+            del waiting[unit]
+            costs = self._costs(unit)
+            best = min(costs)
+            if best < costs[self.level[unit]] - self._least:
+                self.level[unit] = costs.index(best)
+                near = (*self._before[unit], *self._after[unit])
+                waiting.update(dict.fromkeys(other for other, _ in near))
+
+    def _costs(self, unit: int) -> list[float]:
+        """Weight of the stale arcs of a unit on each level."""
+        costs = [0.0] * self._most
+        for a, w in self._before[unit]:  # stale on its level and those before
+            costs[self.level[a]] += w
+        for k in range(self._most - 2, -1, -1):
+            costs[k] += costs[k + 1]
+        late = [0.0] * self._most
+        for b, w in self._after[unit]:  # stale on its level and those behind
+            late[self.level[b]] += w
+        total = 0.0
+        for k, w in enumerate(late):
+            total += w
+            costs[k] += total
+        return costs
+
+
+MOVED = (1, 6)
+"""Least and most units that are moved at random before a search goes on."""

@@ -1,0 +1,115 @@
+"""Methods of choosing a trigger sequence, by objects and by name."""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fmimaster.base.typed_arguments import TypedArguments
+from fmimaster.sequences.graph import UnitGraph
+from fmimaster.sequences.search import least_stale, nearest_neighbour
+from fmimaster.sequences.structure import strong_components
+from fmimaster.sequences.together import chosen_together
+from fmimaster.sequences.units import Units
+from fmimaster.sequences.weights import Count, FeedThrough, Weights
+
+
+class SequenceMethod(TypedArguments, ABC):
+    """Chooses the order in which units step."""
+
+    @abstractmethod
+    def choose(self, units: Units) -> tuple[str, ...]:
+        """All units by name, in the order in which they step."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeastStale(SequenceMethod):
+    """The sequence whose stale inputs weigh least; of several the first one by names.
+
+    Parameters
+    ----------
+    weights : Weights
+        FeedThrough, Count, GivenWeights.
+
+    Source: Holzinger and Benedikt (2019), equation 8. How it is found: docs/trigger-sequence.md.
+    """
+
+    weights: Weights = field(default_factory=FeedThrough)
+
+    def choose(self, units: Units) -> tuple[str, ...]:
+        """Exact for small systems and for many large ones."""
+        return chosen_together(UnitGraph.of(units, self.weights), units.together, least_stale)
+
+
+@dataclass(frozen=True, slots=True)
+class NearestNeighbour(SequenceMethod):
+    """Step next the unit whose inputs from units that have not stepped yet weigh least: quick, and not the best.
+
+    Source: Holzinger and Benedikt (2019), section 2.3.
+    """
+
+    weights: Weights = field(default_factory=FeedThrough)
+
+    def choose(self, units: Units) -> tuple[str, ...]:
+        """By the weights; of several units the first one by name."""
+        return chosen_together(UnitGraph.of(units, self.weights), units.together, nearest_neighbour)
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream(SequenceMethod):
+    """A unit comes after those that feed it; within a ring those come last that pass values on directly.
+
+    Their outputs are new only if their inputs are new. Where several orders remain, the order is that of the system
+    description: this is the only method whose sequence depends on it. It uses neither weights nor groups of units that
+    are solved together.
+    """
+
+    def choose(self, units: Units) -> tuple[str, ...]:
+        """Along the connections."""
+        rings = _rings(units)
+        ring_of = {name: k for k, ring in enumerate(rings) for name in ring}
+        passes_on = {c.target for c in units.connections if c.direct}
+        place = {name: k for k, name in enumerate(units.names)}
+        waits = [0] * len(rings)
+        fed: list[list[int]] = [[] for _ in rings]
+        for c in units.connections:
+            a, b = ring_of[c.source], ring_of[c.target]
+            if a != b:
+                waits[b] += 1
+                fed[a].append(b)
+        first = [min(place[name] for name in ring) for ring in rings]
+        ready = [(first[k], k) for k, count in enumerate(waits) if count == 0]
+        heapq.heapify(ready)
+        order: list[str] = []
+        while ready:
+            _, k = heapq.heappop(ready)
+            order += sorted(rings[k], key=lambda name: (name in passes_on, place[name]))
+            for follower in fed[k]:
+                waits[follower] -= 1
+                if waits[follower] == 0:
+                    heapq.heappush(ready, (first[follower], follower))
+        return tuple(order)
+
+
+def _rings(units: Units) -> list[list[str]]:
+    """Units that feed each other in a ring, and single units."""
+    graph = UnitGraph.of(units, Count())
+    parts = strong_components(dict(enumerate(graph.successors)))
+    return [[graph.names[k] for k in part] for part in parts]
+
+
+AUTOMATIC = "automatic"
+"""Name of the default method."""
+
+QUICK = "nearest-neighbour"
+"""Name of the method for large systems whose results do not depend on the sequence."""
+
+METHODS: Mapping[str, SequenceMethod] = {
+    AUTOMATIC: LeastStale(),
+    "count": LeastStale(Count()),
+    QUICK: NearestNeighbour(),
+    "upstream": Upstream(),
+}
+"""Name → method, for settings and the command line."""

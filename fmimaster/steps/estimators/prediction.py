@@ -1,0 +1,180 @@
+"""Distance of outputs from their prediction by the points before, as one number: the error of extrapolation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.base.errors import OptionError
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.store import ValueStore
+from fmimaster.steps.estimators.estimator import Estimator
+from fmimaster.system.model import DataType, Variability
+
+MOST_DEGREE = 3
+"""Highest degree of a polynomial that predicts outputs; the kernel has the same number."""
+
+
+class Judged(NamedTuple):
+    """An output of type Float64 from which the error of a step is computed, or an element of one."""
+
+    name: str
+    instance: int
+    slot: int
+    nominal: float
+
+
+def judged_outputs(plan: Plan) -> tuple[Judged, ...]:
+    """The outputs of the power bonds; if there are none, all continuous outputs that feed others; in the order of names."""
+    ends = {(p.instance, p.output) for bond in plan.power_bonds for p in bond.ports}
+    ends = ends or {
+        (link.source, link.output.name)
+        for link in plan.links
+        if link.output.variability is Variability.CONTINUOUS
+    }
+    found = []
+    for i, name in ends:
+        kind, slot = plan.layout.slots[i, Group.OUTPUTS, name]
+        variable = plan.instances[i].model.variable(name)
+        assert variable is not None
+        if kind is DataType.FLOAT64:
+            full = f"{plan.instances[i].name}.{name}"
+            for k in range(slot.start, slot.stop):
+                found.append(Judged(full, i, k, abs(variable.nominal or 1.0)))
+    return tuple(sorted(found))
+
+
+class OfOutputs(Estimator):
+    """Base of the estimators that compute the error of a step from outputs."""
+
+    __slots__ = ()
+
+    def sources(self, plan: Plan) -> tuple[str, ...]:
+        """The outputs."""
+        return tuple(output.name for output in judged_outputs(plan))
+
+    def refuse(self, plan: Plan) -> None:
+        """Raise if there are no such outputs.
+
+        Raises
+        ------
+        OptionError
+            If no continuous output feeds another component.
+        """
+        if not judged_outputs(plan):
+            raise OptionError(
+                "The step-size controller judges steps by continuous outputs that feed others, and the system has none. "
+                "Use a fixed step."
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionError(Hook):
+    """Weighted distances of outputs from a polynomial through the accepted points before → two signals.
+
+    For each output ``|y - yp| / (absolute nominal + relative max(|y|, |yp|))``; their maximum, or their root mean square.
+
+    Parameters
+    ----------
+    name : str
+        Listings show it.
+    outputs : tuple of Judged
+    degree : int, at most :data:`MOST_DEGREE`
+        Of the polynomial, through the newest accepted points; lower while there are fewer.
+    least : int, at least 1
+        How many accepted points must be known; the error is 1 while there are fewer.
+    is_maximum : bool
+        Whether the error is the maximum, not the root mean square.
+    error, worst : int
+        Indices into the Float64 outputs: of the error, and of the number of the output with the largest part.
+    """
+
+    name: str
+    outputs: tuple[Judged, ...]
+    degree: int
+    least: int
+    is_maximum: bool
+    absolute: float
+    relative: float
+    error: int
+    worst: int
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Write both signals, in the order of operations of the kernel's estimators.c."""
+        now = store.outputs[DataType.FLOAT64]
+        history = [(values[DataType.FLOAT64], read) for values, read in store.history]
+        total = largest = 0.0
+        worst, known = 0, True
+        for k, output in enumerate(self.outputs):
+            i, slot = output.instance, output.slot
+            ys = _known(history, i, slot)
+            if len(ys) < self.least:
+                known = False
+                break
+            y = now.item(slot)
+            yp = _extrapolated(ys[: self.degree + 1], store.read.item(i))
+            size = max(abs(y), abs(yp))
+            part = abs(y - yp) / (self.absolute * output.nominal + self.relative * size)
+            total += part * part
+            if part > largest or isnan(part):
+                largest, worst = part, k
+        error = largest if self.is_maximum else sqrt(total / len(self.outputs))
+        now[self.error] = error if known else 1.0
+        now[self.worst] = float(worst) if known else 0.0
+        return False
+
+    def twin(self, store: ValueStore) -> Twin:
+        """The same in C."""
+        del store
+
+        def numbers(of: list[int]) -> NDArray[np.int64]:
+            return np.array(of, np.int64)
+
+        return Twin(
+            "prediction error",
+            numbers={
+                "n": len(self.outputs),
+                "degree": self.degree,
+                "least": self.least,
+                "is_maximum": int(self.is_maximum),
+                "absolute": self.absolute,
+                "relative": self.relative,
+                "error": self.error,
+                "worst": self.worst,
+            },
+            arrays={
+                "instances": numbers([o.instance for o in self.outputs]),
+                "slots": numbers([o.slot for o in self.outputs]),
+                "nominals": np.array([o.nominal for o in self.outputs]),
+            },
+        )
+
+
+def _known(
+    history: list[tuple[NDArray[np.float64], NDArray[np.float64]]], instance: int, slot: int
+) -> list[tuple[float, float]]:
+    """The known points (value, time) of an output, newest first; one of those between which its instance stood still."""
+    found: list[tuple[float, float]] = []
+    for values, read in history:
+        time = read.item(instance)
+        if not isnan(time) and not (found and found[-1][1] == time):
+            found.append((values.item(slot), time))
+    return found
+
+
+def _extrapolated(points: list[tuple[float, float]], time: float) -> float:
+    """The polynomial through points (value, time), newest first, at a time: Newton's form with divided differences."""
+    slopes = [y for y, _ in points]
+    found, product = slopes[0], 1.0
+    for order in range(1, len(points)):
+        for k in range(len(points) - order):
+            slopes[k] = (slopes[k] - slopes[k + 1]) / (points[k][1] - points[k + order][1])
+        product *= time - points[order - 1][1]
+        found += slopes[0] * product
+    return found

@@ -1,0 +1,189 @@
+"""The error of a step, estimated by the difference between one step and two half steps."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import isnan, sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from fmimaster.base.errors import OptionError
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.power_bonds import BondPlan, BondSignal
+from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.store import ValueStore
+from fmimaster.program.weighted_change import WeightedChange
+from fmimaster.steps.estimators.estimator import Estimator
+from fmimaster.steps.estimators.power_residual import PowerResidual
+from fmimaster.steps.estimators.prediction import OfOutputs, judged_outputs
+from fmimaster.system.model import DataType
+
+
+class Doubling(Estimator):
+    """Base of the estimators for which each step is done as a whole, undone, and done in two halves, which are kept.
+
+    The algorithm is wrapped in ``Richardson``. All FMUs must be able to get and set their state. Each FMU does three steps
+    for two halves.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def difference(self, degree: int, plan: Plan, whole: int) -> Hook:
+        """The hook that writes the signals, after the second half.
+
+        Parameters
+        ----------
+        degree
+            Of the extrapolation of inputs.
+        whole
+            Buffer of outputs and signals at the end of the whole step.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class StepDoubling(OfOutputs, Doubling):
+    """Difference of outputs after the halves and after the whole step, as an estimate of the error of the halves.
+
+    ``sqrt(mean(((y - whole) / (absolute nominal + relative |y|)) ** 2)) / (2 ** p - 1)`` over the outputs of the power
+    bonds; if there are none, over all continuous outputs that feed others. p is one more than the degree of extrapolation.
+
+    Parameters
+    ----------
+    absolute : float
+        In multiples of the nominal values of the outputs.
+    relative : float
+
+    Source: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4, eqs. (4.4) and (4.11);
+    Gomes et al. (2017), Co-simulation: state of the art, section 4.3.4.
+    """
+
+    absolute: float = 1e-3
+    relative: float = 1e-3
+    name: ClassVar[str] = "doubling_error"
+
+    def __post_init__(self) -> None:
+        if not (self.absolute > 0 and self.relative >= 0):
+            raise OptionError(f"{self}: expected absolute > 0 and relative >= 0.")
+
+    def order(self, degree: int) -> int:
+        """Two more than the degree of extrapolation: the order of states.
+
+        For outputs that depend directly on inputs it is one less, unless they are refreshed. The controller is slower then.
+        """
+        return degree + 2
+
+    def difference(self, degree: int, plan: Plan, whole: int) -> WeightedChange:
+        """The hook that writes the signals."""
+        judged, signals = judged_outputs(plan), plan.layout.signals
+        return WeightedChange(
+            whole,
+            np.array([o.slot for o in judged], np.int64),
+            np.array([o.nominal for o in judged]),
+            signals[self.name][1],
+            signals[self.worst][1],
+            self.absolute,
+            self.relative,
+            2.0 ** (degree + 1) - 1.0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyDoubling(Doubling):
+    """Difference of the power of bonds after the halves and after the whole step, as an energy.
+
+    ``sqrt(mean((|P - whole| h / (r (E0 + |P h|))) ** 2))`` over the bonds with a scale E0 and a tolerance r, where P is the
+    power from the first component to the second one and h the length of the whole step.
+
+    Source: fmimaster, with the norm of Sadjina et al. (2017), eq. (14).
+    """
+
+    name: ClassVar[str] = "energy_doubling_error"
+
+    def order(self, degree: int) -> int:
+        """Two more than the degree of extrapolation, as of the residual energy."""
+        return degree + 2
+
+    def sources(self, plan: Plan) -> tuple[str, ...]:
+        """The bonds with scale and tolerance."""
+        return tuple(bond.name for bond in plan.power_bonds if bond.has_error)
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """The bonds without scale or tolerance."""
+        return PowerResidual().notes(plan)
+
+    def refuse(self, plan: Plan) -> None:
+        """Raise if there are no bonds with scale and tolerance.
+
+        Raises
+        ------
+        OptionError
+            If the system has no power bond.
+        """
+        PowerResidual().refuse(plan)
+
+    def difference(self, degree: int, plan: Plan, whole: int) -> EnergyDifference:
+        """The hook that writes the signals."""
+        del degree
+        signals = plan.layout.signals
+        bonds = tuple(bond for bond in plan.power_bonds if bond.has_error)
+        return EnergyDifference(whole, bonds, signals[self.name][1], signals[self.worst][1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnergyDifference(Hook):
+    """Difference between the power of bonds and that in a buffer, as an energy over the step → two signals.
+
+    Parameters
+    ----------
+    buffer : int
+    bonds : of BondPlan, each with a scale and a tolerance
+    error, worst : int
+        Indices into the Float64 outputs: of the error, and of the number of the bond with the largest part.
+    """
+
+    buffer: int
+    bonds: tuple[BondPlan, ...]
+    error: int
+    worst: int
+    name: ClassVar[str] = "difference of energies"  # type: ignore[misc]
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Write both signals, in the order of operations of the kernel's estimators.c."""
+        now = store.outputs[DataType.FLOAT64]
+        then = store.buffers[self.buffer][0][DataType.FLOAT64]
+        total = largest = 0.0
+        worst = 0
+        for k, bond in enumerate(self.bonds):
+            slot = bond.signals + BondSignal.POWER
+            length = store.read.item(bond.ports[0].instance) - store.interval[0]
+            energy, change = now.item(slot) * length, (now.item(slot) - then.item(slot)) * length
+            part = abs(change) / ((bond.tolerance or 0.0) * ((bond.scale or 0.0) + abs(energy)))
+            total += part * part
+            if part > largest or isnan(part):
+                largest, worst = part, k
+        now[self.error] = sqrt(total / len(self.bonds))
+        now[self.worst] = float(worst)
+        return False
+
+    def twin(self, store: ValueStore) -> Twin:
+        """The same in C."""
+        del store
+        bonds = self.bonds
+        return Twin(
+            "difference of energies",
+            numbers={
+                "n": len(bonds),
+                "buffer": self.buffer,
+                "error": self.error,
+                "worst": self.worst,
+            },
+            arrays={
+                "powers": np.array([b.signals + BondSignal.POWER for b in bonds], np.int64),
+                "instances": np.array([b.ports[0].instance for b in bonds], np.int64),
+                "scales": np.array([b.scale for b in bonds], np.float64),
+                "tolerances": np.array([b.tolerance for b in bonds], np.float64),
+            },
+        )

@@ -1,0 +1,104 @@
+"""Steps of one size, each from the end of the last one, with or without short steps after events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isinf
+from typing import NamedTuple
+
+from fmimaster.base.errors import OptionError
+from fmimaster.instants.even_steps import EvenSteps
+from fmimaster.instants.instant import Goal, Instant, TimeBase
+from fmimaster.record.causes import RAMP, STEP_SIZE
+from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.step_rule import StepRule
+
+
+class Ramped(NamedTuple):
+    """Memory of a ramp."""
+
+    base: TimeBase
+    step: int
+    """Ticks of the largest step."""
+    size: float
+    """Its length in s."""
+    previous: float = 0.0
+    """Length of the last step in s; 0 at the start and after an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp(StepRule[Ramped]):
+    """Steps of one size, each from the end of the last one, with short first steps at the start and after each event.
+
+    Parameters
+    ----------
+    size : float, int, str or Fraction
+        Largest step size in s, as in :class:`StepRule`.
+    first : float
+        The first step, and the first after an event, as a fraction of the size.
+    growth : float
+        Largest ratio of a step to the one before.
+
+    Source: fmimaster, for the event clock Predictive (docs/events.md).
+    """
+
+    first: float = 0.125
+    growth: float = 2.0
+
+    def __post_init__(self) -> None:
+        StepRule.__post_init__(self)
+        if not 0 < self.first <= 1 or not self.growth > 1:
+            raise OptionError(f"{self}: expected 0 < first <= 1 and growth > 1.")
+
+    def begin(self, base: TimeBase, start: int) -> Ramped:
+        """No step before."""
+        del start
+        step = base.ticks(self.exact_size)
+        return Ramped(base, step, step / base.resolution)
+
+    def propose(self, now: Instant, memory: Ramped) -> Goal:
+        """The end of the next step."""
+        base, step, size, previous = memory
+        longest = self.growth * previous if previous else self.first * size
+        if longest < size:
+            return Goal(Instant(now.seconds + longest), RAMP)
+        if isinf(now.ticks):  # a time that was found
+            return Goal(Instant(now.seconds + size), STEP_SIZE)
+        return Goal(base.instant(int(now.ticks) + step), STEP_SIZE)
+
+    def decide(
+        self, memory: Ramped, now: Instant, length: float, errors: Sequence[Measured]
+    ) -> tuple[Ramped, None]:
+        """Store the length; it is not changed if the next step has the full size in any case."""
+        del now, errors
+        base, step, size, previous = memory
+        if previous and self.growth * length >= size and self.growth * previous >= size:
+            return memory, None
+        return Ramped(base, step, size, length), None
+
+    def ahead(self, memory: Ramped) -> EvenSteps | None:
+        """Steps of the full size, if no shorter step remains before the next event."""
+        base, step, size, previous = memory
+        if not previous or self.growth * previous < size:
+            return None
+        # a length that rounding has made shorter than this could shorten the next step
+        return EvenSteps(base, step, least=(size / self.growth + size) / 2)
+
+    def restart(self, memory: Ramped) -> Ramped:
+        """Short steps again."""
+        return memory._replace(previous=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeStep(Ramp):
+    """Steps of one size, each from the end of the last one, without a grid.
+
+    Parameters
+    ----------
+    size, first, growth
+        As in :class:`Ramp`. By default all steps have the full size.
+    """
+
+    first: float = 1.0
+    growth: float = inf

@@ -1,0 +1,253 @@
+"""Step-size rules: they choose the end of the next step and accept or reject tried steps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Generic, TypeVar
+
+from fmimaster.base.errors import OptionError
+from fmimaster.base.typed_arguments import TypedArguments
+from fmimaster.instants.grid import Grid
+from fmimaster.instants.instant import Goal, Instant, TimeBase, exact, goal_at
+from fmimaster.instants.points_ahead import PointsAhead
+from fmimaster.instants.rates import RatePattern
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Twin
+from fmimaster.program.store import ValueStore
+from fmimaster.record.causes import GRID, Cause, Kind
+from fmimaster.steps.estimators.estimator import Estimator, Measured
+from fmimaster.steps.step_context import StepContext
+from fmimaster.system.exact import Time as Time
+from fmimaster.system.model import Model
+
+Memory = TypeVar("Memory")
+"""Memory of a rule between steps: a value that can be copied."""
+
+
+class RuleTwin(ABC, Generic[Memory]):
+    """A step-size rule in C: it holds the memory while an executor does several steps in one call.
+
+    Attributes
+    ----------
+    data : Twin
+        The data that the kernel uses.
+    causes : tuple of Cause
+        Causes of the ends of steps, by the codes that the kernel writes.
+    """
+
+    data: Twin
+    causes: tuple[Cause, ...]
+
+    @abstractmethod
+    def put(self, memory: Memory) -> None:
+        """The rule continues from this memory."""
+
+    @abstractmethod
+    def take(self) -> Memory:
+        """The memory after the steps that were done."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule(TypedArguments, ABC, Generic[Memory]):
+    """Base of all step-size rules. A rule is pure: its memory is a value in the state of the run.
+
+    Returned values must depend on the arguments alone. If a rule neither rejects steps nor has estimators, it is called
+    for several steps in advance, before the FMUs do the first of them.
+
+    Parameters
+    ----------
+    size : float, int, str, Fraction or None
+        Largest step size in s. A float is read as its shortest decimal; a text may be a fraction: ``"1/60"``. With
+        None, the system and the FMUs determine it.
+
+    A new rule is a subclass with ``begin`` and ``propose``, and ``decide`` if it rejects steps; see docs/events.md.
+    """
+
+    size: Time | None = None
+
+    varies: ClassVar[bool] = True
+    """Whether steps have different sizes, also without an event between them."""
+    watches_discrete_outputs: ClassVar[bool] = False
+    """Whether the rule decides on steps by changes of connected discrete outputs."""
+    rejection: ClassVar[Cause] = Cause(Kind.ERROR)
+    """The cause of the end of a repeated step."""
+
+    def __init_subclass__(cls) -> None:
+        # a class with slots is created twice, and super() without arguments refers to the first one
+        super(StepRule, cls).__init_subclass__()
+        # inherited `ahead` and `twin` describe the methods of the base class, not those of the subclass
+        if not vars(cls).keys().isdisjoint(_KNOWN_AHEAD):
+            for name in {"ahead", "twin"} - vars(cls).keys():
+                setattr(cls, name, getattr(StepRule, name))
+
+    def __post_init__(self) -> None:
+        if self.size is not None and self.exact_size <= 0:
+            raise OptionError(f"Step size {self.size} s: expected a positive number.")
+
+    @property
+    def rejects(self) -> bool:
+        """Whether a step may be rolled back and repeated with another length; all FMUs must then restore states."""
+        return False
+
+    @property
+    def estimators(self) -> tuple[Estimator, ...]:
+        """The error estimators of the rule; most rules have none."""
+        return ()
+
+    @property
+    def control(self) -> tuple[str, str] | None:
+        """The range of step sizes and the criterion of their choice, in words; None if no error is measured."""
+        return None
+
+    def with_inputs(self, degree: int) -> StepRule[Memory]:
+        """This rule for inputs that are extrapolated by polynomials of that degree."""
+        del degree
+        return self
+
+    @property
+    def exact_size(self) -> Fraction:
+        """The largest step size as a rational number of s."""
+        assert self.size is not None, "the schedule gives each rule a size"
+        return exact(self.size)
+
+    @property
+    def sizes(self) -> tuple[Fraction, ...]:
+        """All step sizes in s that must be exact: more than one if components have their own."""
+        return (self.exact_size,)
+
+    @property
+    def shortest(self) -> Fraction:
+        """The shortest step in s of the rule, if no other condition limits the step."""
+        return min(self.sizes)
+
+    def size_of(self, component: str) -> Fraction:
+        """The largest step size of a component in s."""
+        del component
+        return self.exact_size
+
+    def completed(self, models: Mapping[str, Model], usual: Callable[[], Time]) -> StepRule[Memory]:
+        """The rule for the components of a run.
+
+        Parameters
+        ----------
+        models
+            Full component name → model.
+        usual
+            Returns the size, if none is given.
+        """
+        del models
+        return self if self.size is not None else replace(self, size=usual())
+
+    def rates(self, span: Fraction) -> RatePattern | None:
+        """Which components step in which intervals of the grid, over a run of this length in s; None if all step in all."""
+        del span
+        return None
+
+    @abstractmethod
+    def begin(self, base: TimeBase, start: int) -> Memory:
+        """The memory at the start of a run.
+
+        Parameters
+        ----------
+        base : TimeBase
+            The unit of time in which the size is an integer.
+        start : int
+            The start time in ticks of the base.
+        """
+
+    @abstractmethod
+    def propose(self, now: Instant, memory: Memory) -> Goal:
+        """The end of the next step, if no other condition limits it."""
+
+    def error(self, tried: StepContext) -> float:
+        """Scaled error of a tried step; at most 1 is acceptable.
+
+        Called only if the rule ``rejects`` and has no estimators.
+        """
+        del tried
+        return 0.0
+
+    def decide(
+        self, memory: Memory, now: Instant, length: float, errors: Sequence[Measured]
+    ) -> tuple[Memory, float | None]:
+        """The memory after a step, and the decision: None accepts the step, a length in s repeats it.
+
+        Parameters
+        ----------
+        now : Instant
+            Start of the step.
+        length : float
+            Its length in s.
+        errors
+            One for each of :attr:`estimators`; if there are none, a single one, as returned by :meth:`error`. ``inf`` for a
+            step that was discarded or did not converge, and for NaN if the rule rejects.
+
+        A repeated step is never longer than its first attempt. If a step is rejected too often, or cannot be shorter,
+        the run ends with an error.
+        """
+        del now, length, errors
+        return memory, None
+
+    def restart(self, memory: Memory) -> Memory:
+        """The memory after an event."""
+        return memory
+
+    def warnings(self, memory: Memory) -> tuple[str, ...]:
+        """Reasons why the results so far are less accurate than they should be."""
+        del memory
+        return ()
+
+    def twin(self, memory: Memory, plan: Plan, store: ValueStore) -> RuleTwin[Memory] | None:
+        """The same rule in C, which lets an executor do steps without Python; None if there is none.
+
+        Called once, at the start of a run. The results must agree bit for bit. A subclass that overrides ``propose`` or
+        ``decide`` has none, unless it overrides this method as well.
+        """
+        del memory, plan, store
+        return None
+
+    def ahead(self, memory: Memory) -> PointsAhead | None:
+        """The next points that the rule proposes, if they follow a formula; None if there is none.
+
+        The executor can then do many steps in one call. While steps end at these points, ``decide`` must not change the
+        memory. A subclass that overrides ``propose`` or ``decide`` has none, unless it overrides this method as well.
+        """
+        del memory
+        return None
+
+
+_KNOWN_AHEAD = {"propose", "decide"}
+"""Methods that ``ahead`` and ``twin`` replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedStep(StepRule[Grid]):
+    """Steps of one size, on the grid ``start + k * size``.
+
+    Parameters
+    ----------
+    size : float, int, str or Fraction
+        Step size in s, as in :class:`StepRule`; a text may be a fraction: ``"1/60"``.
+
+    Examples
+    --------
+    >>> FixedStep("1/60").exact_size
+    Fraction(1, 60)
+    """
+
+    varies: ClassVar[bool] = False
+
+    def begin(self, base: TimeBase, start: int) -> Grid:
+        """The grid."""
+        return Grid(base, start, base.ticks(self.exact_size))
+
+    def propose(self, now: Instant, memory: Grid) -> Goal:
+        """The first grid point after an instant."""
+        return goal_at(memory.after(now), GRID)
+
+    def ahead(self, memory: Grid) -> Grid:
+        """The grid."""
+        return memory
