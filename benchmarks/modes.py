@@ -15,7 +15,7 @@ import numpy as np
 
 from fmimaster import GaussSeidel, Jacobi, Simulation, reference_path
 from fmimaster.algorithms import MODES
-from fmimaster.demos.four_units import ORDERS, PUBLISHED, objective, relative_errors
+from fmimaster.studies.demos.four_units import ORDERS, PUBLISHED, objective, relative_errors
 
 DIGITS = 7
 """Errors that agree so far are the same: rotations of a sequence differ by rounding only in some modes."""

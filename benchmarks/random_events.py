@@ -9,7 +9,7 @@ An event counts as found within one step size of the exact one, and as one event
 ``--failures`` lists the runs that are not clean, each with the options that repeat it. ``--held`` takes FMUs that hold
 their inputs: copies of the reference FMUs whose manifest has no input polynomial, with ``inputOrder`` 0.
 
-The systems: ``fmimaster.demos.random_two_mass``.
+The systems: ``fmimaster.studies.demos.random_two_mass``.
 """
 
 from __future__ import annotations
@@ -48,9 +48,15 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.algorithms import Algorithm
-from fmimaster.demos.random_two_mass import SEED, SIZES, VERSIONS, RandomSystem, random_system
-from fmimaster.demos.scoring import executions, score
 from fmimaster.events.event_clock import EventClock
+from fmimaster.studies.demos.random_two_mass import (
+    SEED,
+    SIZES,
+    VERSIONS,
+    RandomSystem,
+    random_system,
+)
+from fmimaster.studies.demos.scoring import executions, score
 
 QUINTIC = Polynomial(2, 2)
 METHODS: dict[str, tuple[Algorithm, EventClock | None]] = {

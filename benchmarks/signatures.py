@@ -23,7 +23,7 @@ from linear_system import LinearSystem
 from linear_writer import write_fmu
 
 from fmimaster import SequenceSearch, Signature, Simulation, SystemBuilder, reference_path
-from fmimaster.optimization.trial import Trial, relative_error, rms
+from fmimaster.studies.optimization.trial import Trial, relative_error, rms
 
 MICRO, PARTS, STEPS = 1e-3, 10, 300
 """Euler step in s, Euler steps in a step of the run, steps."""

@@ -53,9 +53,9 @@ from fmimaster import (
     Waveform,
     reference_path,
 )
-from fmimaster.demos.scoring import executions, score
-from fmimaster.demos.two_mass import TwoMassReference
 from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.studies.demos.scoring import executions, score
+from fmimaster.studies.demos.two_mass import TwoMassReference
 
 QUINTIC = Polynomial(2, 2)
 CLOCKS: dict[str, Callable[[str, float], dict[str, Any]]] = {

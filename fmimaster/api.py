@@ -44,7 +44,6 @@ from fmimaster.base.errors import (
 )
 from fmimaster.base.reference_files import reference_path
 from fmimaster.cards.card import FmuCard
-from fmimaster.cards.probe import probe
 from fmimaster.conformance.measures import ConformanceLimits, Measure
 from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
@@ -70,10 +69,6 @@ from fmimaster.inputs.polynomial import (
     Polynomial,
 )
 from fmimaster.loops.solver import LoopSolver
-from fmimaster.optimization.fuzzy import Fuzzy
-from fmimaster.optimization.propagated import Propagated
-from fmimaster.optimization.sequence_search import SequenceSearch
-from fmimaster.optimization.signature import Signature
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.emitter import Emitter
@@ -106,6 +101,11 @@ from fmimaster.steps.multi_rate import MultiRate
 from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.step_rule import FixedStep, StepRule
+from fmimaster.studies.optimization.fuzzy import Fuzzy
+from fmimaster.studies.optimization.propagated import Propagated
+from fmimaster.studies.optimization.sequence_search import SequenceSearch
+from fmimaster.studies.optimization.signature import Signature
+from fmimaster.studies.probing.probe import probe
 from fmimaster.system.adaptation import (
     Direction,
     EventCounter,

@@ -27,9 +27,9 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.accuracy.pair import half
-from fmimaster.demos.quarter_car import LINEAR
 from fmimaster.results.plot import save_figure
 from fmimaster.steps.step_rule import StepRule
+from fmimaster.studies.demos.quarter_car import LINEAR
 
 HERE = Path(__file__).parent
 POWER = "suspension.power"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from fmimaster import LINEAR, GaussSeidel, Simulation, reference_path
 from fmimaster.commands.plan_figure import plan_figure
-from fmimaster.demos import four_units
-from fmimaster.demos.four_units_figures import objectives, trajectories
 from fmimaster.results.plot import save_figure
+from fmimaster.studies.demos import four_units
+from fmimaster.studies.demos.four_units_figures import objectives, trajectories
 
 HERE = Path(__file__).parent
 

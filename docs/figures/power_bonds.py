@@ -14,7 +14,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from fmimaster import Results, reference_path, simulate
-from fmimaster.demos.quarter_car import LINEAR, measures
+from fmimaster.studies.demos.quarter_car import LINEAR, measures
 
 HERE = Path(__file__).parent
 STEPS = (0.2e-3, 0.5e-3, 1e-3, 2e-3, 5e-3)

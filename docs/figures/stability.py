@@ -11,7 +11,7 @@ from pathlib import Path
 from fmimaster import LINE, Algorithm, GaussSeidel, Jacobi, Simulation, reference_path
 from fmimaster.commands.stability_figure import Curve, stability_figure
 from fmimaster.results.plot import save_figure
-from fmimaster.stability.advisor import Advisor
+from fmimaster.studies.stability.advisor import Advisor
 
 HERE = Path(__file__).parent
 ALGORITHMS: dict[str, Algorithm] = {

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fmimaster import PID, Results, StepRule, reference_path, simulate
-from fmimaster.demos.quarter_car import LINEAR, measures
+from fmimaster.studies.demos.quarter_car import LINEAR, measures
 
 HERE = Path(__file__).parent
 SYSTEM = reference_path("systems/quarter-car-a-fmi3.ssp")

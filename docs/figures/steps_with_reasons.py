@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fmimaster.demos.figures import step_sizes
-from fmimaster.demos.methods import METHODS, run_method
 from fmimaster.results.plot import save_figure
+from fmimaster.studies.demos.figures import step_sizes
+from fmimaster.studies.demos.methods import METHODS, run_method
 
 
 def main(folder: Path) -> None:

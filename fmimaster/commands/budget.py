@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fmimaster.base.text import aligned, in_short, section
 from fmimaster.commands import settings
 from fmimaster.commands.text import write
-from fmimaster.optimization.error_budget import ErrorBudget, Share, error_budget
+from fmimaster.studies.optimization.error_budget import ErrorBudget, Share, error_budget
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -44,7 +44,9 @@ def largest_stable_step(simulation: Simulation, results: Results) -> Iterator[st
     statistics = results.statistics
     if not statistics.diverging:
         return
-    from fmimaster.stability.advisor import largest_stable_step  # its modules are slow to import
+    from fmimaster.studies.stability.advisor import (
+        largest_stable_step,  # its modules are slow to import
+    )
 
     seconds = max(LEAST_SECONDS, statistics.seconds + statistics.start_seconds)
     yield f"note: looking for the largest stable step size, for at most {seconds:.3g} s (Ctrl-C ends it)"

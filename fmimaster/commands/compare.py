@@ -9,11 +9,11 @@ from typing import Any
 from fmimaster.base.text import aligned, flowing, section
 from fmimaster.commands.optimize import searched, told
 from fmimaster.commands.optimize_page import algorithm_words, candidate_facts, number
-from fmimaster.optimization.comparison import PRESENT, ComparedSequence, compare
-from fmimaster.optimization.compromises import compromises
-from fmimaster.optimization.sequence_search import SequenceSearch
-from fmimaster.optimization.signature import Signature
 from fmimaster.simulation import Simulation
+from fmimaster.studies.optimization.comparison import PRESENT, ComparedSequence, compare
+from fmimaster.studies.optimization.compromises import compromises
+from fmimaster.studies.optimization.sequence_search import SequenceSearch
+from fmimaster.studies.optimization.signature import Signature
 
 
 def comparison(simulation: Simulation) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _arguments(command: str) -> Sequence[str]:
     if command == "completion":
         return SHELLS
     if command == "demo":
-        from fmimaster.demos import DEMOS
+        from fmimaster.studies.demos import DEMOS
 
         return [demo.name for demo in DEMOS]
     return ()

@@ -17,10 +17,10 @@ from fmimaster.commands.optimize_page import NOISE, facts, page
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, tell, write, write_json
 from fmimaster.named.text import among
-from fmimaster.optimization.fuzzy import Fuzzy
-from fmimaster.optimization.propagated import Propagated
-from fmimaster.optimization.sequence_search import Method, SequenceSearch
-from fmimaster.optimization.signature import Signature
+from fmimaster.studies.optimization.fuzzy import Fuzzy
+from fmimaster.studies.optimization.propagated import Propagated
+from fmimaster.studies.optimization.sequence_search import Method, SequenceSearch
+from fmimaster.studies.optimization.signature import Signature
 from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 

@@ -11,9 +11,9 @@ from fmimaster.algorithms import MODES, GaussSeidel, Mode
 from fmimaster.base.text import aligned, count, section
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.named.polynomials import polynomial_text
-from fmimaster.optimization.sequence_search import FoundSequence, SequenceSearch
-from fmimaster.optimization.signature import Candidate, Signature
-from fmimaster.optimization.trial import stale_arcs
+from fmimaster.studies.optimization.sequence_search import FoundSequence, SequenceSearch
+from fmimaster.studies.optimization.signature import Candidate, Signature
+from fmimaster.studies.optimization.trial import stale_arcs
 
 LARGE = 0.1
 """A relative error above which predictions are not reliable."""

@@ -19,8 +19,8 @@ from fmimaster.commands.text import note, write
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.inputs.polynomial import LINE, MIDPOINT
 from fmimaster.simulation import Simulation
-from fmimaster.stability.advisor import Advisor, FmuFacts, Limit
-from fmimaster.stability.spectrum import Spectrum
+from fmimaster.studies.stability.advisor import Advisor, FmuFacts, Limit
+from fmimaster.studies.stability.spectrum import Spectrum
 
 _AROUND = (0.5, 0.9, 1.1, 1.5)
 """Step sizes on the page, relative to the largest stable one."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from fmimaster.stability.advisor import Limit
-from fmimaster.stability.spectrum import Spectrum
+from fmimaster.studies.stability.advisor import Limit
+from fmimaster.studies.stability.spectrum import Spectrum
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colours of Okabe and Ito (2008), which colour-blind readers can distinguish."""

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from fmimaster.base.errors import FileError
 from fmimaster.cards.card import FmuCard
-from fmimaster.cards.page import card_page
 from fmimaster.conformance.curve import Curve
 from fmimaster.conformance.measures import Measure
 from fmimaster.conformance.one_run import LOG_FILE
 from fmimaster.conformance.tree import CARD_FILE
 from fmimaster.conformance.verdict import Verdict
 from fmimaster.conformance.words import percent, seconds, words_of_interface
+from fmimaster.studies.probing.page import card_page
 
 _LOG_HEAD, _LOG_TAIL = 60, 240
 """Lines of a log that are in the page: the first and the last ones."""

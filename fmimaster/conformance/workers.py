@@ -14,7 +14,6 @@ from fmimaster.apart.run import Cause as End
 from fmimaster.apart.run import Ended, run_apart
 from fmimaster.base.errors import FmimasterError, Interrupted
 from fmimaster.base.own_folder import OwnFolder
-from fmimaster.cards.probe import probe
 from fmimaster.conformance.cases import Case
 from fmimaster.conformance.curve import Curve, curves
 from fmimaster.conformance.kept import KeptVerdicts
@@ -25,6 +24,7 @@ from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.results.results import Results
+from fmimaster.studies.probing.probe import probe
 
 log = logging.getLogger("fmimaster")
 

@@ -11,9 +11,9 @@ import pytest
 
 from fmimaster import Jacobi, Results, Simulation, reference_path
 from fmimaster.accuracy.pair import Pair, half
-from fmimaster.demos.quarter_car import LINEAR, NONLINEAR, QuarterCar
 from fmimaster.inputs.polynomial import LINE
 from fmimaster.steps.pid import PID
+from fmimaster.studies.demos.quarter_car import LINEAR, NONLINEAR, QuarterCar
 
 POWER = "suspension.power"
 

@@ -10,7 +10,7 @@ import pytest
 from fmpy.ssp.simulation import simulate_ssp
 
 from fmimaster import reference_path, simulate
-from fmimaster.demos.two_mass import TwoMassReference
+from fmimaster.studies.demos.two_mass import TwoMassReference
 
 STEP = 1 / 64
 """A power of two, so that both tools have the same communication points bit by bit."""

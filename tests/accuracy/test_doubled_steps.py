@@ -28,9 +28,9 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.demos.quarter_car import LINEAR, measures
 from fmimaster.run.choice import Backend
 from fmimaster.steps.estimators import Estimator
+from fmimaster.studies.demos.quarter_car import LINEAR, measures
 
 CORRECTOR = Waveform(Jacobi(LINE), sweeps=2, restart_sweeps=2)
 """A step with extrapolated inputs, and the same step again with inputs interpolated."""

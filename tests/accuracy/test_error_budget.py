@@ -8,7 +8,7 @@ from pytest import approx
 
 from fmimaster import Jacobi, Ramp, Simulation, reference_path, simulate
 from fmimaster.inputs.polynomial import HOLD, LINE
-from fmimaster.optimization.error_budget import error_budget
+from fmimaster.studies.optimization.error_budget import error_budget
 
 
 def test_effects_in_the_four_units_are_the_propagated_weights() -> None:

@@ -16,7 +16,6 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.demos.two_mass import Blocks, TwoMassReference, Wall
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
@@ -25,6 +24,7 @@ from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.step_context import StepContext
+from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference, Wall
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
 QUINTIC, CUBIC = Polynomial(2, 2), Polynomial(2, 1)

@@ -24,8 +24,8 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.demos.quarter_car import LINEAR, NONLINEAR, Measures, measures
 from fmimaster.steps.pid import PID
+from fmimaster.studies.demos.quarter_car import LINEAR, NONLINEAR, Measures, measures
 
 pytestmark = pytest.mark.filterwarnings("ignore:100 steps or more had the smallest step size")
 """At the start of split B, as in the source."""

@@ -29,9 +29,9 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.demos.quarter_car import LINEAR as LINEAR_CAR
-from fmimaster.demos.quarter_car import NONLINEAR, Measures, measures
 from fmimaster.steps.step_context import StepContext
+from fmimaster.studies.demos.quarter_car import LINEAR as LINEAR_CAR
+from fmimaster.studies.demos.quarter_car import NONLINEAR, Measures, measures
 from fmimaster.system.description import SystemDescription
 
 # at the start, where the road rises, the smallest step of the source is too large for these tolerances

@@ -21,10 +21,10 @@ from fmimaster import (
     simulate,
 )
 from fmimaster.algorithms import Algorithm
-from fmimaster.demos.methods import exact_solution
-from fmimaster.demos.random_two_mass import random_system
-from fmimaster.demos.scoring import position_error
-from fmimaster.demos.two_mass import TwoMassReference
+from fmimaster.studies.demos.methods import exact_solution
+from fmimaster.studies.demos.random_two_mass import random_system
+from fmimaster.studies.demos.scoring import position_error
+from fmimaster.studies.demos.two_mass import TwoMassReference
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
 MEAN = Polynomial(1, 2, mean=True)

@@ -24,7 +24,7 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.demos.quarter_car import (
+from fmimaster.studies.demos.quarter_car import (
     LINEAR,
     NONLINEAR,
     Measures,

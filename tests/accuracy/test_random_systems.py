@@ -10,10 +10,10 @@ import pytest
 from fmimaster import Aligned, EarlyReturn, Jacobi, Polynomial, Predictive, Simulation, Waveform
 from fmimaster.algorithms import Algorithm
 from fmimaster.base.reference_files import reference_path
-from fmimaster.demos.random_two_mass import SIZES, random_system
-from fmimaster.demos.scoring import executions, score
-from fmimaster.demos.two_mass import Blocks, TwoMassReference
 from fmimaster.events.event_clock import EventClock
+from fmimaster.studies.demos.random_two_mass import SIZES, random_system
+from fmimaster.studies.demos.scoring import executions, score
+from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference
 
 QUINTIC = Polynomial(2, 2)
 SYSTEMS = range(10, 30)

@@ -17,11 +17,11 @@ from scipy.stats import spearmanr
 from fmimaster import Backend, GaussSeidel, Simulation, SystemBuilder
 from fmimaster.algorithms import LINEAR, MODES
 from fmimaster.base.errors import SimulationError
-from fmimaster.optimization.fuzzy import Fuzzy
-from fmimaster.optimization.propagated import Propagated
-from fmimaster.optimization.sequence_search import SequenceSearch
-from fmimaster.optimization.signature import Signature
-from fmimaster.optimization.trial import stale_arcs
+from fmimaster.studies.optimization.fuzzy import Fuzzy
+from fmimaster.studies.optimization.propagated import Propagated
+from fmimaster.studies.optimization.sequence_search import SequenceSearch
+from fmimaster.studies.optimization.signature import Signature
+from fmimaster.studies.optimization.trial import stale_arcs
 
 DATA = Path(__file__).parents[1] / "data"
 RANDOM: list[dict[str, Any]] = json.loads((DATA / "seq_random_n4.json").read_text())

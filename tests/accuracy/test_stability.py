@@ -36,7 +36,7 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.stability.advisor import Advisor, largest_stable_step
+from fmimaster.studies.stability.advisor import Advisor, largest_stable_step
 from fmimaster.system.description import SystemDescription
 
 pytestmark = pytest.mark.filterwarnings(

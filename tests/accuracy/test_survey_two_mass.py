@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pytest import approx
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
-from fmimaster.demos.quarter_car import linear_solution
+from fmimaster.studies.demos.quarter_car import linear_solution
 
 DATA = Path(__file__).parents[1] / "data" / "energy_two_mass_jacobi_H0.1.csv"
 VERSIONS = ("fmi2", "fmi3")

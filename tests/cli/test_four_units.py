@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, reference
 
-from fmimaster.demos import four_units
 from fmimaster.results.csv import read_csv
+from fmimaster.studies.demos import four_units
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from command_line import Outcome, reference
 
-from fmimaster.demos import DEMOS
-from fmimaster.demos.methods import METHODS
 from fmimaster.results.csv import read_csv
 from fmimaster.results.results import Results
+from fmimaster.studies.demos import DEMOS
+from fmimaster.studies.demos.methods import METHODS
 
 Run = Callable[..., Outcome]
 

@@ -11,10 +11,10 @@ import pytest
 from command_line import Outcome, reference
 from pytest import approx
 
-from fmimaster.demos import quarter_car_runs as runs
-from fmimaster.demos import quarter_car_schemes
-from fmimaster.demos.quarter_car_schemes import SCHEMES
 from fmimaster.results.csv import read_csv
+from fmimaster.studies.demos import quarter_car_runs as runs
+from fmimaster.studies.demos import quarter_car_schemes
+from fmimaster.studies.demos.quarter_car_schemes import SCHEMES
 
 TABLES = Path(__file__).parents[1] / "data" / "energy_tables.csv"
 CONTROL = {runs.CONSTANT: "constant", runs.ECCO: "ecco", runs.PREDICTED: "pc"}

@@ -99,7 +99,7 @@ def test_a_quiet_run_that_diverges_looks_for_nothing(
     def looked(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("fmimaster.stability.advisor.largest_stable_step", looked)
+    monkeypatch.setattr("fmimaster.studies.stability.advisor.largest_stable_step", looked)
     outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2", "--quiet")
     assert outcome.status == 0
     assert "note:" not in outcome.err
@@ -112,7 +112,7 @@ def test_the_search_for_a_stable_step_can_be_ended(
     def ended(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fmimaster.stability.advisor.largest_stable_step", ended)
+    monkeypatch.setattr("fmimaster.studies.stability.advisor.largest_stable_step", ended)
     outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2")
     assert outcome.status == 0
     assert "note: the search was ended" in outcome.err

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from proposal_schemas import MANIFEST, PROPOSAL, SYSTEM
 
-from fmimaster.demos.methods import METHODS, run_method
+from fmimaster.studies.demos.methods import METHODS, run_method
 
 ROOT = PROPOSAL.parents[1]
 PARTS = sorted(PROPOSAL.glob("*.adoc"))

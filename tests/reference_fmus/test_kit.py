@@ -17,7 +17,7 @@ import pytest
 from pytest import approx
 
 from fmimaster import Jacobi, LookAhead, Polynomial, Predictive, simulate
-from fmimaster.demos.two_mass import TwoMassReference
+from fmimaster.studies.demos.two_mass import TwoMassReference
 
 SOURCES = Path(__file__).parents[2] / "docs" / "proposal" / "kit"
 Case = dict[str, Any]

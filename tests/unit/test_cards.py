@@ -16,12 +16,12 @@ import fmimaster
 from fmimaster import FileError, FmuCard, OptionError, reference_path
 from fmimaster.cards.cache import cached_card, keep
 from fmimaster.cards.card import FORBIDDEN, NO_RUN, NOT_DECLARED, NOTHING_THERE
-from fmimaster.cards.excitation import Use
 from fmimaster.cards.findings import Weight, differences
 from fmimaster.cards.measured import Repetition, Replay
-from fmimaster.cards.measurements import answers
-from fmimaster.cards.page import card_page
-from fmimaster.cards.subject import Subject
+from fmimaster.studies.probing.excitation import Use
+from fmimaster.studies.probing.measurements import answers
+from fmimaster.studies.probing.page import card_page
+from fmimaster.studies.probing.subject import Subject
 from fmimaster.system.description import Source
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")

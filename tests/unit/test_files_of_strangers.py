@@ -21,7 +21,7 @@ from fmimaster.checkpoint.file import FORMAT, CheckpointFile
 from fmimaster.conformance.recorded import read_recorded
 from fmimaster.conformance.reference_file import read_reference
 from fmimaster.conformance.verdict import ConformanceRun
-from fmimaster.optimization.kept_runs import KeptRuns
+from fmimaster.studies.optimization.kept_runs import KeptRuns
 
 BALL = reference_path("fmi3/BouncingBall.fmu")
 ROWS = 10**9

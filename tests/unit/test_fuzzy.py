@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.optimization.fuzzy import Features, Fuzzy, jumps, memberships, weight
-from fmimaster.optimization.responses import StepResponse, mean_rate
+from fmimaster.studies.optimization.fuzzy import Features, Fuzzy, jumps, memberships, weight
+from fmimaster.studies.optimization.responses import StepResponse, mean_rate
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ import pytest
 from command_line import reference
 
 from fmimaster import AccuracyWarning, Results
-from fmimaster.demos.figures import errors
-from fmimaster.demos.methods import METHODS, Method, MethodRun, run_method
-from fmimaster.demos.scoring import (
+from fmimaster.record.causes import Kind
+from fmimaster.studies.demos.figures import errors
+from fmimaster.studies.demos.methods import METHODS, Method, MethodRun, run_method
+from fmimaster.studies.demos.scoring import (
     Execution,
     compare_events,
     events_of,
     executions,
     position_error,
 )
-from fmimaster.demos.two_mass import ReferenceEvent, TwoMassReference
-from fmimaster.record.causes import Kind
+from fmimaster.studies.demos.two_mass import ReferenceEvent, TwoMassReference
 
 STATE = np.zeros(4)
 

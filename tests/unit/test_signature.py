@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.optimization.search import canonical
-from fmimaster.optimization.signature import Optimum, Signature
-from fmimaster.optimization.trial import Arc, Trial, relative_error, rms, stale_arcs
+from fmimaster.studies.optimization.search import canonical
+from fmimaster.studies.optimization.signature import Optimum, Signature
+from fmimaster.studies.optimization.trial import Arc, Trial, relative_error, rms, stale_arcs
 
 RING = (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("b", "a"), ("d", "b"))
 

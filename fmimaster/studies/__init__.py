@@ -1,0 +1,1 @@
+"""What runs simulations to learn from them."""

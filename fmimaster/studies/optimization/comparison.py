@@ -1,0 +1,76 @@
+"""Comparison of the sequences of several methods: predicted and simulated errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmimaster.sequences import METHODS, Count, FeedThrough, UnitGraph
+from fmimaster.sequences.units import units_of
+from fmimaster.studies.optimization.sequence_search import SequenceSearch
+from fmimaster.studies.optimization.signature import Candidate
+from fmimaster.studies.optimization.trial import stale_arcs
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSequence:
+    """A sequence that was simulated.
+
+    Attributes
+    ----------
+    components : tuple of str
+        In the order of their steps.
+    methods : tuple of str
+        Names of the methods that choose this sequence.
+    stale : float
+        Number of stale connections.
+    feed_through : float
+        Their total weight; those without feed-through have the weight 0.01.
+    candidate : Candidate
+        Predicted and simulated errors and differences.
+    """
+
+    components: tuple[str, ...]
+    methods: tuple[str, ...]
+    stale: float
+    feed_through: float
+    candidate: Candidate
+
+
+PRESENT = "settings"
+"""Method name of the sequence of a simulation with the same settings."""
+SIGNATURE = "signature"
+
+
+def compare(search: SequenceSearch) -> list[ComparedSequence]:
+    """Simulate the sequences of all methods and the best predicted ones.
+
+    Parameters
+    ----------
+    search
+        A search with the signature method, which predicts errors.
+
+    Returns
+    -------
+    The best sequence first. Sequences with the same stale connections are listed once.
+    """
+    plan, groups = search.prepared.plan, search.groups
+    names = [i.name for i in plan.instances]
+    units = units_of(names, [i.model for i in plan.instances], plan.links, plan.step_groups)
+    index = {name: i for i, name in enumerate(names)}
+    chosen = {
+        name: groups.of_instances(index[n] for n in method.choose(units))
+        for name, method in METHODS.items()
+    }
+    found = search.run(chosen.values())
+    chosen = {PRESENT: search.base, SIGNATURE: found.candidates[0].sequence, **chosen}
+    late = {name: stale_arcs(sequence, groups.arcs) for name, sequence in chosen.items()}
+    graphs = [UnitGraph.of(units, weights) for weights in (Count(), FeedThrough())]
+    tables = [n for i, n in enumerate(names) if i not in groups.group_of]
+    compared = []
+    for candidate in found.candidates:
+        components = groups.components(candidate.sequence)
+        stale = stale_arcs(candidate.sequence, groups.arcs)
+        methods = tuple(name for name, arcs in late.items() if arcs == stale)
+        number, weight = (g.cost(g.indices((*tables, *components))) for g in graphs)
+        compared.append(ComparedSequence(components, methods, number, weight, candidate))
+    return compared

@@ -1,0 +1,102 @@
+"""The error of every sequence, predicted by the signatures of the arcs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.studies.optimization.trial import Arc, rms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prediction:
+    """The predicted error of a sequence: the error of a base sequence, plus and minus the signatures of other stale
+    arcs.
+
+    ``mean over outputs of rms(Y_b - Y_ref + sum of E_e over arcs stale instead - sum of E_e over arcs fresh instead) /
+    rms(Y_b)``. The signature E_e of an arc is the change of the outputs if the arc is stale. Signs are kept, because
+    errors of different arcs can cancel, which a sum of weights cannot express.
+
+    Attributes
+    ----------
+    arcs : tuple of Arc
+    stale : shape (arcs,)
+        Whether each is stale in the base sequence.
+    known : shape (arcs,)
+        Whether its signature is known; an arc without one must stay as it is.
+    products : shape (outputs, 1 + arcs, 1 + arcs)
+        Mean products over the points of the base's error and the signatures, relative to the square of ``rms(Y_b)``: the
+        errors are quadratic forms of them.
+
+    Source: fmimaster, docs/trigger-sequence.md ("signature method").
+    """
+
+    arcs: tuple[Arc, ...]
+    stale: NDArray[np.bool_]
+    known: NDArray[np.bool_]
+    products: NDArray[np.float64]
+
+    def errors(self, stale: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Predicted errors of orientations: shape (k, arcs), whether each arc is stale → (k,); infinite if not known."""
+        return self._sizes(stale, 1.0)
+
+    def _sizes(self, stale: NDArray[np.bool_], error_of_base: float) -> NDArray[np.float64]:
+        change = stale.astype(float) - self.stale
+        z = np.hstack([np.full((len(stale), 1), error_of_base), change])
+        squares = np.stack([np.sum((z @ one) * z, axis=1) for one in self.products])
+        # rounding makes a vanishing square negative
+        sizes: NDArray[np.float64] = np.mean(np.sqrt(np.maximum(squares, 0.0)), axis=0)
+        sizes[np.any(change[:, ~self.known] != 0, axis=1)] = np.inf
+        return sizes
+
+    def error(self, stale: frozenset[Arc]) -> float:
+        """Predicted error of one orientation, given by its stale arcs; infinite if not known."""
+        return float(self.errors(self._marks(stale))[0])
+
+    def difference(self, stale: frozenset[Arc]) -> float:
+        """Predicted difference of the outputs of one orientation from those of the base; infinite if not known."""
+        return float(self._sizes(self._marks(stale), 0.0)[0])
+
+    def _marks(self, stale: frozenset[Arc]) -> NDArray[np.bool_]:
+        return np.array([[arc in stale for arc in self.arcs]], bool)
+
+    def weights(self) -> dict[Arc, float]:
+        """Size of each signature that is known: the mean over the outputs of its relative root mean square."""
+        sizes = np.mean(np.sqrt(np.diagonal(self.products, axis1=1, axis2=2)[:, 1:]), axis=0)
+        return {a: float(w) for a, w, k in zip(self.arcs, sizes, self.known, strict=True) if k}
+
+
+def predict(
+    base: NDArray[np.float64],
+    reference: NDArray[np.float64] | None,
+    signatures: Mapping[Arc, NDArray[np.float64] | None],
+    stale: frozenset[Arc],
+) -> Prediction:
+    """A prediction from simulations.
+
+    Parameters
+    ----------
+    base, reference : shape (points, outputs)
+        Outputs with the base sequence, and more accurate ones. Without these, the error of the base is taken for the sum of
+        the signatures of its stale arcs.
+    signatures : arc → shape (points, outputs), or None if it is not known
+    stale
+        Arcs that are stale with the base sequence.
+    """
+    arcs = tuple(sorted(signatures))
+    known = [signatures[arc] is not None for arc in arcs]
+    each = [np.zeros_like(base) if s is None else s for s in (signatures[a] for a in arcs)]
+    if reference is not None:
+        error = base - reference
+    else:
+        late = [e for a, e in zip(arcs, each, strict=True) if a in stale]
+        error = np.sum(late, axis=0) if late else np.zeros_like(base)
+    scale = rms(base)
+    counted = scale > 0
+    signals = np.stack([error, *each])[:, :, counted] / scale[counted]
+    points = len(base)
+    products = np.stack([one @ one.T / points for one in np.moveaxis(signals, 2, 0)])
+    return Prediction(arcs, np.array([a in stale for a in arcs], bool), np.array(known), products)

@@ -1,0 +1,1 @@
+"""What an FMU really does, measured in processes of its own."""

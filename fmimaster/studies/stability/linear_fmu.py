@@ -1,0 +1,119 @@
+"""The linear model of one FMU around a point of a run, measured for each step size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.base.errors import SimulationError
+from fmimaster.studies.stability.realization import LinearMap, Realization, realize
+from fmimaster.studies.stability.responses import Responses
+
+_BLOCKS = (6, 12, 24, 48)
+"""Steps in which states are reached and seen: more, while there seem to be as many states as can be seen."""
+
+MOST_STEPS = 2 * _BLOCKS[-1] + 1
+"""Steps of the longest experiment."""
+
+_SAME = 1e-9
+"""Relative difference below which two step sizes are equal: they are differences of doubles."""
+
+
+class LinearFmu:
+    """Linear model of the states and outputs of one FMU over a step, for any step size.
+
+    The states of an FMU are not observable directly. Those of the model represent the outputs of the next steps of the
+    first size with unchanged inputs. They are the same states for all step sizes.
+
+    Parameters
+    ----------
+    responses : Responses
+        Measured responses of the FMU.
+    size : float
+        First size of the steps in s.
+
+    Attributes
+    ----------
+    name, inputs, outputs
+        As of the responses.
+    deviation : float
+        Relative difference between responses that are equal for a linear FMU.
+
+    Raises
+    ------
+    SimulationError
+        If the FMU cannot do such steps.
+    """
+
+    def __init__(self, responses: Responses, size: float) -> None:
+        self._responses, self._size = responses, size
+        self.name, self.inputs, self.outputs = responses.name, responses.inputs, responses.outputs
+        self.deviation = 0.0
+        self._realization = self._realized()
+        self._steps = {size: self._realization.map}
+
+    @property
+    def states(self) -> int:
+        """Number of states that are reachable from the inputs and observable in the outputs."""
+        return self._realization.states
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """Units of the inputs of the model; see :attr:`Responses.scale`."""
+        return self._responses.scale
+
+    def step(self, size: float) -> LinearMap:
+        """One step of a size in s; the inputs are in units of :attr:`scale`."""
+        for known, step in self._steps.items():
+            if abs(known - size) <= _SAME * known:
+                return step
+        self._steps[size] = step = self._measured(size)
+        return step
+
+    @cached_property
+    def at_once(self) -> NDArray[np.float64]:
+        """Change of the outputs by a change of continuous inputs in Event Mode, shape (outputs, inputs)."""
+        return self._responses.at_once()
+
+    def partials(
+        self, unknowns: Sequence[int], knowns: Sequence[int], shape: tuple[int, int]
+    ) -> NDArray[np.float64]:
+        """Partial derivatives of outputs by inputs; as for :meth:`Experiments.partials`."""
+        return self._responses.partials(unknowns, knowns, shape)
+
+    def _realized(self) -> Realization:
+        n, m = len(self.outputs), self.inputs.size
+        if n == 0 or m == 0:
+            return realize(np.zeros((3, n, m)))
+        for blocks in _BLOCKS:
+            pulses = self._responses.pulses([self._size] * (2 * blocks + 1))
+            self._responses.compare(pulses, self._size)
+            self.deviation = self._responses.noise
+            found = realize(pulses, self._responses.noise, self._responses.rounding)
+            if found.states < min(n, m) * blocks:
+                return found
+        raise SimulationError(
+            f"The outputs of '{self.name}' depend on more than {found.states} states after steps of {self._size:g} s, "
+            "which is more than can be identified from its inputs and outputs."
+        )
+
+    def _measured(self, size: float) -> LinearMap:
+        """By pulses over such a step, and such a step from each state that pulses of the first size have reached."""
+        known, blocks = self._realization, len(self._realization.seen) // max(1, len(self.outputs))
+        rest = [self._size] * blocks
+        pulses = self._responses.pulses([size, *rest])
+        after, outputs = [], []
+        for waited in range(blocks):
+            response = self._responses.pulses([self._size, *[self._size] * waited, size, *rest])
+            outputs.append(response[waited + 1])
+            after.append(known.states_of(response[waited + 2 :]))
+        reached = np.linalg.pinv(known.reached)
+        return LinearMap(
+            np.asarray(np.concatenate(after, axis=1) @ reached, np.float64),
+            known.states_of(pulses[1:]),
+            np.asarray(np.concatenate(outputs, axis=1) @ reached, np.float64),
+            pulses[0],
+        )
