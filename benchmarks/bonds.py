@@ -11,7 +11,7 @@ from costs import Cost, medians
 from fmimaster import Simulation, reference_path
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
-from fmimaster.preparation import prepare
+from fmimaster.prepare.preparation import prepare
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.emitter import Emitter
 from fmimaster.run.executor import Experiment

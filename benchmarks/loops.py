@@ -14,7 +14,7 @@ from fmimaster.loops.hook import LoopHooks
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop
-from fmimaster.preparation import prepare
+from fmimaster.prepare.preparation import prepare
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Program
 from fmimaster.run.executor import Experiment

@@ -11,7 +11,7 @@ from costs import Cost, medians
 from fmimaster import MultiRate, Simulation, SystemBuilder, reference_path
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
-from fmimaster.preparation import Prepared, prepare
+from fmimaster.prepare.preparation import Prepared, prepare
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Get, Program, Set, Step
 from fmimaster.run.executor import Experiment

@@ -22,7 +22,7 @@ from systems import DAHLQUIST, TINY, Kind, System, folder_until_exit, ring, tiny
 
 from fmimaster import Backend, Results, Simulation, SystemBuilder, reference_path, validate
 from fmimaster.fmu.load import Loader
-from fmimaster.preparation import prepare
+from fmimaster.prepare.preparation import prepare
 
 COLUMNS = 4
 """Recorded outputs of the ring of two."""

@@ -19,8 +19,10 @@ from fmimaster.base.errors import (
     warn_of,
 )
 from fmimaster.base.given_path import given_path
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
-from fmimaster.preparation import Prepared, prepare
+from fmimaster.prepare.preparation import Prepared, prepare
+from fmimaster.prepare.structures import structures_of
 from fmimaster.results.files import check_results_file, write_intermediate, write_table
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
@@ -32,8 +34,6 @@ from fmimaster.session.launch import (
     refuse_one_file_for_two,
 )
 from fmimaster.session.own_process import run_in_own_process
-from fmimaster.settings import Settings
-from fmimaster.structures import structures_of
 
 if TYPE_CHECKING:
     from fmimaster.accuracy.pair import Pair
@@ -65,7 +65,7 @@ _Judge = Callable[[tuple[str, ...], Results], None]
 
 @dataclass(frozen=True, repr=False)
 class Simulation(Settings):
-    """A system and how to simulate it. The settings are those of :class:`fmimaster.settings.Settings`.
+    """A system and how to simulate it. The settings are those of :class:`fmimaster.configure.settings.Settings`.
 
     Examples
     --------
@@ -158,8 +158,8 @@ class Simulation(Settings):
             results keep all of them.
         resume_from : path
             A checkpoint of an earlier run of the same simulation, from which this run continues; see ``checkpoint`` of
-            :class:`fmimaster.settings.Settings`. The results have all rows from the start time on. Further checkpoints
-            are written to the same file.
+            :class:`fmimaster.configure.settings.Settings`. The results have all rows from the start time on. Further
+            checkpoints are written to the same file.
 
         Returns
         -------
@@ -454,7 +454,7 @@ simulate = _running(Simulation)
 Parameters
 ----------
 system, **settings
-    As in :class:`fmimaster.settings.Settings`.
+    As in :class:`fmimaster.configure.settings.Settings`.
 
 Returns
 -------

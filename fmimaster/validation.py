@@ -17,10 +17,10 @@ from fmimaster.fmu.description.terminals import read_terminals
 from fmimaster.fmu.library import FmuFile, compiled, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.isolation import can_isolate
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan
+from fmimaster.prepare.isolation import can_isolate
 from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import (

@@ -16,9 +16,9 @@ from hypothesis import settings
 from kernel_encodings import as_written
 from python_fmu import Bench, PythonFmu, describe
 
+from fmimaster.configure.settings import Settings
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.settings import Settings
 from fmimaster.simulation import Simulation
 
 settings.register_profile("fmimaster", deadline=None, derandomize=True)
@@ -146,7 +146,7 @@ def not_apart(monkeypatch: pytest.MonkeyPatch) -> None:
         return loader.instantiate(component, prepared.plan.instances[i].name, options)
 
     monkeypatch.setattr(
-        "fmimaster.preparation.isolated_fmus",
+        "fmimaster.prepare.preparation.isolated_fmus",
         lambda settings, components, *_: dict.fromkeys(components, ""),
     )
     monkeypatch.setattr("fmimaster.session.session.make_instance", instance)

@@ -10,15 +10,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from fmimaster.accuracy.choice import Choice
 from fmimaster.accuracy.own_steps import OwnSteps
 from fmimaster.accuracy.pair import Difference, Pair, half
 from fmimaster.base.errors import Interrupted, OptionError, SimulationError
+from fmimaster.configure.settings import Settings
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
+from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.recorder import output_intervals
 from fmimaster.results.results import Results
-from fmimaster.settings import Settings
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import Causality, Variability
 from fmimaster.system.notes import listed

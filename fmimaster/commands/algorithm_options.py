@@ -9,11 +9,11 @@ from typing import Any
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.base.errors import OptionError
+from fmimaster.configure.named.algorithms import algorithm, mode
+from fmimaster.configure.named.polynomials import polynomial
+from fmimaster.configure.named.text import settings_of
 from fmimaster.inputs.polynomial import ADAPTIVE, Polynomial
 from fmimaster.loops.solver import LoopSolver
-from fmimaster.named.algorithms import algorithm, mode
-from fmimaster.named.polynomials import polynomial
-from fmimaster.named.text import settings_of
 
 _OF_GAUSS_SEIDEL = {"mode", "levels", "most_levels"}
 """Settings that select this algorithm if no algorithm is named."""

@@ -9,11 +9,11 @@ from fmimaster.algorithms import MODES
 from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import CommandParser
 from fmimaster.commands.text import write
+from fmimaster.configure.named.algorithms import ALGORITHM_NAMES
+from fmimaster.configure.named.event_clocks import EVENT_CLOCKS
+from fmimaster.configure.named.step_rules import STEP_RULES
+from fmimaster.configure.named.text import among
 from fmimaster.inputs.polynomial import KINDS
-from fmimaster.named.algorithms import ALGORITHM_NAMES
-from fmimaster.named.event_clocks import EVENT_CLOCKS
-from fmimaster.named.step_rules import STEP_RULES
-from fmimaster.named.text import among
 from fmimaster.plan.step_groups import Loops
 from fmimaster.run.choice import Backend
 from fmimaster.sequences import METHODS

@@ -5,7 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from fmimaster.commands.parser import group
-from fmimaster.named.names import CONFORMANCE_DEADLINE, CONFORMANCE_OUTPUT, OUTSIDE_BAND, SOLVERS
+from fmimaster.configure.named.names import (
+    CONFORMANCE_DEADLINE,
+    CONFORMANCE_OUTPUT,
+    OUTSIDE_BAND,
+    SOLVERS,
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

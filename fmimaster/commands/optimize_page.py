@@ -9,8 +9,8 @@ from typing import Any
 
 from fmimaster.algorithms import MODES, GaussSeidel, Mode
 from fmimaster.base.text import aligned, count, section
+from fmimaster.configure.named.polynomials import polynomial_text
 from fmimaster.inputs.polynomial import HOLD
-from fmimaster.named.polynomials import polynomial_text
 from fmimaster.studies.optimization.sequence_search import FoundSequence, SequenceSearch
 from fmimaster.studies.optimization.signature import Candidate, Signature
 from fmimaster.studies.optimization.trial import stale_arcs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fmimaster.base.errors import OptionError
 from fmimaster.commands.parser import add_pairs, group
-from fmimaster.named import names
+from fmimaster.configure.named import names
 
 # imports that a help page does not need are made where they are used: they take 0.4 s
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
         return MultiRate(size, dict(arguments.component_step_size))
     if arguments.step_rule is None:
         return size
-    from fmimaster.named.step_rules import step_rule
+    from fmimaster.configure.named.step_rules import step_rule
 
     return step_rule(arguments.step_rule, "--step-rule", size=size)
 
@@ -273,7 +273,7 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
 def _event_clock(text: str | None) -> EventClock | None:
     if text is None:
         return None
-    from fmimaster.named.event_clocks import event_clock
+    from fmimaster.configure.named.event_clocks import event_clock
 
     return event_clock(text, "--event-clock")
 
@@ -281,7 +281,7 @@ def _event_clock(text: str | None) -> EventClock | None:
 def _solver(texts: list[str]) -> Integrator | dict[str, Integrator] | None:
     if not texts:
         return None
-    from fmimaster.named.solvers import solver_by_component
+    from fmimaster.configure.named.solvers import solver_by_component
 
     return solver_by_component(texts)
 
@@ -304,7 +304,7 @@ def memory_in_bytes(size: float | None) -> int | None:
 
 
 def _on_fault(text: str) -> FaultPolicy:
-    from fmimaster.named.fault_policies import fault_policy
+    from fmimaster.configure.named.fault_policies import fault_policy
 
     return fault_policy(text, "--on-fault")
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from fmimaster.commands import settings
 from fmimaster.commands.parser import group
-from fmimaster.named.names import REFERENCE_TOLERANCE
+from fmimaster.configure.named.names import REFERENCE_TOLERANCE
 
 
 def add_arguments(parser: ArgumentParser) -> None:

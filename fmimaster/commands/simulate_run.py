@@ -17,7 +17,7 @@ from fmimaster.commands import check_step, settings
 from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
-from fmimaster.named.names import REFERENCE_TOLERANCE
+from fmimaster.configure.named.names import REFERENCE_TOLERANCE
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path

@@ -14,6 +14,7 @@ from fmimaster.apart.process import refuse_other_platforms
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.given_path import given_path
 from fmimaster.base.version import installed_version
+from fmimaster.configure.named.solvers import solvers
 from fmimaster.conformance.cases import Case, find_cases
 from fmimaster.conformance.junit import write_junit
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
@@ -24,7 +25,6 @@ from fmimaster.conformance.verdicts_csv import write_verdicts_csv
 from fmimaster.conformance.workers import Callback, Work
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.platforms import FMI3
-from fmimaster.named.solvers import solvers
 from fmimaster.system.model import Interface
 
 DEADLINE = 60.0

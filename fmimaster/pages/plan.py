@@ -8,6 +8,7 @@ from typing import Any
 
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.text import aligned, fitted, in_short, section
+from fmimaster.configure.settings import Settings
 from fmimaster.pages import (
     bonds,
     clocks,
@@ -18,12 +19,11 @@ from fmimaster.pages import (
     plan_sequence,
 )
 from fmimaster.plan.plan import Plan
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
 from fmimaster.program.instructions import Program
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
-from fmimaster.settings import Settings
 from fmimaster.system.model import standard_in_words
 
 

@@ -12,11 +12,13 @@ import numpy as np
 
 from fmimaster.apart.watch import first_words
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, SimulationError
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.plan.recorded import Recorded
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.structures import Structures
 from fmimaster.record.causes import Event, Steps
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
@@ -31,8 +33,6 @@ from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.session.structure_changes import StructureChanges
 from fmimaster.session.whereabouts import call_under_way
 from fmimaster.session.work_thread import WorkThread
-from fmimaster.settings import Settings
-from fmimaster.structures import Structures
 
 log = logging.getLogger("fmimaster")
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContentError
 from fmimaster.base.errors import CallError, FileError, FmimasterError
 from fmimaster.checkpoint.file import CheckpointFile, damaged
-from fmimaster.checkpoint.interval import Interval
 from fmimaster.checkpoint.row_log import Record, RowLog, records, remove_others, rows_path
+from fmimaster.configure.checkpoint_interval import Interval
 from fmimaster.fmu.journal import Transferred
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.model_exchange.integrator import Integrator

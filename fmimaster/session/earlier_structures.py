@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from fmimaster.fmu.instance import Instance
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.statistics import InstanceStatistics, LoopStatistics
 from fmimaster.run.executor import Executor
 

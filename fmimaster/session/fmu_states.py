@@ -17,7 +17,7 @@ from typing import Any
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import check_fits, check_is_file, decoding, open_file, parsed_json
 from fmimaster.fmu.instance import Instance
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.system.archive import Archive, open_archive
 from fmimaster.system.description import Source
 from fmimaster.system.zip_entries import ANY_GROWTH

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group
-from fmimaster.preparation import Prepared
-from fmimaster.settings import Settings
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.system.description import Component
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fmimaster.base.errors import OptionError
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.intermediate import IntermediateOutputs, readable_inside
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.table import Table
-from fmimaster.settings import Settings
 from fmimaster.system.model import Interface
 
 

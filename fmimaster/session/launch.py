@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from fmimaster.base.errors import AccuracyError, FileError, OptionError
 from fmimaster.base.given_path import given_path
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
-from fmimaster.preparation import Prepared, prepare
+from fmimaster.prepare.preparation import Prepared, prepare
+from fmimaster.prepare.structures import structures_of
 from fmimaster.results.facts import finish_facts
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.files import facts_writer, row_writer
@@ -21,8 +23,6 @@ from fmimaster.results.text_file import check_file_to_write, refuse_to_overwrite
 from fmimaster.session.attendance import Attendance
 from fmimaster.session.progress import ProgressCallback
 from fmimaster.session.signals import Signals
-from fmimaster.settings import Settings
-from fmimaster.structures import structures_of
 
 if TYPE_CHECKING:
     from fmimaster.session.checkpoints import Checkpoints
@@ -119,7 +119,7 @@ def _checkpoints(
         return None
     from fmimaster.checkpoint.file import CheckpointFile, check_fingerprint  # few runs
     from fmimaster.checkpoint.file import is_checkpoint as is_ours
-    from fmimaster.checkpoint.interval import interval_of
+    from fmimaster.configure.checkpoint_interval import interval_of
     from fmimaster.session.checkpoints import Checkpoints
     from fmimaster.session.origin import is_place_of_results, origin_of
 

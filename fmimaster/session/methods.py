@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fmimaster.base.text import count, in_short, named
-from fmimaster.preparation import Prepared
+from fmimaster.configure.settings import Settings
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.statistics import FallBack
 from fmimaster.run.log import Delay
 from fmimaster.run.state import RunState
-from fmimaster.settings import Settings
 from fmimaster.steps.locate import Locate
 
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Number
 from fmimaster.base.errors import FmimasterError
+from fmimaster.configure.settings import Settings
 from fmimaster.plan.recorded import Recorded
 from fmimaster.results.growth import Growth, Watched
 from fmimaster.results.recorder import Recorder
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.rows import RowBlock
-from fmimaster.settings import Settings
 from fmimaster.steps.schedule import Schedule
 from fmimaster.system.model import DataType
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fmimaster.base.text import count, in_short, named
-from fmimaster.preparation import Prepared
+from fmimaster.configure.settings import Settings
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.statistics import Statistics
 from fmimaster.run.choice import ExecutorType, native_executor
-from fmimaster.settings import Settings
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
@@ -26,7 +26,7 @@ def log_begin(
     Parameters
     ----------
     metadata
-        The result of :func:`fmimaster.provenance.run_metadata`.
+        The result of :func:`fmimaster.prepare.provenance.run_metadata`.
     """
     if log.isEnabledFor(logging.INFO):
         for line in _lines(prepared, settings, metadata, executor):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.growth import Growth
 from fmimaster.results.statistics import Statistics
 from fmimaster.run.executor import Executor
@@ -15,7 +16,6 @@ from fmimaster.session.bond_statistics import bond_statistics
 from fmimaster.session.earlier_structures import EarlierStructures, statistics_of
 from fmimaster.session.methods import fall_backs, methods
 from fmimaster.session.row_keeper import RowKeeper
-from fmimaster.settings import Settings
 
 
 def run_statistics(

@@ -20,6 +20,7 @@ from fmimaster.base.errors import ConvergenceError, SimulationError
 from fmimaster.base.files import decoding
 from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.faults.policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
@@ -30,9 +31,10 @@ from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Instant
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.provenance import run_metadata
+from fmimaster.prepare.structures import Structures
 from fmimaster.program.fault_marks import marks
-from fmimaster.provenance import run_metadata
 from fmimaster.record.causes import Event, Steps
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
@@ -57,8 +59,6 @@ from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import run_statistics, warnings_of_run
 from fmimaster.session.snapshot import Parts
 from fmimaster.session.stop_request import RunStopped, StopRequest
-from fmimaster.settings import Settings
-from fmimaster.structures import Structures
 from fmimaster.system.exact import exact
 from fmimaster.system.model import Interface
 

@@ -13,12 +13,12 @@ from fmimaster.base.errors import ConvergenceError, FmimasterError, SimulationEr
 from fmimaster.instants.instant import Instant
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.structures import Structures
 from fmimaster.program.instructions import Program, Set
 from fmimaster.run.executor import Executor
 from fmimaster.session.carried_over import carry_over
 from fmimaster.session.session import Session, timeline_of
-from fmimaster.structures import Structures
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.values import parse_value
 

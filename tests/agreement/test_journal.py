@@ -27,7 +27,7 @@ from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.replay import Noise
-from fmimaster.preparation import prepare
+from fmimaster.prepare.preparation import prepare
 from fmimaster.session import Session
 from fmimaster.system.description import Component
 

@@ -35,7 +35,7 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.fmu.load import Loader
-from fmimaster.preparation import prepare
+from fmimaster.prepare.preparation import prepare
 from fmimaster.program.instructions import Instruction, Program, Restore, Save
 from fmimaster.run.choice import native_executor
 from fmimaster.session import Session

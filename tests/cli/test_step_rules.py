@@ -10,7 +10,7 @@ from command_line import reference
 
 from fmimaster import PID, FixedStep, OptionError, PredictorCorrector
 from fmimaster.commands import settings
-from fmimaster.named.step_rules import STEP_RULES, named
+from fmimaster.configure.named.step_rules import STEP_RULES, named
 
 
 def rule(*arguments: str) -> Any:

@@ -15,7 +15,7 @@ from mutations import edited_bytes, edited_xml
 from fmimaster.base.reference_files import reference_names, reference_path
 from fmimaster.cli import main
 from fmimaster.fmu.description.model_description import read_model
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import MOST_ELEMENTS, Model
 from fmimaster.validation import validate

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-import fmimaster.preparation
+import fmimaster.prepare.preparation
 from fmimaster import (
     Algorithm,
     Aligned,
@@ -199,8 +199,8 @@ def test_a_plan_is_made_once_and_each_program_is_written_once(
         monkeypatch.setattr(owner, name, call)
 
     for owner, name in (
-        (fmimaster.preparation, "make_plan"),
-        (fmimaster.preparation, "assemble"),
+        (fmimaster.prepare.preparation, "make_plan"),
+        (fmimaster.prepare.preparation, "assemble"),
         (Initialization, "emit"),
         (Jacobi, "emit"),
         (Sequential, "emit"),

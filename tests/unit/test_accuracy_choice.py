@@ -30,11 +30,11 @@ from fmimaster import (
     SystemBuilder,
     reference_path,
 )
-from fmimaster.accuracy.choice import Choice
 from fmimaster.accuracy.own_steps import OwnSteps
 from fmimaster.accuracy.pair import Pair
 from fmimaster.accuracy.reach import MOST_ROWS, judged_columns, reach
 from fmimaster.inputs.polynomial import LINE, MIDPOINT
+from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.csv import read_csv
 from fmimaster.results.statistics import Statistics
 from fmimaster.steps.pid import PID

@@ -15,7 +15,7 @@ from fmimaster import FmuCard, OptionError, Simulation, SystemBuilder, reference
 from fmimaster.cards.cache import keep
 from fmimaster.cards.measured import Attempt, Repetition, Replay
 from fmimaster.loops.unknowns import precision
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")
 

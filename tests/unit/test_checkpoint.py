@@ -31,7 +31,7 @@ from fmimaster import (
 )
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, joined, separated
 from fmimaster.checkpoint.file import CheckpointFile
-from fmimaster.checkpoint.interval import Interval, interval_of
+from fmimaster.configure.checkpoint_interval import Interval, interval_of
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.record.causes import GRID
 from fmimaster.system.model import DataType

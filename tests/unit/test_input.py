@@ -28,7 +28,7 @@ from fmimaster import (
     SimulationError,
     reference_path,
 )
-from fmimaster.input_signals import InputSignals
+from fmimaster.configure.input_signals import InputSignals
 
 FEEDTHROUGH = reference_path("fmi3/Feedthrough.fmu")
 TIME = np.array([0.0, 0.5, 0.5, 1.0])

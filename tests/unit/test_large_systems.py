@@ -21,7 +21,7 @@ from fmimaster import SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson
 from fmimaster.fmu.load import Loader
 from fmimaster.inputs.polynomial import Polynomial
-from fmimaster.preparation import prepare
+from fmimaster.prepare.preparation import prepare
 from fmimaster.session.session import Session
 from fmimaster.simulation import Simulation
 from fmimaster.system.description import Component, Endpoint, PowerBond, SystemDescription

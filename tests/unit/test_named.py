@@ -36,16 +36,16 @@ from fmimaster import (
 from fmimaster.algorithms import MODES
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
+from fmimaster.configure.named import names
+from fmimaster.configure.named.algorithms import ALGORITHM_NAMES
+from fmimaster.configure.named.event_clocks import EVENT_CLOCKS
+from fmimaster.configure.named.polynomials import polynomial, polynomial_text
+from fmimaster.configure.named.solvers import SOLVERS
+from fmimaster.configure.named.step_rules import STEP_RULES
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance
 from fmimaster.inputs.polynomial import KINDS
 from fmimaster.loops.solver import LoopSolver
-from fmimaster.named import names
-from fmimaster.named.algorithms import ALGORITHM_NAMES
-from fmimaster.named.event_clocks import EVENT_CLOCKS
-from fmimaster.named.polynomials import polynomial, polynomial_text
-from fmimaster.named.solvers import SOLVERS
-from fmimaster.named.step_rules import STEP_RULES
 from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.results.comparison import TOLERANCE
 from fmimaster.sequences import METHODS

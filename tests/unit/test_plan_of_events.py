@@ -10,6 +10,7 @@ from python_fmu import PythonFmu, plan_of
 
 from fmimaster.algorithms import Jacobi, assemble
 from fmimaster.base.errors import DescriptionError, OptionError
+from fmimaster.configure.requirements import refuse_plan
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
@@ -18,7 +19,6 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.instructions import Set
-from fmimaster.requirements import refuse_plan
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.model import (

@@ -20,8 +20,9 @@ from fmimaster import (
     Simulation,
 )
 from fmimaster.base.errors import OptionError
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
-from fmimaster.preparation import prepare
+from fmimaster.prepare.preparation import prepare
 from fmimaster.sequences import (
     METHODS,
     Count,
@@ -34,7 +35,6 @@ from fmimaster.sequences import (
 )
 from fmimaster.sequences.choice import check_sequence, choose_sequence
 from fmimaster.sequences.units import units_of
-from fmimaster.settings import Settings
 from fmimaster.system.model import Variability
 
 

@@ -33,9 +33,9 @@ from fmimaster import (
     Waveform,
     reference_path,
 )
+from fmimaster.configure.settings import Settings
 from fmimaster.inputs.polynomial import LINE
 from fmimaster.results.files import row_writer
-from fmimaster.settings import Settings
 
 DAHLQUIST = reference_path("fmi3/Dahlquist.fmu")
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
 from fmimaster.base.errors import AccuracyWarning, OptionError
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.simulation import Simulation

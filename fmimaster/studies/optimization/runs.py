@@ -21,7 +21,7 @@ from fmimaster.base.errors import (
     SimulationError,
 )
 from fmimaster.instants.instant import exact
-from fmimaster.preparation import Prepared
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.simulation import Simulation

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
 from fmimaster.base.errors import OptionError
-from fmimaster.input_signals import InputSignals
-from fmimaster.preparation import Prepared
+from fmimaster.configure.input_signals import InputSignals
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.sequences import UnitGraph
 from fmimaster.sequences.search import least_stale
 from fmimaster.simulation import Simulation

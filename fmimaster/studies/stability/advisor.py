@@ -11,10 +11,10 @@ from math import inf
 from types import TracebackType
 
 from fmimaster.base.errors import FmimasterError, OptionError, SimulationError
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
-from fmimaster.preparation import prepare
-from fmimaster.settings import Settings
+from fmimaster.prepare.preparation import prepare
 from fmimaster.studies.stability.experiments import Experiments, OutOfTime
 from fmimaster.studies.stability.linear_fmu import MOST_STEPS
 from fmimaster.studies.stability.responses import Responses

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, SimulationError
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.load import Loader
 from fmimaster.instants.instant import exact
 from fmimaster.plan.layout import Group
-from fmimaster.preparation import prepare
+from fmimaster.prepare.preparation import prepare
 from fmimaster.program.instructions import (
     Fit,
     Get,
@@ -30,7 +31,6 @@ from fmimaster.program.instructions import (
     Update,
 )
 from fmimaster.session.session import Session
-from fmimaster.settings import Settings
 from fmimaster.studies.stability.input_slots import input_groups
 from fmimaster.system.states import State
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from fmimaster.base.errors import OptionError
-from fmimaster.named.text import among, settings_of
+from fmimaster.configure.named.text import among, settings_of
 from fmimaster.steps.step_rule import StepRule
 
 STEP_RULES: Mapping[str, tuple[str, str]] = {

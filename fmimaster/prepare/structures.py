@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FmimasterError, OptionError, did_you_mean
+from fmimaster.configure.settings import Settings
+from fmimaster.configure.structure_settings import settings_of_structure
 from fmimaster.fmu.load import Loader
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
-from fmimaster.preparation import Prepared, prepare
-from fmimaster.settings import Settings
-from fmimaster.structure_settings import settings_of_structure
+from fmimaster.prepare.preparation import Prepared, prepare
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
 from fmimaster.system.structure import (

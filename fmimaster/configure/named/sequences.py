@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmimaster.named.text import plain_name
+from fmimaster.configure.named.text import plain_name
 from fmimaster.sequences import METHODS
 
 

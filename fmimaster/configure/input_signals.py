@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.base.errors import FileError, OptionError, did_you_mean
 from fmimaster.base.given_path import given_path
+from fmimaster.configure.input_values import input_values
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.table import Function, Table
-from fmimaster.input_values import input_values
 from fmimaster.results import table as results
 from fmimaster.results.csv import is_time, read_csv
 from fmimaster.system.description import Component, Connector, Source

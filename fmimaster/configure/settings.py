@@ -14,23 +14,23 @@ from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import clipped, in_short
 from fmimaster.cards.use import Cards, check_cards
-from fmimaster.checkpoint.interval import interval_of
+from fmimaster.configure.checkpoint_interval import interval_of
+from fmimaster.configure.input_signals import Input, InputSignals
+from fmimaster.configure.named.algorithms import algorithm
+from fmimaster.configure.named.event_clocks import event_clock
+from fmimaster.configure.named.fault_policies import fault_policy
+from fmimaster.configure.named.polynomials import polynomial
+from fmimaster.configure.named.sequences import sequence
+from fmimaster.configure.named.solvers import solvers
+from fmimaster.configure.named.step_rules import is_rule, step_rule
+from fmimaster.configure.named.text import choice
 from fmimaster.events.event_clock import EventClock
 from fmimaster.fmu.faults.policy import FaultPolicy, Stop
 from fmimaster.fmu.model_exchange.choice import check_solver
 from fmimaster.fmu.model_exchange.integrator import Integrator
-from fmimaster.input_signals import Input, InputSignals
 from fmimaster.inputs.given_inputs import check_given_inputs
 from fmimaster.inputs.polynomial import ADAPTIVE, Polynomial
 from fmimaster.loops.solver import LoopSolver
-from fmimaster.named.algorithms import algorithm
-from fmimaster.named.event_clocks import event_clock
-from fmimaster.named.fault_policies import fault_policy
-from fmimaster.named.polynomials import polynomial
-from fmimaster.named.sequences import sequence
-from fmimaster.named.solvers import solvers
-from fmimaster.named.step_rules import is_rule, step_rule
-from fmimaster.named.text import choice
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.run.choice import Backend

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.configure.named.text import plain_name, settings_of
 from fmimaster.inputs.polynomial import KINDS, Polynomial
-from fmimaster.named.text import plain_name, settings_of
 
 _SETTINGS = ("held", "mean", "compensation", "sub_steps")
 """Settings of a polynomial that can be given as text."""

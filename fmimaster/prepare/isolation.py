@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.run.choice import native_executor
-from fmimaster.settings import Settings
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import OptionError
+from fmimaster.configure.settings import Settings
 from fmimaster.inputs.polynomial import LINE, MIDPOINT
-from fmimaster.settings import Settings
 from fmimaster.steps.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.steps.estimators.power_residual import PowerResidual
 from fmimaster.steps.pid import PID

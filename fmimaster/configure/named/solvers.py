@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.base.errors import OptionError
-from fmimaster.named.text import among, choice, defaults_of, option_name, settings_of
+from fmimaster.configure.named.text import among, choice, defaults_of, option_name, settings_of
 
 if TYPE_CHECKING:
     from fmimaster.fmu.model_exchange.cvode import Jacobian

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fmimaster.base.errors import OptionError
-from fmimaster.named.step_rules import STEP_RULES
-from fmimaster.named.text import among, defaults_of, option_name, plain_name, settings_of
+from fmimaster.configure.named.step_rules import STEP_RULES
+from fmimaster.configure.named.text import among, defaults_of, option_name, plain_name, settings_of
 
 if TYPE_CHECKING:
     from fmimaster.events.event_clock import EventClock

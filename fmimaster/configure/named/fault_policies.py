@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fmimaster.configure.named.text import among, defaults_of, option_name, settings_of
 from fmimaster.fmu.faults.policy import Drop, FaultPolicy, Restart, Stop
-from fmimaster.named.text import among, defaults_of, option_name, settings_of
 
 FAULT_POLICIES: Mapping[str, type[FaultPolicy]] = {
     option_name(kind.__name__): kind for kind in (Stop, Restart, Drop)

@@ -7,8 +7,8 @@ from typing import Any
 
 import fmimaster.algorithms as algorithms  # "from fmimaster" would import all of the API
 from fmimaster.algorithms import ALGORITHMS, MODES, Algorithm, Mode
-from fmimaster.named.polynomials import polynomial
-from fmimaster.named.text import among, defaults_of, settings_of
+from fmimaster.configure.named.polynomials import polynomial
+from fmimaster.configure.named.text import among, defaults_of, settings_of
 
 ALGORITHM_NAMES = (*(a.__name__ for a in ALGORITHMS), "Sequential", "AutomaticSequence")
 """Names of the algorithms; each is imported on first use."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from fmimaster.settings import Settings
+from fmimaster.configure.settings import Settings
 
 
 def settings_of_structure(

@@ -13,32 +13,33 @@ from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse, use_cards
+from fmimaster.configure.input_signals import attach_input
+from fmimaster.configure.requirements import (
+    refuse_plan,
+    refuse_plan_with_rates,
+    refuse_rates,
+    refuse_settings,
+)
+from fmimaster.configure.settings import Settings
+from fmimaster.configure.structure_settings import settings_of_structure
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
 from fmimaster.fmu.model_exchange.integrator import Integrator
-from fmimaster.input_signals import attach_input
 from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.instants.instant import exact
-from fmimaster.isolation import Isolated, isolated_fmus
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.plan.tolerance import tolerance_of_run
+from fmimaster.prepare.isolation import Isolated, isolated_fmus
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals
 from fmimaster.program.fault_marks import mark_signals
 from fmimaster.program.programs import Programs
-from fmimaster.requirements import (
-    refuse_plan,
-    refuse_plan_with_rates,
-    refuse_rates,
-    refuse_settings,
-)
 from fmimaster.run.event_handler import begins_anew_at_jumps
 from fmimaster.run.observed import points_to_observe
-from fmimaster.settings import Settings
 from fmimaster.steps.measures import (
     control_measures,
     control_signals,
@@ -46,7 +47,6 @@ from fmimaster.steps.measures import (
 )
 from fmimaster.steps.schedule import Schedule, make_schedule
 from fmimaster.steps.step_rule import FixedStep, StepRule, Time
-from fmimaster.structure_settings import settings_of_structure
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.model import Interface
@@ -55,7 +55,7 @@ from fmimaster.system.ssp import read_system
 from fmimaster.system.structure import is_dynamic, structure_at, structure_note
 
 if TYPE_CHECKING:
-    from fmimaster.accuracy.choice import Choice
+    from fmimaster.prepare.accuracy_choice import Choice
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,7 +206,7 @@ def prepare(
 
     schedule, choice = scheduled(settings.step_size), None
     if settings.accuracy is not None:
-        from fmimaster.accuracy.choice import choose
+        from fmimaster.prepare.accuracy_choice import choose
 
         choice = choose(settings, resolved)
         settings = choice.applied(settings, choice.largest(settings, schedule))

@@ -1,0 +1,1 @@
+"""Plan, programs and times of a run, before an FMU is instantiated."""
