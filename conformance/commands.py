@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from fmimaster.cli import main as main_of_fmimaster
+from fmimaster.commands.cli import main as main_of_fmimaster
 
 STATUSES = (0, 1, 2)
 UNKNOWN = 70

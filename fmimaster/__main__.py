@@ -6,7 +6,7 @@ import sys
 def main() -> int:
     """Run the command of this process; returns the exit status."""
     try:
-        from fmimaster.cli import main as command
+        from fmimaster.commands.cli import main as command
 
         return command()
     except KeyboardInterrupt:  # before a command begins; afterwards the command prints it

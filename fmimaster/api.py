@@ -1,6 +1,5 @@
 """The public names of the package; ``import fmimaster`` offers them all, and imports them when one is used."""
 
-from fmimaster.accuracy.pair import Pair
 from fmimaster.algorithms import (
     END,
     HELD,
@@ -56,6 +55,10 @@ from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.faults.policy import Drop, FaultPolicy, Restart, Stop
 from fmimaster.fmu.model_exchange.cvode import Cvode, Jacobian
 from fmimaster.fmu.model_exchange.one_step import DormandPrince, Euler
+from fmimaster.front.accuracy_pair import Pair
+from fmimaster.front.resumption import resume
+from fmimaster.front.simulation import Simulation, simulate
+from fmimaster.front.validation import Finding, Severity, validate
 from fmimaster.inputs.polynomial import (
     ADAPTIVE,
     FIRST_ORDER,
@@ -76,7 +79,6 @@ from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.comparison import Comparison, Deviation
 from fmimaster.results.jumps import JumpTimes, PhaseError
 from fmimaster.results.results import Results
-from fmimaster.resumption import resume
 from fmimaster.run.choice import Backend
 from fmimaster.sequences import (
     Count,
@@ -87,7 +89,6 @@ from fmimaster.sequences import (
     Upstream,
 )
 from fmimaster.session import Progress, Run
-from fmimaster.simulation import Simulation, simulate
 from fmimaster.steps.estimators import (
     EmbeddedOrders,
     EnergyDoubling,
@@ -121,7 +122,6 @@ from fmimaster.system.lifetime import Lifetime
 from fmimaster.system.model import Unit
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.system.ssp import read_system
-from fmimaster.validation import Finding, Severity, validate
 
 __all__ = [
     "ADAPTIVE",

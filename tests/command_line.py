@@ -12,7 +12,7 @@ import pytest
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.reference_files import reference_path
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 
 
 @dataclass(frozen=True)

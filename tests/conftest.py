@@ -17,9 +17,9 @@ from kernel_encodings import as_written
 from python_fmu import Bench, PythonFmu, describe
 
 from fmimaster.configure.settings import Settings
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation
 
 settings.register_profile("fmimaster", deadline=None, derandomize=True)
 

@@ -26,7 +26,7 @@ from fmimaster import (
     Simulation,
     reference_path,
 )
-from fmimaster.accuracy.pair import half
+from fmimaster.front.accuracy_pair import half
 from fmimaster.results.plot import save_figure
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.studies.demos.quarter_car import LINEAR

@@ -22,7 +22,7 @@ from fmimaster.apart.server import KILL, REQUEST, START, Start
 from fmimaster.base.errors import OptionError
 
 MODULES = (
-    "fmimaster.simulation",
+    "fmimaster.front.simulation",
     "fmimaster.session.session",
     "fmimaster.run.choice",
     "fmimaster.fmu.fmi2",

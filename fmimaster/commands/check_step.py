@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fmimaster.base.text import aligned
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 
 if TYPE_CHECKING:
-    from fmimaster.accuracy.pair import Difference
+    from fmimaster.front.accuracy_pair import Difference
 
 MOST_LINES = 20
 """Outputs that are shown: those that differ most."""

@@ -9,7 +9,7 @@ from typing import Any
 from fmimaster.base.text import aligned, flowing, section
 from fmimaster.commands.optimize import searched, told
 from fmimaster.commands.optimize_page import algorithm_words, candidate_facts, number
-from fmimaster.simulation import Simulation
+from fmimaster.front.simulation import Simulation
 from fmimaster.studies.optimization.comparison import PRESENT, ComparedSequence, compare
 from fmimaster.studies.optimization.compromises import compromises
 from fmimaster.studies.optimization.sequence_search import SequenceSearch

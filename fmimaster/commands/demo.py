@@ -12,8 +12,8 @@ from fmimaster.base.given_path import given_path
 from fmimaster.base.text import aligned, paragraph
 from fmimaster.commands.running import simulate_and_keep
 from fmimaster.commands.text import note, write
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 from fmimaster.studies.demos import DEMOS, Demo, demo
 
 

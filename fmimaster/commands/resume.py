@@ -38,14 +38,14 @@ def run(arguments: Namespace) -> int:
     from fmimaster.base.errors import SimulationError
     from fmimaster.base.given_path import given_path
     from fmimaster.base.text import count
-    from fmimaster.checkpoint.file import CheckpointFile
     from fmimaster.commands.run_facts import run_facts
     from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
     from fmimaster.commands.text import write, write_json
+    from fmimaster.front.simulation import Simulation
     from fmimaster.results.files import check_results_file
     from fmimaster.results.results import Results
+    from fmimaster.session.checkpoint.file import CheckpointFile
     from fmimaster.session.origin import results_beside, settings_in
-    from fmimaster.simulation import Simulation
 
     path = given_path(arguments.checkpoint).absolute()
     file = CheckpointFile.read(path)

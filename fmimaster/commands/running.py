@@ -14,12 +14,12 @@ from fmimaster.base.text import aligned, count, flowing, page_width
 from fmimaster.commands.log import not_in_the_log
 from fmimaster.commands.progress import progress
 from fmimaster.commands.text import tell
+from fmimaster.front.simulation import Simulation
 from fmimaster.instants.grid import SLIVER
 from fmimaster.results.presence import values_of
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Progress
-from fmimaster.simulation import Simulation
 
 _MOST_BYTES = 8
 """Bytes of a binary that are shown."""
@@ -91,7 +91,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
         file = Path(path).resolve()
         if option == "--checkpoint":
             # most runs have none
-            from fmimaster.checkpoint.file import is_checkpoint
+            from fmimaster.session.checkpoint.file import is_checkpoint
 
             refuse_to_overwrite(file, read, is_ours=is_checkpoint)
         else:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fmimaster.events.event_clock import EventClock
     from fmimaster.fmu.faults.policy import FaultPolicy
     from fmimaster.fmu.model_exchange.integrator import Integrator
+    from fmimaster.front.simulation import Simulation
     from fmimaster.loops.solver import LoopSolver
-    from fmimaster.simulation import Simulation
     from fmimaster.steps.step_rule import StepRule, Time
 
 
@@ -208,7 +208,7 @@ def simulation(arguments: Namespace) -> Simulation:
         If one of them has no valid meaning.
     """
     from fmimaster.commands.algorithm_options import chosen_algorithm, single_inputs
-    from fmimaster.simulation import Simulation
+    from fmimaster.front.simulation import Simulation
 
     return Simulation(
         arguments.system,

@@ -18,13 +18,13 @@ from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
 from fmimaster.configure.named.names import REFERENCE_TOLERANCE
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import check_results_file, write_table
 from fmimaster.results.results import Results
 from fmimaster.session.own_process import reached
-from fmimaster.simulation import Simulation
 
 _BEYOND = 1
 """Exit status if the results are not within the tolerance of the reference."""

@@ -17,8 +17,8 @@ from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, write
 from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import LINE, MIDPOINT
-from fmimaster.simulation import Simulation
 from fmimaster.studies.stability.advisor import Advisor, FmuFacts, Limit
 from fmimaster.studies.stability.spectrum import Spectrum
 

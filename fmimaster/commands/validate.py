@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from fmimaster.base.text import count, flowing
 from fmimaster.commands.text import write, write_json
-from fmimaster.validation import Finding, Severity, validate
+from fmimaster.front.validation import Finding, Severity, validate
 
 _MOST_OF_A_KIND = 5
 """Most findings that differ only in names and numbers."""

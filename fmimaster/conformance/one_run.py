@@ -36,8 +36,8 @@ from fmimaster.conformance.times import times_of
 from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 from fmimaster.system.description import Component, Source, System, SystemDescription
 from fmimaster.system.model import Interface
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContentError
 from fmimaster.base.errors import CallError, FileError, FmimasterError
-from fmimaster.checkpoint.file import CheckpointFile, damaged
-from fmimaster.checkpoint.row_log import Record, RowLog, records, remove_others, rows_path
 from fmimaster.configure.checkpoint_interval import Interval
 from fmimaster.fmu.journal import Transferred
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.replay import Noise
 from fmimaster.results.kept_rows import Block
+from fmimaster.session.checkpoint.file import CheckpointFile, damaged
+from fmimaster.session.checkpoint.row_log import Record, RowLog, records, remove_others, rows_path
 from fmimaster.session.origin import Origin, check_is_of_run
 from fmimaster.session.snapshot import (
     Parts,

@@ -117,9 +117,9 @@ def _checkpoints(
     given = settings.checkpoint if resume_from is None else resume_from
     if given is None:
         return None
-    from fmimaster.checkpoint.file import CheckpointFile, check_fingerprint  # few runs
-    from fmimaster.checkpoint.file import is_checkpoint as is_ours
     from fmimaster.configure.checkpoint_interval import interval_of
+    from fmimaster.session.checkpoint.file import CheckpointFile, check_fingerprint  # few runs
+    from fmimaster.session.checkpoint.file import is_checkpoint as is_ours
     from fmimaster.session.checkpoints import Checkpoints
     from fmimaster.session.origin import is_place_of_results, origin_of
 

@@ -14,7 +14,6 @@ from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContent
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.given_path import given_path
 from fmimaster.base.version import installed_version
-from fmimaster.checkpoint.file import CheckpointFile, damaged
 from fmimaster.configure.input_signals import InputSignals
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fingerprint import source_hash
@@ -22,6 +21,7 @@ from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import SUFFIXES, begins_with
 from fmimaster.results.results import Results
+from fmimaster.session.checkpoint.file import CheckpointFile, damaged
 
 _WRITTEN = {"checkpoint": "", "fmi_log_file": ".calls.log", "final_fmu_state": ".states"}
 """Settings that are files which a run writes → what follows in their names on that of the checkpoint."""

@@ -1,7 +1,7 @@
 """All that changes during a run, between two steps, as plain data; and a run that continues from it.
 
 The rows, the events, the steps and the calls of FMUs that cannot save their state are in the file beside the checkpoint
-(:mod:`fmimaster.checkpoint.row_log`).
+(:mod:`fmimaster.session.checkpoint.row_log`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fmimaster import Jacobi, Results, Simulation, reference_path
-from fmimaster.accuracy.pair import Pair, half
+from fmimaster.front.accuracy_pair import Pair, half
 from fmimaster.inputs.polynomial import LINE
 from fmimaster.steps.pid import PID
 from fmimaster.studies.demos.quarter_car import LINEAR, NONLINEAR, QuarterCar

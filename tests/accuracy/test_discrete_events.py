@@ -15,8 +15,8 @@ from stored_tables import table
 from fmimaster import FmimasterError, Results
 from fmimaster.base.errors import LoopError
 from fmimaster.base.reference_files import reference_path
+from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation
 from fmimaster.studies.demos import hybrid, superdense
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription

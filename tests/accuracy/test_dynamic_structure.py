@@ -14,8 +14,8 @@ from stored_tables import table
 
 from fmimaster import Lifetime, Results, SystemBuilder, reference_path
 from fmimaster.base.errors import DescriptionError, InputError, OptionError, SimulationError
+from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation
 
 
 def constant(path: Path, value: float) -> Path:

@@ -19,9 +19,9 @@ from fmimaster.algorithms import (
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
+from fmimaster.front.simulation import Simulation
 from fmimaster.record.causes import Kind
 from fmimaster.run.choice import Backend
-from fmimaster.simulation import Simulation
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.step_context import StepContext
 from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference, Wall

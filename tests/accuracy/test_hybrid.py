@@ -19,8 +19,8 @@ from fmimaster.base.errors import SimulationError, ZenoError
 from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
+from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import Ramp
 

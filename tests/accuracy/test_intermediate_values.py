@@ -114,7 +114,7 @@ def test_combinations_that_lose_values_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_the_file(tmp_path: Path) -> None:
-    from fmimaster.cli import main
+    from fmimaster.commands.cli import main
 
     file = tmp_path / "run.csv"
     options = ["--step-size", "0.1", "--stop-time", "0.2", "--record-intermediate-values"]

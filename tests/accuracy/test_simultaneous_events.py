@@ -15,7 +15,7 @@ from fmimaster import Polynomial, Results, SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
-from fmimaster.simulation import Simulation
+from fmimaster.front.simulation import Simulation
 
 VERSIONS = [("fmi2",), ("fmi3",), ("fmi2", "fmi3"), ("fmi3", "fmi2")]
 QUINTIC = Jacobi(Polynomial(2, 2))

@@ -31,7 +31,7 @@ from fmimaster import (
     reference_path,
     resume,
 )
-from fmimaster.checkpoint.file import CheckpointFile
+from fmimaster.session.checkpoint.file import CheckpointFile
 
 QUINTIC = Polynomial(2, 2)
 CONTROLLED = PID(0.2, (EmbeddedOrders(0.01),), smallest=0.001, reject_above=1.0)

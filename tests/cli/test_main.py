@@ -15,9 +15,9 @@ from command_line import Outcome, reference
 from processes import PATIENCE
 
 from fmimaster.base.errors import Interrupted
-from fmimaster.cli import main
 from fmimaster.commands import demo
-from fmimaster.simulation import Simulation
+from fmimaster.commands.cli import main
+from fmimaster.front.simulation import Simulation
 
 Run = Callable[..., Outcome]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, reference
 
-from fmimaster.cli import _parser
 from fmimaster.commands import COMMANDS, EXAMPLES
+from fmimaster.commands.cli import _parser
 from fmimaster.commands.parser import GROUPS
 
 Run = Callable[..., Outcome]

@@ -12,8 +12,8 @@ import pytest
 from command_line import Outcome, declared_fmu, reference, system
 from python_fmu import PythonFmu, plan_of
 
+from fmimaster.front.simulation import Simulation
 from fmimaster.pages.plan_loops import initial_loops
-from fmimaster.simulation import Simulation
 from fmimaster.system.model import DependencyKind
 
 Run = Callable[..., Outcome]

@@ -23,10 +23,10 @@ from fmimaster import (
     Polynomial,
     Subsequence,
 )
-from fmimaster.cli import _parser
 from fmimaster.commands import settings
+from fmimaster.commands.cli import _parser
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.csv import read_csv
-from fmimaster.simulation import Simulation
 
 Run = Callable[..., Outcome]
 

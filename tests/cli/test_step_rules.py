@@ -60,7 +60,7 @@ def test_what_no_rule_takes_is_refused(text: str, message: str) -> None:
 
 
 def test_the_plan_shows_the_controller(capsys: pytest.CaptureFixture[str]) -> None:
-    from fmimaster.cli import main
+    from fmimaster.commands.cli import main
 
     system = str(reference("systems/quarter-car-a-fmi3.ssp"))
     main(["plan", system, "--step-size", "0.01", "--step-rule", "ecco:reject_above=1.5"])

@@ -14,8 +14,8 @@ from command_line import Outcome, reference
 
 from fmimaster import ADAPTIVE, Jacobi, Loops, LoopSolver, Polynomial, Results, Simulation
 from fmimaster.algorithms import Aligned, AutomaticSequence, Refreshed, Sequential, Waveform
-from fmimaster.cli import _parser
 from fmimaster.commands import settings
+from fmimaster.commands.cli import _parser
 from fmimaster.events.event_clock import Check, EarlyReturn
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 COMMANDS = (

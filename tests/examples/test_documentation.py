@@ -32,7 +32,7 @@ from typing import Any
 
 import pytest
 
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -92,7 +92,7 @@ class Page:
         commands = folder / ".commands"
         commands.mkdir()
         shim = commands / "fmimaster"
-        code = "import sys; from fmimaster.cli import main; sys.exit(main())"
+        code = "import sys; from fmimaster.commands.cli import main; sys.exit(main())"
         shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
         shim.chmod(0o755)
         paths = [str(commands), str(Path(sys.executable).parent), self.environment["PATH"]]

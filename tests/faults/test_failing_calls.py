@@ -26,9 +26,9 @@ from fmimaster.base.errors import (
     SimulationError,
 )
 from fmimaster.fmu.binary import BinaryInstance
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation
 from fmimaster.system.states import Call
 
 STEPS = 3

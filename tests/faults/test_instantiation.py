@@ -9,9 +9,9 @@ from misbehaving_fmu import VERSIONS, Act, misbehaving
 
 from fmimaster import GaussSeidel, SystemBuilder, reference_path
 from fmimaster.base.errors import CallError, ModelError
+from fmimaster.front.simulation import Simulation, simulate
 from fmimaster.inputs.polynomial import FIRST_ORDER
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation, simulate
 
 pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
 

@@ -21,9 +21,9 @@ from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
 from processes import PATIENCE
 
 from fmimaster import CallError, Jacobi, Lifetime, SystemBuilder, Waveform, reference_path
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation
 
 pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
 

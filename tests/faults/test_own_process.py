@@ -187,7 +187,7 @@ def begun(fmu: Path, *options: str, first: str = "") -> subprocess.Popen[str]:
     """The real command, in the folder of the FMU; ``first`` is executed before it, in its interpreter."""
     command = COMMAND
     if first:
-        text = f"{first}; import sys; from fmimaster.cli import main; sys.exit(main())"
+        text = f"{first}; import sys; from fmimaster.commands.cli import main; sys.exit(main())"
         command = [sys.executable, "-c", text, "simulate"]
     return subprocess.Popen(
         [*command, fmu.name, "--stop-time", "1", "--step-size", "1/100", *options],

@@ -20,9 +20,9 @@ from processes import PATIENCE
 
 from fmimaster import Backend, Interrupted, Progress, Simulation, reference_path, resume
 from fmimaster.base.errors import CallError, InputError
-from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.fmu.process_state import LOADING, ProcessState
 from fmimaster.results.csv import read_csv
+from fmimaster.session.checkpoint.file import CheckpointFile
 from fmimaster.session.checkpoints import Checkpoints
 
 pytestmark = [

@@ -11,8 +11,8 @@ from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
 
 from fmimaster import Jacobi, SystemBuilder, Waveform, reference_path
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
+from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation
 
 pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
 

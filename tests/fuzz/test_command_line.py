@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mutations import hostile_text
 
 from fmimaster.base.errors import OptionError
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 from fmimaster.instants.instant import exact
 
 PATHS = (

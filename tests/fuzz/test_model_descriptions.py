@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from mutations import edited_bytes, edited_xml
 
 from fmimaster.base.reference_files import reference_names, reference_path
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 from fmimaster.fmu.description.model_description import read_model
+from fmimaster.front.simulation import Simulation
+from fmimaster.front.validation import validate
 from fmimaster.prepare.preparation import Prepared
-from fmimaster.simulation import Simulation
 from fmimaster.system.model import MOST_ELEMENTS, Model
-from fmimaster.validation import validate
 
 FMI2 = b"""<fmiModelDescription fmiVersion="2.0" modelName="m" guid="g" numberOfEventIndicators="1">
   <CoSimulation modelIdentifier="m" canHandleVariableCommunicationStepSize="true" maxOutputDerivativeOrder="1"

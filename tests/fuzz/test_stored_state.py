@@ -21,8 +21,8 @@ from fmimaster import Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.base.codec import Decoder
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.measured import Attempt, Repetition
-from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.results.files import read_table
+from fmimaster.session.checkpoint.file import CheckpointFile
 from fmimaster.session.origin import settings_in
 
 BALL = reference_path("fmi3/BouncingBall.fmu")

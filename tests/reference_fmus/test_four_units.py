@@ -13,7 +13,7 @@ from pytest import approx
 from reference_instance import Instance, Instantiate
 
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.simulation import Simulation
+from fmimaster.front.simulation import Simulation
 
 DATA = Path(__file__).parents[1] / "data"
 C, D, J1, J3, J4, KP, KI, R = 1000.0, 44.27, 0.1, 0.9, 0.5, 100.0, 0.1, 10.0

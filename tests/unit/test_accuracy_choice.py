@@ -30,9 +30,9 @@ from fmimaster import (
     SystemBuilder,
     reference_path,
 )
-from fmimaster.accuracy.own_steps import OwnSteps
-from fmimaster.accuracy.pair import Pair
-from fmimaster.accuracy.reach import MOST_ROWS, judged_columns, reach
+from fmimaster.front.accuracy_pair import Pair
+from fmimaster.front.accuracy_reach import MOST_ROWS, judged_columns, reach
+from fmimaster.front.own_steps import OwnSteps
 from fmimaster.inputs.polynomial import LINE, MIDPOINT
 from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.csv import read_csv
@@ -259,7 +259,7 @@ def test_what_is_wrong_with_the_first_runs_is_not_told_of_the_last_one(
 def test_strict_refuses_an_accuracy_that_is_not_reached_and_keeps_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fmimaster.accuracy.reach.MOST_ROWS", 10)  # ends after the first try
+    monkeypatch.setattr("fmimaster.front.accuracy_reach.MOST_ROWS", 10)  # ends after the first try
     file = tmp_path / "rows.csv"
     car = chosen(quarter_car("fmi2"), stop_time=0.1, strict=True)
     with pytest.raises(AccuracyError, match="accuracy 1e-09 not reached") as caught:

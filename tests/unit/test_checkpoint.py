@@ -30,10 +30,10 @@ from fmimaster import (
     resume,
 )
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, joined, separated
-from fmimaster.checkpoint.file import CheckpointFile
 from fmimaster.configure.checkpoint_interval import Interval, interval_of
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.record.causes import GRID
+from fmimaster.session.checkpoint.file import CheckpointFile
 from fmimaster.system.model import DataType
 
 BALL = reference_path("fmi3/BouncingBall.fmu")
@@ -228,7 +228,7 @@ def test_a_failure_to_write_does_not_end_the_run(
 
     run = simulation(tmp_path)
     with run.start() as running:
-        monkeypatch.setattr("fmimaster.checkpoint.row_log.os.fsync", full)
+        monkeypatch.setattr("fmimaster.session.checkpoint.row_log.os.fsync", full)
         running.advance_to(1)
     assert running.results.time[-1] == 1.0
     assert "No more checkpoints are written" in caplog.text
@@ -410,7 +410,7 @@ def test_a_list_in_two_places_is_refused_where_it_would_become_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["os:system", "builtins:eval", "fmimaster.cli:main", "subprocess:Popen"]
+    "name", ["os:system", "builtins:eval", "fmimaster.commands.cli:main", "subprocess:Popen"]
 )
 def test_a_file_cannot_name_what_is_not_ours(name: str) -> None:
     with pytest.raises(FileError):

@@ -9,7 +9,7 @@ import pytest
 from misbehaving_fmu import Act, misbehaving
 
 from fmimaster.base.errors import FileError
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 from fmimaster.conformance.recorded import (
     Departure,
     Departures,

@@ -9,9 +9,9 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.events.predictive import Predictive
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
-from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
 
 

@@ -18,7 +18,7 @@ from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.fmu.description.terminals import FILE
 from fmimaster.fmu.library import FmuFile
-from fmimaster.simulation import Simulation
+from fmimaster.front.simulation import Simulation
 from fmimaster.system.description import Port, PowerBond, Source
 from fmimaster.system.model import PowerPort
 from fmimaster.system.ssp_power_bonds import ANNOTATION, NAMESPACE, write_power_bonds

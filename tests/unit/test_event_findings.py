@@ -11,9 +11,9 @@ import pytest
 from command_line import Outcome, command
 from event_fmus import ATTRIBUTES, EVENTS, EXTRA, event_fmu, event_system, manifest
 
+from fmimaster.front.validation import Finding, Severity, validate
 from fmimaster.system.description import SharedEvent
 from fmimaster.system.ssp_events import write_shared_events
-from fmimaster.validation import Finding, Severity, validate
 
 COLLISION = SharedEvent("collision", (("upper", "collision"), ("lower", "collision")))
 Run = Callable[..., Outcome]

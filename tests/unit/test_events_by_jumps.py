@@ -12,9 +12,9 @@ from python_fmu import PythonFmu
 from fmimaster import AccuracyWarning
 from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
-from fmimaster.simulation import Simulation
 from fmimaster.system.model import (
     DataType,
     EventDeclaration,

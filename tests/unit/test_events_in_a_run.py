@@ -16,10 +16,10 @@ from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential, Waveform
 from fmimaster.base.errors import AccuracyWarning, ConvergenceError, OptionError, ProgramError
 from fmimaster.events.event_clock import Check, EarlyReturn
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
-from fmimaster.simulation import Simulation
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.steps.step_rule import FixedStep, StepRule

@@ -17,10 +17,10 @@ from fuzzing import survives
 
 from fmimaster import FileError, FmuCard, Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.base.codec import Decoder
-from fmimaster.checkpoint.file import FORMAT, CheckpointFile
 from fmimaster.conformance.recorded import read_recorded
 from fmimaster.conformance.reference_file import read_reference
 from fmimaster.conformance.verdict import ConformanceRun
+from fmimaster.session.checkpoint.file import FORMAT, CheckpointFile
 from fmimaster.studies.optimization.kept_runs import KeptRuns
 
 BALL = reference_path("fmi3/BouncingBall.fmu")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from python_fmu import PythonFmu
 
 from fmimaster.base.errors import AccuracyError, AccuracyWarning, NotANumberError
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.growth import Diverging, Growth, Watched
-from fmimaster.simulation import Simulation
 
 Array = NDArray[np.float64]
 TIME = np.linspace(0.0, 10.0, 2001)

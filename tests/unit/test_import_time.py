@@ -10,7 +10,7 @@ import pytest
 SLOW = ("scipy", "matplotlib", "rich")
 
 
-@pytest.mark.parametrize("module", ["fmimaster", "fmimaster.cli"])
+@pytest.mark.parametrize("module", ["fmimaster", "fmimaster.commands.cli"])
 def test_importing_leaves_slow_packages_out(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{m.partition('.')[0] for m in sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -15,6 +15,7 @@ from python_fmu import Bench, PythonFmu, plan_of
 from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi, SubSteps, Waveform
 from fmimaster.algorithms.modes import Linear
 from fmimaster.base.errors import OptionError
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.given_inputs import extrapolation_degree
 from fmimaster.inputs.polynomial import (
     FIRST_ORDER,
@@ -29,7 +30,6 @@ from fmimaster.inputs.polynomial import (
 )
 from fmimaster.program.delays import course, delays
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 from fmimaster.steps.ramp import Ramp
 from fmimaster.system.model import DataType
 

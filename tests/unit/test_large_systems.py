@@ -20,10 +20,10 @@ import fmimaster
 from fmimaster import SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson
 from fmimaster.fmu.load import Loader
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.prepare.preparation import prepare
 from fmimaster.session.session import Session
-from fmimaster.simulation import Simulation
 from fmimaster.system.description import Component, Endpoint, PowerBond, SystemDescription
 from fmimaster.system.ssp import read_system
 

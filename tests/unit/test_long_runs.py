@@ -20,17 +20,17 @@ from python_fmu import PythonFmu
 
 from fmimaster import AccuracyWarning, SimulationError
 from fmimaster.base.errors import FileError
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 from fmimaster.commands.steps import _page
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.front.simulation import Simulation
 from fmimaster.record.causes import GRID, RAMP, Event, Steps
 from fmimaster.results.facts import Facts, finish_facts, read_facts
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.run.event_checks import MOST_LATE
-from fmimaster.simulation import Simulation
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 

@@ -15,11 +15,11 @@ from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.base.errors import OptionError, SimulationError
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import LINE
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.record.causes import Kind
-from fmimaster.simulation import Simulation
 from fmimaster.steps.multi_rate import MultiRate
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call

@@ -34,8 +34,8 @@ from fmimaster import (
     Simulation,
 )
 from fmimaster.algorithms import MODES
-from fmimaster.cli import _parser
 from fmimaster.commands import settings
+from fmimaster.commands.cli import _parser
 from fmimaster.configure.named import names
 from fmimaster.configure.named.algorithms import ALGORITHM_NAMES
 from fmimaster.configure.named.event_clocks import EVENT_CLOCKS

@@ -13,11 +13,11 @@ from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.reference_files import reference_path
 from fmimaster.events.look_ahead import LookAhead
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
-from fmimaster.simulation import Simulation
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope

@@ -16,6 +16,7 @@ from python_fmu import PythonFmu
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import FIRST_ORDER
 from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record.causes import STEP_SIZE, Cause, Kind
@@ -24,7 +25,6 @@ from fmimaster.run.choice import Backend
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.run.outlook import Lookout
 from fmimaster.run.reference.executor import ReferenceExecutor
-from fmimaster.simulation import Simulation
 from fmimaster.steps.estimators import PredictorCorrector
 from fmimaster.steps.halved import Halved
 from fmimaster.steps.pid import PID

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmimaster import FixedStep, Halved, OptionError, Ramp, Results
-from fmimaster.accuracy.pair import Pair, half
+from fmimaster.front.accuracy_pair import Pair, half
 
 COARSE = np.linspace(0.0, 1.0, 11)
 FINE = np.linspace(0.0, 1.0, 21)

@@ -39,12 +39,12 @@ from fmimaster.base.reference_files import reference_path
 from fmimaster.events.event_clock import EarlyReturn
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import BondStatistics
 from fmimaster.run.choice import Backend
-from fmimaster.simulation import Simulation
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import Ramp

@@ -20,7 +20,7 @@ from fmimaster import (
     simulate,
 )
 from fmimaster.base.errors import FileError
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 from fmimaster.record.causes import GRID, Cause, Kind, Steps
 from fmimaster.record.repeated_steps import MOST_PLACES, with_more
 from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepSeries

@@ -12,9 +12,9 @@ import pytest
 
 from fmimaster.base.errors import ColumnError, OptionError
 from fmimaster.base.reference_files import reference_path
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, Statistics
-from fmimaster.simulation import Simulation
 
 
 @pytest.fixture

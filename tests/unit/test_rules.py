@@ -13,7 +13,7 @@ from command_line import changed, large_fmu, reference
 from fmimaster.fmu.description.model_description import parse_description
 from fmimaster.fmu.description.rules import BrokenRule, broken_rules
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.validation import Severity, validate
+from fmimaster.front.validation import Severity, validate
 
 Edit = Callable[[str], str]
 

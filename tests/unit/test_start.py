@@ -53,7 +53,7 @@ _SELDOM = {
 
 _SCRIPT = """
 import json, sys
-from fmimaster.cli import main
+from fmimaster.commands.cli import main
 try:
     main(sys.argv[1:])
 except SystemExit:

@@ -11,8 +11,8 @@ from python_fmu import PythonFmu
 
 from fmimaster.algorithms import MID, GaussSeidel, Jacobi, SubSteps
 from fmimaster.base.errors import OptionError
+from fmimaster.front.simulation import Simulation
 from fmimaster.plan.step_groups import Loops
-from fmimaster.simulation import Simulation
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")

@@ -10,8 +10,8 @@ from event_fmus import event_fmu
 from fmimaster.fmu.description.terminals import FILE, Member, Terminal, read_terminals
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.front.validation import Severity, validate
 from fmimaster.system.description import Source
-from fmimaster.validation import Severity, validate
 
 
 def document(terminals: str) -> str:

@@ -11,11 +11,11 @@ import pytest
 from command_line import changed, reference, system
 
 from fmimaster import PythonComponent, SystemBuilder, reference_path
+from fmimaster.front.validation import Finding, Severity, validate
 from fmimaster.system import xml
 from fmimaster.system.resolve import resolve
 from fmimaster.system.ssp_copy import copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
-from fmimaster.validation import Finding, Severity, validate
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_one_error_of_many_connections_is_found_without_trying_each(
         tried.append(1)
         return resolve(*arguments, **options)
 
-    monkeypatch.setattr("fmimaster.validation.resolve", counted)
+    monkeypatch.setattr("fmimaster.front.validation.resolve", counted)
     names = [f"c{k}" for k in range(100)]
     routes = [f"{a}.x -> {b}.u_x" for a, b in pairwise(names)]
     path = system(

@@ -18,13 +18,13 @@ from fmimaster.events.event_clock import EarlyReturn, EventClock, Watch
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
 from fmimaster.events.watch import watch_data
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.plan import Plan
 from fmimaster.program.indicators import Indicators
 from fmimaster.record.causes import GRID
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType
 
 if native_executor() is None:

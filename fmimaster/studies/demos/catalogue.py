@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.optional import drawing
 from fmimaster.base.reference_files import reference_path
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.files import write_table
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 from fmimaster.studies.demos.example_files import FilesDemo
 from fmimaster.studies.demos.stage import Stage
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
 from fmimaster.base.reference_files import reference_path
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 
 UNITS = ("S1", "S2", "S3", "S4")
 OUTPUTS = ("S1.y11", "S1.y12", "S2.y21", "S3.y31", "S4.y41", "S4.y42")

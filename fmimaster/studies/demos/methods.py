@@ -12,9 +12,9 @@ from fmimaster.base.reference_files import reference_path
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 from fmimaster.studies.demos.scoring import Found, Score, events_of, executions, score
 from fmimaster.studies.demos.two_mass import TwoMassReference, Wall
 

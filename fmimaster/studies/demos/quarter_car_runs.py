@@ -10,8 +10,8 @@ from typing import Any, Literal
 from fmimaster.algorithms import Jacobi
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.base.reference_files import reference_path
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 from fmimaster.steps.estimators import (
     PredictorCorrector,
 )

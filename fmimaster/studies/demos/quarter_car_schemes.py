@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fmimaster.accuracy.pair import Pair, half
 from fmimaster.algorithms import LINEAR as INTERPOLATED
 from fmimaster.algorithms import GaussSeidel, Jacobi, Refreshed, Waveform
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.front.accuracy_pair import Pair, half
 from fmimaster.inputs.polynomial import LINE, MIDPOINT, NEPCE, QUADRATIC
 from fmimaster.steps.estimators import (
     EnergyDoubling,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 
 
 class Stage(Protocol):

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from fmimaster.base.reference_files import reference_path
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
 

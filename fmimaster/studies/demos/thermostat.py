@@ -16,8 +16,8 @@ import numpy as np
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.base.reference_files import reference_path
+from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.simulation import Simulation
 from fmimaster.steps.locate import Locate
 
 STEP_SIZE = 0.1

@@ -1,1 +1,1 @@
-"""Better trigger sequences by simulations: stands above :mod:`fmimaster.simulation`."""
+"""Better trigger sequences by simulations: stands above :mod:`fmimaster.front.simulation`."""

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
 from fmimaster.base.errors import AccuracyWarning, OptionError
+from fmimaster.front.simulation import Simulation
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
-from fmimaster.simulation import Simulation
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.studies.optimization.runs import is_number
 from fmimaster.system.description import (

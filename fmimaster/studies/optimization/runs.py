@@ -20,11 +20,11 @@ from fmimaster.base.errors import (
     OptionError,
     SimulationError,
 )
+from fmimaster.front.simulation import Simulation
 from fmimaster.instants.instant import exact
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
-from fmimaster.simulation import Simulation
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.studies.optimization.groups import Groups
 from fmimaster.studies.optimization.kept_runs import KeptRuns

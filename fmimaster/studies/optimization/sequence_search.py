@@ -11,10 +11,10 @@ from pathlib import Path
 from fmimaster.algorithms import LINEAR, GaussSeidel
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.input_signals import InputSignals
+from fmimaster.front.simulation import Simulation
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.sequences import UnitGraph
 from fmimaster.sequences.search import least_stale
-from fmimaster.simulation import Simulation
 from fmimaster.studies.optimization.alone import Alone
 from fmimaster.studies.optimization.groups import Groups, groups_of
 from fmimaster.studies.optimization.kept_runs import KeptRuns, digest

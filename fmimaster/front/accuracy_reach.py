@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from fmimaster.accuracy.own_steps import OwnSteps
-from fmimaster.accuracy.pair import Difference, Pair, half
 from fmimaster.base.errors import Interrupted, OptionError, SimulationError
 from fmimaster.configure.settings import Settings
+from fmimaster.front.accuracy_pair import Difference, Pair, half
+from fmimaster.front.own_steps import OwnSteps
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
 from fmimaster.prepare.accuracy_choice import Choice

@@ -36,7 +36,7 @@ from fmimaster.session.launch import (
 from fmimaster.session.own_process import run_in_own_process
 
 if TYPE_CHECKING:
-    from fmimaster.accuracy.pair import Pair
+    from fmimaster.front.accuracy_pair import Pair
     from fmimaster.pages.plan import PlanPage
 
 log = logging.getLogger("fmimaster")
@@ -308,7 +308,7 @@ class Simulation(Settings):
         >>> f"{worst.name} {worst.largest:.2g} {worst.unit} at {worst.time:.2g} s"
         'chassis.velocity 0.0028 m/s at 0.021 s'
         """
-        from fmimaster.accuracy.pair import Pair, half
+        from fmimaster.front.accuracy_pair import Pair, half
 
         if self.accuracy is not None:
             raise OptionError(
@@ -356,7 +356,7 @@ class Simulation(Settings):
 
     def _accurate(self, progress: ProgressCallback | None, output_file: OutputFile) -> Results:
         """Run again with shorter steps until the results are accurate; the last results are written to the file."""
-        from fmimaster.accuracy.reach import in_words, judged_columns, reach
+        from fmimaster.front.accuracy_reach import in_words, judged_columns, reach
 
         prepared = self.prepare()
         assert prepared.choice is not None

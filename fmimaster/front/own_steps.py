@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.accuracy.pair import Pair
+from fmimaster.front.accuracy_pair import Pair
 from fmimaster.system.notes import listed
 
 Array = NDArray[np.float64]
