@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.base.errors import OptionError
-from fmimaster.configure.named.algorithms import algorithm, mode
-from fmimaster.configure.named.polynomials import polynomial
-from fmimaster.configure.named.text import settings_of
-from fmimaster.inputs.polynomial import ADAPTIVE, Polynomial
+from fmimaster.configure.named import algorithm, inputs_by_name, mode, polynomial
+from fmimaster.configure.text import settings_of
+from fmimaster.inputs.polynomial import ADAPTIVE
 from fmimaster.loops.solver import LoopSolver
 
 _OF_GAUSS_SEIDEL = {"mode", "levels", "most_levels"}
@@ -33,31 +32,6 @@ def chosen_algorithm(arguments: Namespace) -> Algorithm | None:
     from fmimaster.algorithms import Refreshed  # few runs need it
 
     return Refreshed(found or Jacobi(), arguments.refresh_linearized)
-
-
-def single_inputs(texts: Sequence[str]) -> dict[str, Polynomial]:
-    """The polynomials of ``--inputs INPUT=KIND``, by the name or pattern of the input.
-
-    Raises
-    ------
-    OptionError
-        If one is given twice.
-    """
-    found: dict[str, Polynomial] = {}
-    for name, kind in _inputs(texts):
-        if name in found:
-            raise OptionError(f"--inputs {name}={kind}: '{name}' is given twice. Give it once.")
-        if name:
-            found[name] = polynomial(kind, "--inputs")
-    return found
-
-
-def _inputs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Name and kind of each ``--inputs``; the name is empty for all inputs."""
-    for text in texts:
-        name, equals, kind = text.partition("=")
-        # an equals sign after a colon belongs to a setting
-        yield (name, kind) if equals and ":" not in name else ("", text)
 
 
 def _named(arguments: Namespace) -> Algorithm | None:
@@ -82,7 +56,7 @@ def _named(arguments: Namespace) -> Algorithm | None:
 def _settings(arguments: Namespace) -> dict[str, Any]:
     """The settings of the algorithm that are given, by the names of their options."""
     found: dict[str, Any] = {}
-    for_all = [kind for name, kind in _inputs(arguments.inputs) if not name]
+    for_all = [kind for name, kind in inputs_by_name(arguments.inputs) if not name]
     if len(for_all) > 1:
         raise OptionError(
             f"--inputs {for_all[1]}: a kind for all inputs was given already. Give one kind for all, and INPUT=KIND "

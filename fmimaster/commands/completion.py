@@ -5,18 +5,12 @@ from __future__ import annotations
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 
-from fmimaster.algorithms import MODES
 from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import CommandParser
 from fmimaster.commands.text import write
-from fmimaster.configure.named.algorithms import ALGORITHM_NAMES
-from fmimaster.configure.named.event_clocks import EVENT_CLOCKS
-from fmimaster.configure.named.step_rules import STEP_RULES
-from fmimaster.configure.named.text import among
-from fmimaster.inputs.polynomial import KINDS
+from fmimaster.configure import named
+from fmimaster.configure.text import among
 from fmimaster.plan.step_groups import Loops
-from fmimaster.run.choice import Backend
-from fmimaster.sequences import METHODS
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -27,14 +21,14 @@ _HELP = """One line in the start file of the shell switches completion on:
 """
 
 VALUES: Mapping[str, Iterable[str]] = {
-    "--algorithm": ALGORITHM_NAMES,
-    "--backend": [member.value for member in Backend],
-    "--event-clock": EVENT_CLOCKS,
-    "--inputs": KINDS,
+    "--algorithm": named.ALGORITHMS,
+    "--backend": named.BACKENDS,
+    "--event-clock": named.EVENT_CLOCKS,
+    "--inputs": named.KINDS,
     "--loops": [member.value for member in Loops],
-    "--mode": MODES,
-    "--sequence": METHODS,
-    "--step-rule": STEP_RULES,
+    "--mode": named.MODES,
+    "--sequence": named.METHODS,
+    "--step-rule": named.STEP_RULES,
 }
 """Option → names that it accepts."""
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from fmimaster.commands.parser import group
-from fmimaster.configure.named.names import (
-    CONFORMANCE_DEADLINE,
-    CONFORMANCE_OUTPUT,
-    OUTSIDE_BAND,
-    SOLVERS,
-)
+from fmimaster.configure.named import SOLVERS
+
+# of conformance.run and conformance.measures, which are slow to import; tests/unit/test_named.py compares them
+CONFORMANCE_DEADLINE = 60.0
+"""[s]"""
+CONFORMANCE_OUTPUT = "conformance-results"
+"""Folder."""
+OUTSIDE_BAND = 0.1
+"""Share of samples."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "run FMUs by this interface only: co-simulation, model-exchange, scheduled-execution"
     )
     add("--interface", metavar="NAME", help=interface)
-    solver = f"solver of Model Exchange FMUs: {', '.join(SOLVERS)} (default: {SOLVERS[0]})"
+    solver = f"solver of Model Exchange FMUs: {', '.join(SOLVERS)} (default: dormand-prince)"
     add("--solver", metavar="NAME[:KEY=VALUE,...]", help=solver)
     again = parser.add_mutually_exclusive_group().add_argument
     again("--again", action="store_true", help="run all FMUs, also those that have a verdict")

@@ -16,7 +16,7 @@ from fmimaster.commands import settings
 from fmimaster.commands.optimize_page import NOISE, facts, page
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, tell, write, write_json
-from fmimaster.configure.named.text import among
+from fmimaster.configure.text import among
 from fmimaster.studies.optimization.fuzzy import Fuzzy
 from fmimaster.studies.optimization.propagated import Propagated
 from fmimaster.studies.optimization.sequence_search import Method, SequenceSearch

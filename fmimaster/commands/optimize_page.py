@@ -9,7 +9,7 @@ from typing import Any
 
 from fmimaster.algorithms import MODES, GaussSeidel, Mode
 from fmimaster.base.text import aligned, count, section
-from fmimaster.configure.named.polynomials import polynomial_text
+from fmimaster.configure.named import polynomial_text
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.studies.optimization.sequence_search import FoundSequence, SequenceSearch
 from fmimaster.studies.optimization.signature import Candidate, Signature

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fmimaster.base.errors import OptionError
 from fmimaster.commands.parser import add_pairs, group
-from fmimaster.configure.named import names
+from fmimaster.configure import named
 
 # imports that a help page does not need are made where they are used: they take 0.4 s
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _add_times(parser: ArgumentParser) -> None:
     add("--start-time", metavar="T", help="start time in s")
     add("--stop-time", metavar="T", help="stop time in s")
     add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")
-    rules = f"rule that chooses the step sizes: {', '.join(names.STEP_RULES)}; with settings: ecco:smallest=1e-4"
+    rules = f"rule that chooses the step sizes: {', '.join(named.STEP_RULES)}; with settings: ecco:smallest=1e-4"
     add("--step-rule", metavar="RULE", help=rules)
     own = "own step size of a component in s; can be repeated"
     add_pairs(times, "--component-step-size", ("NAME", "H"), own)
@@ -54,19 +54,19 @@ def _add_times(parser: ArgumentParser) -> None:
 
 def _add_algorithm(parser: ArgumentParser) -> None:
     add = group(parser, "Algorithm").add_argument
-    algorithms = f"co-simulation algorithm: {', '.join(names.ALGORITHMS)}"
+    algorithms = f"co-simulation algorithm: {', '.join(named.ALGORITHMS)}"
     add("--algorithm", metavar="NAME", help=algorithms)
     inputs = (
-        f"inputs over a step: {', '.join(names.KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; for some "
+        f"inputs over a step: {', '.join(named.KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; for some "
         "inputs only as INPUT=KIND, where INPUT is COMPONENT.NAME or a glob; can be repeated"
     )
     add("--inputs", action="append", default=[], metavar="KIND", help=inputs)
     mode = (
-        f"inputs that GaussSeidel sets after their source has stepped: {', '.join(names.MODES)}; with settings as "
+        f"inputs that GaussSeidel sets after their source has stepped: {', '.join(named.MODES)}; with settings as "
         "NAME:KEY=VALUE"
     )
     add("--mode", metavar="NAME", help=mode)
-    order = f"order of stepping: a method ({', '.join(names.METHODS)}), or the names of all components: a,b,c"
+    order = f"order of stepping: a method ({', '.join(named.METHODS)}), or the names of all components: a,b,c"
     add("--sequence", metavar="ORDER", help=order)
     levels = "with GaussSeidel, step independent components at the same time"
     add("--levels", action="store_true", help=levels)
@@ -89,7 +89,7 @@ def _add_algorithm(parser: ArgumentParser) -> None:
 
 def _add_events(parser: ArgumentParser) -> None:
     add = group(parser, "Events").add_argument
-    clocks = f"how events are found: {', '.join(names.EVENT_CLOCKS)}; with settings: predictive:near=1e-4"
+    clocks = f"how events are found: {', '.join(named.EVENT_CLOCKS)}; with settings: predictive:near=1e-4"
     add("--event-clock", metavar="NAME", help=clocks)
     mode = "use Event Mode of FMI 3.0, or not (default: if the system or the event clock needs it)"
     add("--event-mode", action=BooleanOptionalAction, help=mode)
@@ -102,15 +102,15 @@ def _add_events(parser: ArgumentParser) -> None:
 def _add_loops(parser: ArgumentParser) -> None:
     add = group(parser, "Algebraic loops").add_argument
     loops = "algebraic loops that are solved in Step Mode: real (the default), all (assumed ones too), none"
-    add("--loops", default=names.DEFAULT_LOOPS, metavar="WHICH", help=loops)
+    add("--loops", default="real", metavar="WHICH", help=loops)
     relative = "relative tolerance of algebraic loops (default: 1e-8)"
-    add("--loop-tolerance", type=float, default=names.LOOP_TOLERANCE, metavar="TOL", help=relative)
+    add("--loop-tolerance", type=float, metavar="TOL", help=relative)
 
 
 def _add_solvers(parser: ArgumentParser) -> None:
     add = group(parser, "Model Exchange").add_argument
     solvers = (
-        f"solver of Model Exchange FMUs: {', '.join(names.SOLVERS)}; with settings as in cvode:relative=1e-8; for some "
+        f"solver of Model Exchange FMUs: {', '.join(named.SOLVERS)}; with settings as in cvode:relative=1e-8; for some "
         "components only as COMPONENT=NAME, where COMPONENT may be a glob; can be repeated"
     )
     interface = (
@@ -157,7 +157,7 @@ def _add_accuracy(parser: ArgumentParser) -> None:
     add("--accuracy", type=float, metavar="A", help=accuracy)
     bonds = "relative tolerance of the energy of all power bonds that have an energy scale"
     add("--bond-tolerance", type=float, metavar="TOL", help=bonds)
-    tolerance = f"relative tolerance passed to the FMUs; {names.NO_TOLERANCE} passes none"
+    tolerance = f"relative tolerance passed to the FMUs; {named.NO_TOLERANCE} passes none"
     add("--tolerance", metavar="TOL", help=tolerance)
     strict = "treat a loss of accuracy as an error, not as a warning"
     add("--strict", action="store_true", help=strict)
@@ -165,8 +165,8 @@ def _add_accuracy(parser: ArgumentParser) -> None:
 
 def _add_execution(parser: ArgumentParser) -> None:
     add = group(parser, "Execution").add_argument
-    backend = f"executor of the programs: {', '.join(names.BACKENDS)}; all give the same bits"
-    add("--backend", default=names.BACKENDS[0], metavar="NAME", help=backend)
+    backend = f"executor of the programs: {', '.join(named.BACKENDS)}; all give the same bits"
+    add("--backend", default=named.BACKENDS[0], metavar="NAME", help=backend)
     threads = (
         "threads that step instances at the same time (default: 1; 0: chosen by a measurement)"
     )
@@ -181,10 +181,10 @@ def _add_execution(parser: ArgumentParser) -> None:
     memory = "bytes that the process of the run may take, or each FMU with --isolate, such as 2e9"
     add("--memory-limit", type=float, metavar="BYTES", help=memory)
     faults = (
-        f"what the run does when the process of an FMU ends: {', '.join(names.FAULT_POLICIES)}; with settings: "
+        f"what the run does when the process of an FMU ends: {', '.join(named.FAULT_POLICIES)}; with settings: "
         "restart:tries=3 (default: stop)"
     )
-    add("--on-fault", default=names.FAULT_POLICIES[0], metavar="POLICY", help=faults)
+    add("--on-fault", default="stop", metavar="POLICY", help=faults)
     card = "FMU card that 'fmimaster probe' has written, or cached for those that it keeps; can be repeated"
     add("--card", action="append", metavar="FILE", help=card)
     lossy = "let connections convert between types even if a value can be lost"
@@ -207,13 +207,13 @@ def simulation(arguments: Namespace) -> Simulation:
     OptionError
         If one of them has no valid meaning.
     """
-    from fmimaster.commands.algorithm_options import chosen_algorithm, single_inputs
+    from fmimaster.commands.algorithm_options import chosen_algorithm
     from fmimaster.front.simulation import Simulation
 
     return Simulation(
         arguments.system,
         algorithm=chosen_algorithm(arguments),
-        inputs=single_inputs(arguments.inputs),
+        inputs=named.single_inputs(arguments.inputs),
         sequence=arguments.sequence,
         bond_tolerance=arguments.bond_tolerance,
         accuracy=arguments.accuracy,
@@ -265,7 +265,7 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
         return MultiRate(size, dict(arguments.component_step_size))
     if arguments.step_rule is None:
         return size
-    from fmimaster.configure.named.step_rules import step_rule
+    from fmimaster.configure.named import step_rule
 
     return step_rule(arguments.step_rule, "--step-rule", size=size)
 
@@ -273,7 +273,7 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
 def _event_clock(text: str | None) -> EventClock | None:
     if text is None:
         return None
-    from fmimaster.configure.named.event_clocks import event_clock
+    from fmimaster.configure.named import event_clock
 
     return event_clock(text, "--event-clock")
 
@@ -281,7 +281,7 @@ def _event_clock(text: str | None) -> EventClock | None:
 def _solver(texts: list[str]) -> Integrator | dict[str, Integrator] | None:
     if not texts:
         return None
-    from fmimaster.configure.named.solvers import solver_by_component
+    from fmimaster.configure.named import solver_by_component
 
     return solver_by_component(texts)
 
@@ -304,27 +304,29 @@ def memory_in_bytes(size: float | None) -> int | None:
 
 
 def _on_fault(text: str) -> FaultPolicy:
-    from fmimaster.configure.named.fault_policies import fault_policy
+    from fmimaster.configure.named import fault_policy
 
     return fault_policy(text, "--on-fault")
 
 
-def _loop_solver(tolerance: float) -> LoopSolver:
-    if not 0.0 < tolerance < inf:
-        raise OptionError(f"--loop-tolerance {tolerance:g}: expected a number greater than 0.")
+def _loop_solver(tolerance: float | None) -> LoopSolver:
     from fmimaster.loops.solver import LoopSolver
 
+    if tolerance is None:
+        return LoopSolver()
+    if not 0.0 < tolerance < inf:
+        raise OptionError(f"--loop-tolerance {tolerance:g}: expected a number greater than 0.")
     return LoopSolver(relative=tolerance)
 
 
 def _tolerance(text: str | None) -> float | Literal["none"] | None:
     if text is None:
         return None
-    if text == names.NO_TOLERANCE:
+    if text == named.NO_TOLERANCE:
         return "none"
     try:
         return float(text)
     except ValueError:
         raise OptionError(
-            f"--tolerance {text}: expected a positive number, or {names.NO_TOLERANCE}."
+            f"--tolerance {text}: expected a positive number, or {named.NO_TOLERANCE}."
         ) from None

@@ -17,9 +17,8 @@ from fmimaster.commands import check_step, settings
 from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
-from fmimaster.configure.named.names import REFERENCE_TOLERANCE
 from fmimaster.front.simulation import Simulation
-from fmimaster.results.comparison import Comparison
+from fmimaster.results.comparison import TOLERANCE, Comparison
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import check_results_file, write_table
@@ -141,7 +140,7 @@ def _comparison(results: Results, arguments: Namespace) -> Comparison | None:
     if arguments.reference is None:
         return None
     given = arguments.reference_tolerance
-    tolerance = REFERENCE_TOLERANCE if given is None else given
+    tolerance = TOLERANCE if given is None else given
     return results.compare(arguments.reference, tolerance=tolerance)
 
 

@@ -16,14 +16,17 @@ from fmimaster.base.text import clipped, in_short
 from fmimaster.cards.use import Cards, check_cards
 from fmimaster.configure.checkpoint_interval import interval_of
 from fmimaster.configure.input_signals import Input, InputSignals
-from fmimaster.configure.named.algorithms import algorithm
-from fmimaster.configure.named.event_clocks import event_clock
-from fmimaster.configure.named.fault_policies import fault_policy
-from fmimaster.configure.named.polynomials import polynomial
-from fmimaster.configure.named.sequences import sequence
-from fmimaster.configure.named.solvers import solvers
-from fmimaster.configure.named.step_rules import is_rule, step_rule
-from fmimaster.configure.named.text import choice
+from fmimaster.configure.named import (
+    algorithm,
+    event_clock,
+    fault_policy,
+    is_rule,
+    polynomial,
+    sequence,
+    solvers,
+    step_rule,
+)
+from fmimaster.configure.text import choice
 from fmimaster.events.event_clock import EventClock
 from fmimaster.fmu.faults.policy import FaultPolicy, Stop
 from fmimaster.fmu.model_exchange.choice import check_solver

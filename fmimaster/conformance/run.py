@@ -14,7 +14,7 @@ from fmimaster.apart.process import refuse_other_platforms
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.given_path import given_path
 from fmimaster.base.version import installed_version
-from fmimaster.configure.named.solvers import solvers
+from fmimaster.configure.named import solvers
 from fmimaster.conformance.cases import Case, find_cases
 from fmimaster.conformance.junit import write_junit
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of

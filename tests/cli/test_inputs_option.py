@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome
 
 from fmimaster import Polynomial, reference_path
-from fmimaster.configure.named.polynomials import polynomial_text
+from fmimaster.configure.named import polynomial_text
 
 Run = Callable[..., Outcome]
 

@@ -10,7 +10,7 @@ from command_line import reference
 
 from fmimaster import PID, FixedStep, OptionError, PredictorCorrector
 from fmimaster.commands import settings
-from fmimaster.configure.named.step_rules import STEP_RULES, named
+from fmimaster.configure.named import STEP_RULES, rule_with_defaults
 
 
 def rule(*arguments: str) -> Any:
@@ -24,7 +24,7 @@ def rule(*arguments: str) -> Any:
 @pytest.mark.parametrize("name", STEP_RULES)
 def test_a_rule_by_its_name_has_its_defaults(name: str) -> None:
     found = rule("--step-rule", name)
-    assert found == named(name)
+    assert found == rule_with_defaults(name)
     assert found.size is None
 
 

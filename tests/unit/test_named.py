@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -33,22 +34,23 @@ from fmimaster import (
     Sequential,
     Simulation,
 )
-from fmimaster.algorithms import MODES
-from fmimaster.commands import settings
+from fmimaster.algorithms import ALGORITHMS, MODES
+from fmimaster.commands import conformance, settings
 from fmimaster.commands.cli import _parser
-from fmimaster.configure.named import names
-from fmimaster.configure.named.algorithms import ALGORITHM_NAMES
-from fmimaster.configure.named.event_clocks import EVENT_CLOCKS
-from fmimaster.configure.named.polynomials import polynomial, polynomial_text
-from fmimaster.configure.named.solvers import SOLVERS
-from fmimaster.configure.named.step_rules import STEP_RULES
+from fmimaster.commands.simulate import REFERENCE_TOLERANCE
+from fmimaster.configure import named
+from fmimaster.configure.named import at_place, polynomial, polynomial_text
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance
+from fmimaster.events.event_clock import EventClock
+from fmimaster.fmu.faults.policy import FaultPolicy
+from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.inputs.polynomial import KINDS
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.results.comparison import TOLERANCE
 from fmimaster.sequences import METHODS
+from fmimaster.steps.step_rule import StepRule
 
 
 @pytest.mark.parametrize(
@@ -242,31 +244,45 @@ def test_case_and_hyphens_of_keys_do_not_count() -> None:
 
 
 def test_help_pages_show_the_names_and_defaults_that_count() -> None:
-    assert tuple(ALGORITHM_NAMES) == names.ALGORITHMS
-    assert tuple(backend.value for backend in Backend) == names.BACKENDS
-    assert tuple(EVENT_CLOCKS) == names.EVENT_CLOCKS
-    assert tuple(KINDS) == names.KINDS
-    assert tuple(METHODS) == names.METHODS
-    assert tuple(MODES) == names.MODES
-    assert tuple(SOLVERS) == names.SOLVERS
-    assert tuple(STEP_RULES) == names.STEP_RULES
+    spoken = {a.__name__ for a in ALGORITHMS} | {"Sequential", "AutomaticSequence"}
+    assert {*named.ALGORITHMS} == spoken
+    assert tuple(backend.value for backend in Backend) == named.BACKENDS
+    assert tuple(KINDS) == named.KINDS
+    assert tuple(METHODS) == named.METHODS
+    assert tuple(MODES) == named.MODES
     defaults = Simulation("a.fmu")
-    assert (defaults.backend, defaults.loops) == (
-        Backend(names.BACKENDS[0]),
-        Loops(names.DEFAULT_LOOPS),
-    )
-    assert (
-        LoopSolver().relative,
-        NO_TOLERANCE,
-        TOLERANCE,
-    ) == (names.LOOP_TOLERANCE, names.NO_TOLERANCE, names.REFERENCE_TOLERANCE)
+    assert (defaults.backend, defaults.loops) == (Backend(named.BACKENDS[0]), Loops("real"))
+    assert (LoopSolver().relative, NO_TOLERANCE) == (1e-8, named.NO_TOLERANCE)
+    assert TOLERANCE == REFERENCE_TOLERANCE
     given = signature(check_conformance).parameters
     assert (
         given["deadline"].default,
         given["output_folder"].default,
         ConformanceLimits().outside,
     ) == (
-        names.CONFORMANCE_DEADLINE,
-        names.CONFORMANCE_OUTPUT,
-        names.OUTSIDE_BAND,
+        conformance.CONFORMANCE_DEADLINE,
+        conformance.CONFORMANCE_OUTPUT,
+        conformance.OUTSIDE_BAND,
     )
+
+
+@pytest.mark.parametrize(
+    ("known", "base"),
+    [
+        (named.EVENT_CLOCKS, EventClock),
+        (named.FAULT_POLICIES, FaultPolicy),
+        (named.SOLVERS, Integrator),
+    ],
+)
+def test_each_name_stands_for_the_class_that_is_spelled_so(
+    known: Mapping[str, str], base: type
+) -> None:
+    for name, place in known.items():
+        kind = at_place(place)
+        assert issubclass(kind, base)
+        assert kind.__name__.lower() == name.replace("-", "")
+
+
+@pytest.mark.parametrize("name", named.STEP_RULES)
+def test_each_name_of_a_step_rule_makes_a_rule(name: str) -> None:
+    assert isinstance(Simulation("a.fmu", step_size=name).step_size, StepRule)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from enum import Enum
@@ -16,11 +15,6 @@ _Choice = TypeVar("_Choice", bound=Enum)
 def plain_name(name: str) -> str:
     """A name in lower case, without hyphens and underscores."""
     return name.strip().lower().replace("-", "").replace("_", "")
-
-
-def option_name(kind: str) -> str:
-    """``LookAhead`` → ``look-ahead``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower()
 
 
 def among(what: str, name: str, known: Iterable[str]) -> str:
