@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
-from fractions import Fraction
 from math import isnan, nan
 from struct import Struct
 from typing import Any, NamedTuple
@@ -17,62 +15,38 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.apart.plain import decoded, encoded
+from fmimaster.fmu.around import ARGUMENTS
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.system.model import DataType
 
 
-class Entry(IntEnum):
-    """Kinds of entries of a journal: calls that change an instance, or may change it."""
-
-    SET = 0
-    GET = 1
-    DERIVE = 2
-    POLYNOMIALS = 3
-    ENTER_CONFIGURATION_MODE = 4
-    EXIT_CONFIGURATION_MODE = 5
-    ENTER_INITIALIZATION_MODE = 6
-    ENTER_EVENT_MODE = 7
-    ENTER_STEP_MODE = 8
-    UPDATE = 9
-    STEP = 10
-    DESERIALIZE = 11
-    INTERVALS = 12
-    SET_INTERVAL = 13
-    SET_SHIFT = 14
-
-
-_WITH_VARIABLES = frozenset(
-    {Entry.SET, Entry.GET, Entry.DERIVE, Entry.POLYNOMIALS, Entry.INTERVALS}
-)
-"""Kinds of entries that have a number of variables."""
-
-
-class Transferred(NamedTuple):
-    """The variables of SET, GET, DERIVE, POLYNOMIALS or INTERVALS.
+class Noted(NamedTuple):
+    """What entries repeat: a method of an instance, or a function that it has made for variables.
 
     Parameters
     ----------
-    references : value references; of DERIVE: of the unknowns
-    size : number of elements; of DERIVE: of the unknowns
-    knowns, n_knowns : of DERIVE
+    method : name of a method of :class:`fmimaster.fmu.instance.Instance`
+    kind : type of the variables
+    references : value references; of ``directional_derivative``: of the unknowns
+    size : number of elements; of ``directional_derivative``: of the unknowns
+    knowns, n_knowns : of ``directional_derivative``
     """
 
-    entry: Entry
-    kind: DataType
-    references: tuple[int, ...]
-    size: int
+    method: str
+    kind: DataType = DataType.FLOAT64
+    references: tuple[int, ...] = ()
+    size: int = 0
     knowns: tuple[int, ...] = ()
     n_knowns: int = 0
 
 
-_HEAD = Struct("<BHI")
-"""An entry: its kind, the number of its variables, and the length of its content in bytes."""
+_HEAD = Struct("<HI")
+"""An entry: the number of what it repeats, and the length of its content in bytes."""
 _STEP = Struct("<ddd?")
-"""Content of STEP: time, size and reached time in s (NaN: its end), and whether an earlier state may be restored."""
-_EXPERIMENT = Struct("<ddd")
-"""Content of ENTER_INITIALIZATION_MODE: start, stop, tolerance; NaN for None."""
+"""Content of a step: time, size and reached time in s (NaN: its end), and whether an earlier state may be restored."""
 _CENTRE = Struct("<dd")
-"""Start of the content of POLYNOMIALS: time and centre in s; the coefficients follow."""
+"""Start of the content of polynomials: time and centre in s; the coefficients follow."""
 _LENGTH = Struct("<I")
 
 
@@ -102,8 +76,8 @@ class Journal:
 
     def __init__(self) -> None:
         self._is_open = True
-        self.transfers: list[Transferred] = []
-        self._numbers: dict[Transferred, int] = {}
+        self.noted: list[Noted] = []
+        self._numbers: dict[Noted, int] = {}
         self._opening = b""
         """Entries of the initialization, if a trunk begins with a serialized state."""
         self._trunk = _Trunk()
@@ -121,17 +95,17 @@ class Journal:
         """The serialized state with which it begins; None for the instantiation."""
         return self._trunk.state
 
-    def number(self, transferred: Transferred) -> int:
-        """The number by which entries name these variables."""
-        number = self._numbers.setdefault(transferred, len(self.transfers))
-        if number == len(self.transfers):
-            self.transfers.append(transferred)
+    def number(self, noted: Noted) -> int:
+        """The number by which entries name what they repeat."""
+        number = self._numbers.setdefault(noted, len(self.noted))
+        if number == len(self.noted):
+            self.noted.append(noted)
         return number
 
-    def add(self, entry: Entry, content: bytes = b"", number: int = 0) -> None:
+    def add(self, number: int, content: bytes = b"") -> None:
         """Add a call that has succeeded."""
         if self._is_open:
-            self._trunk.entries += _HEAD.pack(entry, number, len(content)) + content
+            self._trunk.entries += _HEAD.pack(number, len(content)) + content
 
     def save(self, place: int) -> None:
         """The present state was saved in a place."""
@@ -175,7 +149,7 @@ class Journal:
         self._places = dict.fromkeys(self._places, _Place(self._trunk, 0))
 
     def extend(self, entries: bytes) -> None:
-        """Add entries of another journal with the same transfers."""
+        """Add entries of another journal in which the same is noted."""
         self._trunk.entries += entries
 
     @property
@@ -267,44 +241,33 @@ def unpacked_step(content: bytes) -> tuple[float, float, float | None, bool]:
     return time, size, None if isnan(reached) else reached, may_go_back
 
 
-def packed_time(clock: int, seconds: Fraction) -> bytes:
-    """An interval or a shift in s that is set for a clock, by its value reference."""
-    return f"{clock} {seconds}".encode()
+def packed_arguments(arguments: tuple[Any, ...]) -> bytes:
+    """The arguments of any other method."""
+    return encoded(arguments) if arguments else b""
 
 
-def unpacked_time(content: bytes) -> tuple[int, Fraction]:
-    """The arguments of :func:`packed_time`."""
-    clock, seconds = content.decode().split()
-    return int(clock), Fraction(seconds)
+def unpacked_arguments(method: str, content: bytes) -> tuple[Any, ...]:
+    """The arguments of :func:`packed_arguments`."""
+    kind: Any = tuple[ARGUMENTS[method]]  # type: ignore[valid-type]
+    found: tuple[Any, ...] = decoded(kind, content) if content else ()
+    return found
 
 
-def packed_experiment(start: float, stop: float | None, tolerance: float | None) -> bytes:
-    """Start, stop and tolerance of an experiment."""
-    return _EXPERIMENT.pack(start, *(nan if v is None else v for v in (stop, tolerance)))
-
-
-def unpacked_experiment(content: bytes) -> tuple[float, float | None, float | None]:
-    """The arguments of :func:`packed_experiment`."""
-    start, stop, tolerance = _EXPERIMENT.unpack(content)
-    return start, None if isnan(stop) else stop, None if isnan(tolerance) else tolerance
-
-
-def entries_of(content: bytes) -> Iterator[tuple[Entry, int, bytes]]:
-    """Each entry: its kind, the number of its variables, and its content."""
+def entries_of(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each entry: the number of what it repeats, and its content."""
     at = 0
     while at < len(content):
-        kind, number, length = _HEAD.unpack_from(content, at)
+        number, length = _HEAD.unpack_from(content, at)
         at += _HEAD.size
-        yield Entry(kind), number, content[at : at + length]
+        yield number, content[at : at + length]
         at += length
 
 
 def renumbered(content: bytes, numbers: Sequence[int]) -> bytes:
-    """Entries with other numbers of variables: the k-th number in place of k."""
+    """Entries with other numbers: the k-th number in place of k."""
     if list(numbers) == list(range(len(numbers))):
         return content
     found = bytearray()
-    for entry, number, part in entries_of(content):
-        of = numbers[number] if entry in _WITH_VARIABLES else 0
-        found += _HEAD.pack(entry, of, len(part)) + part
+    for number, part in entries_of(content):
+        found += _HEAD.pack(numbers[number], len(part)) + part
     return bytes(found)

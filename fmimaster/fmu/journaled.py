@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.around import Act, Around
+from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import (
-    Entry,
     Journal,
-    Transferred,
+    Noted,
     packed,
-    packed_experiment,
+    packed_arguments,
     packed_polynomials,
     packed_step,
-    packed_time,
     renumbered,
 )
 from fmimaster.fmu.replay import Noise, replay
-from fmimaster.inputs.polynomial import Polynomials
-from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 
 log = logging.getLogger("fmimaster")
@@ -36,11 +29,15 @@ _LONG_FOR_ITS_STATE = 16
 """The same relative to the length of the serialized state, so that serializing stays cheap."""
 
 
-class Journaled(Instance):
+_NOT_NOTED = frozenset({"shift", "serialized", "terminate", "free", "abandon"})
+"""Methods that change nothing, or after which nothing is called."""
+_IS_STEPPING = {"enter_event_mode": False, "enter_step_mode": True}
+
+
+class Journaled(Around):
     """A wrapper that notes each call that has succeeded in a :class:`Journal`.
 
-    The kernel calls it in Python. Calls that only save, restore or serialize states are not noted; a restored state cuts
-    the journal back.
+    Calls that only save, restore or serialize states are not noted; a restored state cuts the journal back.
 
     Parameters
     ----------
@@ -51,37 +48,13 @@ class Journaled(Instance):
     """
 
     def __init__(self, instance: Instance, *, serializes: bool = True) -> None:
-        super().__init__(instance.name, instance.model)
         self.journal = Journal()
         self._serializes = serializes and instance.model.capabilities.can_serialize_fmu_state
-        self._bindings: list[Callable[[], None]] = []
-        """Functions that bind transfers to the present instance."""
         self._given: dict[int, bytes] = {}
         """The last polynomials of each number: they are no part of the state of an FMU."""
         self._is_stepping = False
         self._places: dict[int, bool] = {}
-        self._take(instance)
-
-    @property
-    def is_dropped(self) -> bool:
-        """Whether the other instance no longer takes part in the run."""
-        return self.instance.is_dropped
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes of the other instance."""
-        return self.instance.notes
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings of the other instance."""
-        return self.instance.warnings
-
-    def _take(self, instance: Instance) -> None:
-        self.instance = instance
-        instance.clock = lambda: self.clock()
-        instance.kept_from = lambda: self.kept_from()
-        instance.mark_dropped = lambda: self.mark_dropped()
+        super().__init__(instance)
 
     def move_to(self, instance: Instance) -> Noise:
         """Replace the instance by a new one of the same FMU, which is brought to the state of the old one.
@@ -94,199 +67,93 @@ class Journaled(Instance):
             If a call fails on the new instance too; the old instance stays.
         """
         noise = replay(self.journal, instance)
-        self._take(instance)
-        for bind in self._bindings:
-            bind()
+        self.take(instance)
         return noise
 
-    def repeat(self, transfers: Sequence[Transferred], entries: bytes) -> Noise:
+    def repeat(self, noted: Sequence[Noted], entries: bytes) -> Noise:
         """Make further calls, which another instance of the same FMU has noted.
 
         Parameters
         ----------
-        transfers, entries
+        noted, entries
             Those of its journal, which has not begun anew.
         """
         journal = self.journal
-        numbers = [journal.number(transferred) for transferred in transfers]
+        numbers = [journal.number(one) for one in noted]
         done = len(journal.entries)
         journal.extend(renumbered(entries, numbers))
         noise = replay(journal, self.instance, skip=done)
-        self._take(self.instance)
+        self.take(self.instance)
         return noise
 
     def stop_noting(self) -> None:
         """Note no more calls: the state is saved in another way."""
         self.journal.close()
 
-    # Values
+    def around(self, name: str, made: tuple[Any, ...], act: Act) -> Act:
+        """The call, and its entry in the journal."""
+        if name in _NOT_NOTED:
+            return act
+        special = {
+            "do_step": self._step,
+            "save": self._save,
+            "restore": self._restore,
+            "reset": self._reset,
+        }
+        if name in special:
+            return special[name](act)
+        noted, content = _transferred(name, *made) if made else (Noted(name), _arguments)
+        number = self.journal.number(noted)
 
-    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A getter that notes the values, too: reading changes some FMUs."""
-        act = self._bound(lambda: self.instance.getter(kind, references, values))
-        of = Transferred(Entry.GET, kind, tuple(references), len(values))
-        number = self.journal.number(of)
+        def call(*arguments: Any) -> Any:
+            answer = act(*arguments)
+            found = content(*arguments)
+            if name == "polynomial_setter":
+                self._given[number] = found
+            self._is_stepping = _IS_STEPPING.get(name, self._is_stepping)
+            self.journal.add(number, found)
+            return answer
 
-        def read() -> None:
-            act[0]()
-            self.journal.add(Entry.GET, packed(values), number)
+        return call
 
-        return read
+    def _step(self, act: Act) -> Act:
+        number = self.journal.number(Noted("do_step"))
 
-    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A setter that notes the values."""
-        act = self._bound(lambda: self.instance.setter(kind, references, values))
-        of = Transferred(Entry.SET, kind, tuple(references), len(values))
-        number = self.journal.number(of)
+        def step(time: float, size: float) -> Any:
+            self._begin_anew_if_long()
+            may_go_back = self.kept_from() < time
+            answer = act(time, size)
+            reached = None if answer is None else answer.last_successful_time
+            self.journal.add(number, packed_step(time, size, reached, may_go_back))
+            return answer
 
-        def write() -> None:
-            act[0]()
-            self.journal.add(Entry.SET, packed(values), number)
+        return step
 
-        return write
+    def _save(self, act: Act) -> Act:
+        def save(place: int) -> None:
+            self._begin_anew_if_long()
+            act(place)
+            self.journal.save(place)
+            self._places[place] = self._is_stepping
 
-    def directional_derivative(
-        self,
-        unknowns: Sequence[int],
-        knowns: Sequence[int],
-        seed: NDArray[np.float64],
-        sensitivity: NDArray[np.float64],
-    ) -> Transfer:
-        """A function that computes directional derivatives, and notes the seed."""
-        act = self._bound(
-            lambda: self.instance.directional_derivative(unknowns, knowns, seed, sensitivity)
-        )
-        sizes = len(sensitivity), tuple(knowns), len(seed)
-        of = Transferred(Entry.DERIVE, DataType.FLOAT64, tuple(unknowns), *sizes)
-        number = self.journal.number(of)
+        return save
 
-        def derive() -> None:
-            act[0]()
-            self.journal.add(Entry.DERIVE, packed(seed), number)
+    def _restore(self, act: Act) -> Act:
+        def restore(place: int) -> None:
+            act(place)
+            self.journal.restore(place)
+            self._is_stepping = self._places[place]
 
-        return derive
+        return restore
 
-    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that sets polynomials and notes them."""
-        act = self._bound(lambda: self.instance.polynomial_setter(references))
-        of = Transferred(Entry.POLYNOMIALS, DataType.FLOAT64, tuple(references), len(references))
-        number = self.journal.number(of)
+    def _reset(self, act: Act) -> Act:
+        def reset() -> None:
+            act()
+            self.journal.reset()
+            self._given.clear()
+            self._is_stepping = False
 
-        def give(time: float, signal: Signal) -> None:
-            act[0](time, signal)
-            self._given[number] = packed_polynomials(time, cast(Polynomials, signal))
-            self.journal.add(Entry.POLYNOMIALS, self._given[number], number)
-
-        return give
-
-    def _bound(self, make: Callable[[], Any]) -> list[Any]:
-        """What a function makes, in a list: it is made again for another instance."""
-        made = [make()]
-
-        def bind() -> None:
-            made[0] = make()
-
-        self._bindings.append(bind)
-        return made
-
-    # Intervals of clocks
-
-    def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
-        """A function that asks for intervals, which an FMU tells once, and notes that."""
-        act = self._bound(lambda: self.instance.intervals(clocks, answers))
-        of = Transferred(Entry.INTERVALS, DataType.CLOCK, tuple(clocks), len(clocks))
-        number = self.journal.number(of)
-
-        def ask() -> None:
-            act[0]()
-            self.journal.add(Entry.INTERVALS, number=number)
-
-        return ask
-
-    def shift(self, clock: int) -> Fraction:
-        """``GetShift``; it changes nothing, and is not noted."""
-        return self.instance.shift(clock)
-
-    def set_interval(self, clock: int, interval: Fraction) -> None:
-        """``SetInterval``."""
-        self.instance.set_interval(clock, interval)
-        self.journal.add(Entry.SET_INTERVAL, packed_time(clock, interval))
-
-    def set_shift(self, clock: int, shift: Fraction) -> None:
-        """``SetShift``."""
-        self.instance.set_shift(clock, shift)
-        self.journal.add(Entry.SET_SHIFT, packed_time(clock, shift))
-
-    # Modes
-
-    def enter_configuration_mode(self) -> None:
-        """``EnterConfigurationMode``."""
-        self.instance.enter_configuration_mode()
-        self.journal.add(Entry.ENTER_CONFIGURATION_MODE)
-
-    def exit_configuration_mode(self) -> None:
-        """``ExitConfigurationMode``."""
-        self.instance.exit_configuration_mode()
-        self.journal.add(Entry.EXIT_CONFIGURATION_MODE)
-
-    def enter_initialization_mode(
-        self, start: float, stop: float | None, tolerance: float | None
-    ) -> None:
-        """``EnterInitializationMode``."""
-        self.instance.enter_initialization_mode(start, stop, tolerance)
-        content = packed_experiment(start, stop, tolerance)
-        self.journal.add(Entry.ENTER_INITIALIZATION_MODE, content)
-
-    def enter_event_mode(self) -> None:
-        """``EnterEventMode``, or the end of the initialization."""
-        self.instance.enter_event_mode()
-        self._is_stepping = False
-        self.journal.add(Entry.ENTER_EVENT_MODE)
-
-    def enter_step_mode(self) -> None:
-        """``EnterStepMode``, or the end of the initialization."""
-        self.instance.enter_step_mode()
-        self._is_stepping = True
-        self.journal.add(Entry.ENTER_STEP_MODE)
-
-    def update_discrete_states(self) -> UpdateAnswer:
-        """``UpdateDiscreteStates``."""
-        answer = self.instance.update_discrete_states()
-        self.journal.add(Entry.UPDATE)
-        return answer
-
-    # Time
-
-    def do_step(self, time: float, size: float) -> StepAnswer | None:
-        """``DoStep``."""
-        self._begin_anew_if_long()
-        may_go_back = self.kept_from() < time
-        answer = self.instance.do_step(time, size)
-        reached = None if answer is None else answer.last_successful_time
-        self.journal.add(Entry.STEP, packed_step(time, size, reached, may_go_back))
-        return answer
-
-    def save(self, place: int) -> None:
-        """``GetFMUState``."""
-        self._begin_anew_if_long()
-        self.instance.save(place)
-        self.journal.save(place)
-        self._places[place] = self._is_stepping
-
-    def restore(self, place: int) -> None:
-        """``SetFMUState``: the journal is cut back."""
-        self.instance.restore(place)
-        self.journal.restore(place)
-        self._is_stepping = self._places[place]
-
-    def serialized(self) -> bytes:
-        """The present state as bytes."""
-        return self.instance.serialized()
-
-    def deserialize(self, state: bytes) -> None:
-        """Go to a serialized state."""
-        self.instance.deserialize(state)
-        self.journal.add(Entry.DESERIALIZE, state)
+        return reset
 
     def _begin_anew_if_long(self) -> None:
         """Let the journal begin with a serialized state: before the first step, and when it has become long."""
@@ -309,25 +176,29 @@ class Journaled(Instance):
             return
         journal.begin_anew(state)
         for number, content in self._given.items():
-            journal.add(Entry.POLYNOMIALS, content, number)
+            journal.add(number, content)
 
-    # The end
 
-    def terminate(self) -> None:
-        """``Terminate``."""
-        self.instance.terminate()
+def _arguments(*arguments: Any) -> bytes:
+    return packed_arguments(arguments)
 
-    def reset(self) -> None:
-        """``Reset``: the journal begins at the instantiation again."""
-        self.instance.reset()
-        self.journal.reset()
-        self._given.clear()
-        self._is_stepping = False
 
-    def free(self) -> None:
-        """Free the other instance."""
-        self.instance.free()
+def _transferred(name: str, *made: Any) -> tuple[Noted, Callable[..., bytes]]:
+    """What is noted of a function that a method has made, and what packs the content of its entries.
 
-    def abandon(self) -> None:
-        """End the process of the other instance."""
-        self.instance.abandon()
+    Reading changes some FMUs, and an FMU tells intervals once: these are noted too.
+    """
+    match name:
+        case "directional_derivative":
+            unknowns, knowns, seed, sensitivity = made
+            sizes = len(sensitivity), tuple(knowns), len(seed)
+            return Noted(name, DataType.FLOAT64, tuple(unknowns), *sizes), lambda: packed(seed)
+        case "polynomial_setter":
+            references = tuple(made[0])
+            return Noted(name, DataType.FLOAT64, references, len(references)), packed_polynomials
+        case "intervals":
+            clocks = tuple(made[0])
+            return Noted(name, DataType.CLOCK, clocks, len(clocks)), bytes
+        case _:
+            kind, references, values = made
+            return Noted(name, kind, tuple(references), len(values)), lambda: packed(values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isnan
 from typing import Any
@@ -11,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
+from fmimaster.fmu.around import MAKERS
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import (
-    Entry,
     History,
     Journal,
-    Transferred,
+    Noted,
     entries_of,
     unpacked,
-    unpacked_experiment,
+    unpacked_arguments,
     unpacked_polynomials,
     unpacked_step,
-    unpacked_time,
 )
 from fmimaster.system.clocks import Intervals
 
@@ -95,7 +93,7 @@ class _Player:
 
     def __init__(self, journal: Journal, instance: Instance) -> None:
         self._instance = instance
-        self._transfers = journal.transfers
+        self._noted = journal.noted
         self._acts: dict[int, tuple[NDArray[Any], Any]] = {}
         self._compared: dict[int, _Compared] = {}
         self._time = 0.0
@@ -127,29 +125,14 @@ class _Player:
         instance = self._instance
         instance.clock = lambda: self._time
         instance.kept_from = lambda: -inf if self._may_go_back else inf
-        simple: dict[Entry, Callable[[], Any]] = {
-            Entry.ENTER_CONFIGURATION_MODE: instance.enter_configuration_mode,
-            Entry.EXIT_CONFIGURATION_MODE: instance.exit_configuration_mode,
-            Entry.ENTER_EVENT_MODE: instance.enter_event_mode,
-            Entry.ENTER_STEP_MODE: instance.enter_step_mode,
-            Entry.UPDATE: instance.update_discrete_states,
-        }
-        for entry, number, content in entries_of(entries):
-            match entry:
-                case Entry.SET | Entry.DERIVE | Entry.GET | Entry.POLYNOMIALS | Entry.INTERVALS:
-                    self._transfer(number, content)
-                case Entry.STEP:
-                    self._step(content)
-                case Entry.ENTER_INITIALIZATION_MODE:
-                    instance.enter_initialization_mode(*unpacked_experiment(content))
-                case Entry.DESERIALIZE:
-                    instance.deserialize(content)
-                case Entry.SET_INTERVAL:
-                    instance.set_interval(*unpacked_time(content))
-                case Entry.SET_SHIFT:
-                    instance.set_shift(*unpacked_time(content))
-                case _:
-                    simple[entry]()
+        for number, content in entries_of(entries):
+            method = self._noted[number].method
+            if method in MAKERS:
+                self._transfer(number, content)
+            elif method == "do_step":
+                self._step(content)
+            else:
+                getattr(instance, method)(*unpacked_arguments(method, content))
 
     def _step(self, content: bytes) -> None:
         time, size, reached, self._may_go_back = unpacked_step(content)
@@ -168,39 +151,37 @@ class _Player:
             )
 
     def _transfer(self, number: int, content: bytes) -> None:
-        transferred = self._transfers[number]
+        noted = self._noted[number]
         if number not in self._acts:
-            self._acts[number] = self._bound(transferred)
+            self._acts[number] = self._bound(noted)
         values, act = self._acts[number]
-        match transferred.entry:
-            case Entry.POLYNOMIALS:
-                act(*unpacked_polynomials(content, len(transferred.references)))
-            case Entry.INTERVALS:
+        match noted.method:
+            case "polynomial_setter":
+                act(*unpacked_polynomials(content, len(noted.references)))
+            case "intervals":
                 act()
-            case Entry.GET:
+            case "getter":
                 act()
-                self._compare(number, values, unpacked(transferred.kind, content))
+                self._compare(number, values, unpacked(noted.kind, content))
             case _:
-                values[:] = unpacked(transferred.kind, content)
+                values[:] = unpacked(noted.kind, content)
                 act()
 
-    def _bound(self, transferred: Transferred) -> tuple[NDArray[Any], Any]:
+    def _bound(self, noted: Noted) -> tuple[NDArray[Any], Any]:
         """An array, and the function that transfers its values, or gives polynomials."""
-        entry, kind, references, size, knowns, n_knowns = transferred
-        instance = self._instance
-        values = np.zeros(n_knowns if entry is Entry.DERIVE else size, kind.dtype)
-        match entry:
-            case Entry.GET:
-                return values, instance.getter(kind, references, values)
-            case Entry.SET:
-                return values, instance.setter(kind, references, values)
-            case Entry.INTERVALS:
-                return values, instance.intervals(references, Intervals.of(size))
-            case Entry.DERIVE:
-                derive = instance.directional_derivative(references, knowns, values, np.zeros(size))
-                return values, derive
+        method, kind, references, size, knowns, n_knowns = noted
+        make = getattr(self._instance, method)
+        values = np.zeros(size, kind.dtype)
+        match method:
+            case "intervals":
+                return values, make(references, Intervals.of(size))
+            case "directional_derivative":
+                seed = np.zeros(n_knowns)
+                return seed, make(references, knowns, seed, np.zeros(size))
+            case "polynomial_setter":
+                return values, make(references)
             case _:
-                return values, instance.polynomial_setter(references)
+                return values, make(kind, references, values)
 
     def _compare(self, number: int, now: NDArray[Any], before: NDArray[Any]) -> None:
         self._reads += len(now)
@@ -234,14 +215,14 @@ class _Player:
                 )
             k = int(np.argmax(relative))
             if relative[k] > worst.largest:
-                name = self._name(self._transfers[number], k)
+                name = self._name(self._noted[number], k)
                 worst = Noise(float(relative[k]), name, float(compared.first[k]), self._reads)
         return worst
 
-    def _name(self, transferred: Transferred, element: int) -> str:
+    def _name(self, noted: Noted, element: int) -> str:
         """Full name of the variable of an element."""
         variables = {v.value_reference: v for v in self._instance.model.variables}
-        for reference in transferred.references:
+        for reference in noted.references:
             variable = variables[reference]
             if element < variable.size:
                 return f"{self._instance.name}.{variable.name}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContentError
 from fmimaster.base.errors import CallError, FileError, FmimasterError
 from fmimaster.configure.checkpoint_interval import Interval
-from fmimaster.fmu.journal import Transferred
+from fmimaster.fmu.journal import Noted
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.replay import Noise
@@ -178,13 +178,13 @@ class Checkpoints:
             encoder.parts,
         ).write(self._path)
 
-    def _instance(self, i: int) -> bytes | list[Transferred]:
+    def _instance(self, i: int) -> bytes | list[Noted]:
         """The serialized state of an instance, or the variables of its noted calls."""
         instance = self._session.instances[i]
         state = None if i in self._journaled else instance.serialized()
         if instance.is_dropped:  # perhaps by the last call
             raise NotPlainError(f"'{instance.name}' was dropped and has no state")
-        return list(self._journaled[i][0].journal.transfers) if state is None else state
+        return list(self._journaled[i][0].journal.noted) if state is None else state
 
     def _note_rows(self, times: NDArray[Any], block: Block) -> None:
         self._append(Record.ROWS, rows_as_bytes(times, block))
@@ -280,7 +280,7 @@ class Checkpoints:
 
     def _take_instances(
         self,
-        saved: Sequence[bytes | list[Transferred]],
+        saved: Sequence[bytes | list[Noted]],
         entries: dict[int, bytearray],
     ) -> None:
         found = list(self._session.state.warnings)

@@ -13,7 +13,6 @@ from python_fmu import PythonFmu, PythonInstance
 
 from fmimaster import EarlyReturn, Simulation
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.faults.surviving import SurvivingInstance
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
@@ -215,14 +214,6 @@ def test_a_run_with_events_makes_no_call_that_is_not_allowed(
     assert watched.events
     assert [g.state for g in made] == [State.TERMINATED] * 2
     assert all(np.array_equal(watched[name], alone[name], equal_nan=True) for name in alone.columns)
-
-
-def test_wrappers_pass_on_every_member_of_an_instance() -> None:
-    """An FMU that can reset was said not to, because a wrapper had no reset. The kernel calls all of them in Python."""
-    members = {name for name in vars(Instance) if not name.startswith("_")} - {"binding"}
-    passing = (Guarded, Journaled, SurvivingInstance)
-    for wrapper in passing:
-        assert members <= vars(wrapper).keys() | {"clock"}, wrapper
 
 
 def test_a_guarded_instance_that_is_reset_is_instantiated() -> None:

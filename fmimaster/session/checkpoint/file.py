@@ -24,7 +24,7 @@ from fmimaster.base.files import (
     words_of,
 )
 
-FORMAT = "fmimaster checkpoint 1"
+FORMAT = "fmimaster checkpoint 2"
 _HEAD, _STATE, _PARTS = "checkpoint.json", "state.json", "parts"
 
 
@@ -126,7 +126,8 @@ class CheckpointFile:
         head = parsed_json(_member(path, archive, _HEAD))
         if head["format"] != FORMAT:
             raise FileError(
-                f"'{path}' is a checkpoint of another version of fmimaster: {str(head['format'])[:100]!r}."
+                f"'{path}' is a checkpoint of another version of fmimaster: {str(head['format'])[:100]!r}. Resume the run "
+                "with that version, or start it again."
             )
         try:
             return cls(
