@@ -10,7 +10,6 @@ import ctypes
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from fmimaster.apart.channel import Channel
 from fmimaster.apart.plain import encoded, plain_error
+from fmimaster.fmu.around import Act, complete
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
@@ -72,7 +72,7 @@ def serve(channel: Channel, descriptors: list[int], hosted: Hosted) -> None:
 
 
 class Host:
-    """The instance, and what C needs to call it."""
+    """The instance, and what C needs to call it. Calls that are not defined here are made on the instance."""
 
     def __init__(
         self, channel: Channel, memory: SharedMemory, messages: int, hosted: Hosted
@@ -275,30 +275,6 @@ class Host:
         ask()
         return answers
 
-    def shift(self, clock: int) -> Fraction:
-        """The shift of a clock."""
-        return self._instance.shift(clock)
-
-    def set_interval(self, clock: int, interval: Fraction) -> None:
-        """Set the interval of a clock."""
-        self._instance.set_interval(clock, interval)
-
-    def set_shift(self, clock: int, shift: Fraction) -> None:
-        """Set the shift of a clock."""
-        self._instance.set_shift(clock, shift)
-
-    def serialized(self) -> bytes:
-        """The FMU state as bytes."""
-        return self._instance.serialized()
-
-    def deserialize(self, state: bytes) -> None:
-        """Restore a state from bytes."""
-        self._instance.deserialize(state)
-
-    def reset(self) -> None:
-        """Reset the instance."""
-        self._instance.reset()
-
     def messages(self) -> tuple[str, ...]:
         """What the FMU has logged last."""
         return self._entry.messages()
@@ -307,6 +283,16 @@ class Host:
         """Free the instance, unload its library."""
         if self._file is not None:
             self._file.close()
+
+
+def _forwarded(name: str) -> Act:
+    def call(self: Host, *arguments: Any) -> Any:
+        return getattr(self._instance, name)(*arguments)
+
+    return call
+
+
+complete(Host, _forwarded)
 
 
 def _doubles(address: Any) -> NDArray[np.float64]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from math import inf
-from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.fmu.around import ANSWERS, Act, complete
 from fmimaster.fmu.instance import Signal, StepAnswer, UpdateAnswer
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, Polynomials
 from fmimaster.kernel._kernel import ffi, lib
@@ -27,7 +26,8 @@ class IsolatedInstance(HostedInstance):
     """An FMU in a process of its own, its host.
 
     Calls that only set are collected, and sent with the next one that needs an answer. Outputs that were read after the
-    last step are read with the next one. So the FMU gets the calls of an instance in this process, in their order.
+    last step are read with the next one. So the FMU gets the calls of an instance in this process, in their order. Methods
+    that are not defined here are requested by name.
 
     Parameters
     ----------
@@ -199,18 +199,6 @@ class IsolatedInstance(HostedInstance):
 
         return act
 
-    def shift(self, clock: int) -> Fraction:
-        """``GetShift``."""
-        return self._ask(Fraction, "shift", clock)
-
-    def set_interval(self, clock: int, interval: Fraction) -> None:
-        """``SetInterval``."""
-        self._ask(NoneType, "set_interval", clock, interval)
-
-    def set_shift(self, clock: int, shift: Fraction) -> None:
-        """``SetShift``."""
-        self._ask(NoneType, "set_shift", clock, shift)
-
     # Modes
 
     def _enter(self, state: State, experiment: Any = ffi.NULL) -> None:
@@ -283,18 +271,16 @@ class IsolatedInstance(HostedInstance):
         self._mark_time()
         self._check(self.table.restore(self.isolated, place, self._function))
 
-    def serialized(self) -> bytes:
-        """The present FMU state as bytes."""
-        return self._ask(bytes, "serialized")
-
-    def deserialize(self, state: bytes) -> None:
-        """Restore a state from bytes."""
-        self._ask(NoneType, "deserialize", state)
-
-    def reset(self) -> None:
-        """``Reset``."""
-        self._ask(NoneType, "reset")
-
     def terminate(self) -> None:
         """``Terminate``."""
         self._enter(State.TERMINATED)
+
+
+def _asked(name: str) -> Act:
+    def ask(self: IsolatedInstance, *arguments: Any) -> Any:
+        return self._ask(ANSWERS[name], name, *arguments)
+
+    return ask
+
+
+complete(IsolatedInstance, _asked)
