@@ -77,7 +77,7 @@ def _taken(loader: Loader, prepared: Prepared, is_whole: bool) -> Callable[[], f
         done, begin = 0, time.process_time()
         while done < len(times) - 1:
             executor.rows.take()
-            more, _ = executor.repeat(_from(attempts, done), commit, times[done:])
+            more = executor.repeat(_from(attempts, done), commit, times[done:]).done
             if is_whole:
                 executor.run(commit, times[done + more + 1], times[done + more + 1])
             done += more + 1

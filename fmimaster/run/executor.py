@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,17 @@ class EventsAhead:
     """The attempt of the first step after an event; None for the usual one."""
     last: float
     """In s: an event of its own that an FMU announces before it is an outcome."""
+
+
+class Repeated(NamedTuple):
+    """What :meth:`Executor.repeat` has done."""
+
+    done: int
+    """Number of committed intervals."""
+    outcome: Outcome
+    """Of the attempt of the interval after them, which is not yet committed; or of the event after the last one."""
+    rows: int | None = None
+    """Of that event; None if the outcome is that of an attempt."""
 
 
 class Executor(Protocol):
@@ -95,7 +106,8 @@ class Executor(Protocol):
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
         watches: Any = None,
-    ) -> tuple[int, Outcome]:
+        events: EventsAhead | None = None,
+    ) -> Repeated:
         """Attempt and commit interval after interval while nothing happens.
 
         Parameters
@@ -105,33 +117,15 @@ class Executor(Protocol):
         times : at least two, increasing, in s
         watches
             From :meth:`watches`: what ends it early besides; None for nothing.
+        events
+            Events that are known ahead: each is executed behind the commit of its step.
 
         Returns
         -------
-        Number of committed intervals, and the outcome of the one after them, which is not yet committed. It returns
-        at the last interval, when the next row is the last that has room, when it is asked to, at an attempt that a watch
-        does not let pass, or when one did not simply succeed.
-        """
-        ...
-
-    repeats_over_events: bool
-    """Whether there is :meth:`repeat_over_events`."""
-
-    def repeat_over_events(
-        self,
-        attempts: Sequence[Program],
-        commit: Program,
-        times: NDArray[np.float64],
-        events: EventsAhead,
-        watches: Any = None,
-    ) -> tuple[int, Outcome, int | None]:
-        """As :meth:`repeat`, with events that are known ahead: each is executed behind the commit of its step.
-
-        Returns
-        -------
-        Number of committed intervals, and the outcome of the one after them. If FMUs have answered at an event more than
-        that all is done, it is the outcome of that event instead, and the last number says how many rows it has: they are
-        terminated, have announced an event of their own or changed the interval of a clock, or the event did not end.
+        It returns at the last interval, when the next row is the last that has room, when it is asked to, at an attempt
+        that a watch does not let pass, or when one did not simply succeed; and after an event at which FMUs have answered
+        more than that all is done: they are terminated, have announced an event of their own or changed the interval of a
+        clock, or the event did not end.
         """
         ...
 

@@ -11,14 +11,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.instants.instant import Goal, Instant
+from fmimaster.instants.merged_ticks import members, ticking
 from fmimaster.instants.points_ahead import PointsAhead
 from fmimaster.record.causes import GRID, Cause
+from fmimaster.run.executor import EventsAhead
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
 
 FEWEST_ASKED, MOST_ASKED = 4, 256
 """Steps for which a rule is asked ahead: few where something has just happened, since what it is asked behind the next
 event is asked in vain; then more each time, until calls in between cost nothing beside the questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class TicksAlong:
+    """The ticks of periodic clocks at the ends of steps."""
+
+    ahead: EventsAhead
+    """Their programs."""
+    clocks: tuple[int, ...]
+    """Their triggers."""
+    sets: NDArray[np.int64]
+    """Shape (steps, numbers): which of them tick after each step; see :func:`fmimaster.instants.merged_ticks.members`."""
+    places: NDArray[np.int64]
+    """Per step: number of the instant at its end, -1 for the end of a step that makes outputs known."""
+
+    def has_renewed(self, k: int) -> bool:
+        """Whether a step has made outputs known."""
+        return self.places.item(k) < 0
+
+    def counts(self, done: int) -> dict[int, int]:
+        """How often each clock has ticked after the first steps."""
+        sets = self.sets[:done]
+        return {c: int(np.count_nonzero(ticking(sets, k))) for k, c in enumerate(self.clocks)}
+
+    def ticked(self, k: int) -> frozenset[int]:
+        """The triggers of the clocks that tick after a step."""
+        found = members(self.sets[k : k + 1], len(self.clocks))[0]
+        return frozenset(self.clocks[n] for n in np.flatnonzero(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +63,16 @@ class Outlook:
         The goal of a step, by its number.
     memory : function
         What the rule remembers after so many steps.
+    note : function
+        Called with the number of steps that were done before something happened.
     """
 
     stretch: Stretch
     goal: Callable[[int], Goal]
     memory: Callable[[int], Any]
+    note: Callable[[int], None]
+    ticks: TicksAlong | None = None
+    """None if no clock ticks at their ends."""
 
 
 class Lookout:
@@ -69,11 +104,6 @@ class Lookout:
             return self._on(points, until) if goal.cause is points.cause else None
         return self._by_asking(goal, until) if self._asks else None
 
-    def note(self, outlook: Outlook, done: int) -> None:
-        """How many of these steps were done before something happened, if it was not the last one at which it did."""
-        if done + 1 < outlook.stretch.steps:
-            self._most_asked = max(done, FEWEST_ASKED)
-
     def _on(self, points: PointsAhead, until: Instant) -> Outlook | None:
         """By a formula."""
         s = self._state
@@ -88,6 +118,7 @@ class Lookout:
             Stretch(times, codes, (cause,)),
             lambda k: Goal(points.point_after(now, k), cause),
             lambda _: memory,
+            lambda _: None,
         )
 
     def _by_asking(self, goal: Goal, until: Instant) -> Outlook | None:
@@ -113,7 +144,12 @@ class Lookout:
             return None
         codes, causes = _numbered([goal.cause for goal in goals])
         stretch = Stretch(np.array(times), codes, causes)
-        return Outlook(stretch, goals.__getitem__, memories.__getitem__)
+
+        def note(done: int) -> None:
+            if done + 1 < stretch.steps:  # it was not the last one at which something happened
+                self._most_asked = max(done, FEWEST_ASKED)
+
+        return Outlook(stretch, goals.__getitem__, memories.__getitem__, note)
 
 
 def _numbered(causes: list[Cause]) -> tuple[NDArray[np.int64], list[Cause]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from fmimaster.instants.calendar import Period
 from fmimaster.instants.grid import Grid
-from fmimaster.instants.instant import Goal, Instant, TimeBase
+from fmimaster.instants.instant import Goal, Instant
 from fmimaster.instants.merged_ticks import LARGEST, Every, distinct, members, merged, ticking
 from fmimaster.program.instructions import Program
 from fmimaster.record.causes import GRID, Cause
@@ -21,6 +20,7 @@ from fmimaster.run.executor import EventsAhead
 from fmimaster.run.goal import REFRESH, cause_of_renewal, cause_of_ticks
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
+from fmimaster.run.outlook import Lookout, Outlook, TicksAlong
 from fmimaster.steps.step_rule import StepRule
 
 WORTH = 4
@@ -37,68 +37,18 @@ NO_EVENT, RENEWAL = -1, 0
 of ticks come behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TicksOutlook:
-    """The next steps, and the ticks at their ends.
-
-    Attributes
-    ----------
-    sets : shape (steps, numbers)
-        Which of ``clocks`` tick after each step; see :func:`fmimaster.instants.merged_ticks.members`.
-    """
-
-    stretch: Stretch
-    events: EventsAhead
-    sets: NDArray[np.int64]
-    clocks: tuple[int, ...]
-    """Their triggers."""
-    places: NDArray[np.int64]
-    """Per step: number of the instant at its end, -1 for the end of a step that makes outputs known."""
-    ticks: NDArray[np.int64]
-    """Of the instants, in ``1 / (resolution * scale)`` s."""
-    scale: int
-    base: TimeBase
-
-    def instant(self, k: int) -> Instant:
-        """The end of a step."""
-        place = self.places.item(k)
-        if place < 0:
-            return Instant(self.stretch.times.item(k + 1))
-        ticks = Fraction(self.ticks.item(place), self.scale)
-        return self.base.instant(int(ticks) if ticks.denominator == 1 else ticks)
-
-    def goal(self, k: int) -> Goal:
-        """The goal of a step."""
-        assert self.stretch.codes is not None
-        return Goal(self.instant(k), self.stretch.causes[self.stretch.codes[k]])
-
-    def has_renewed(self, k: int) -> bool:
-        """Whether a step has made outputs known."""
-        return self.places.item(k) < 0
-
-    def counts(self, done: int) -> dict[int, int]:
-        """How often each clock has ticked after the first steps."""
-        sets = self.sets[:done]
-        return {c: int(np.count_nonzero(ticking(sets, k))) for k, c in enumerate(self.clocks)}
-
-    def ticked(self, k: int) -> frozenset[int]:
-        """The triggers of the clocks that tick after a step."""
-        found = members(self.sets[k : k + 1], len(self.clocks))[0]
-        return frozenset(self.clocks[n] for n in np.flatnonzero(found))
-
-
 class TicksAhead:
     """Determines the next steps where nothing but a grid and periodic clocks ends them."""
 
-    def __init__(self, loop: Loop, events: EventHandler) -> None:
+    def __init__(self, loop: Loop, events: EventHandler, lookout: Lookout) -> None:
         self._loop = loop
         self._events = events
+        self._lookout = lookout
         self._most = FEWEST
         plan, rule = loop.plan, loop.rule
         able = (i.model.capabilities for i in plan.instances)
-        self.is_possible = (
-            loop.executor.repeats_over_events
-            and loop.clock is None
+        self._is_possible = (
+            loop.clock is None
             and not loop.state.calendar.merged
             and loop.programs.pattern is None
             and not (loop.programs.undoes or plan.power_bonds)
@@ -108,14 +58,17 @@ class TicksAhead:
         )
         """Whether it can be used in this run."""
 
-    def steps(self, limit: Instant) -> TicksOutlook | None:
+    def steps_to(self, _: Goal, until: Instant) -> Outlook | None:
         """The next steps before an instant; None if there are few."""
         s = self._loop.state
+        if not (s.calendar.periods and self._is_possible):
+            return None
         grid, calendar = self._loop.rule.ahead(s.memory), s.calendar
         clocks = tuple(sorted(calendar.periods.keys() & calendar.next.keys()))
         if not (isinstance(grid, Grid) and len(grid.offsets) == 1 and clocks):
             return None
         others = [calendar.next[k] for k in calendar.next.keys() - calendar.periods.keys()]
+        limit = self._lookout.limit_but_ticks(until)
         stop = min(limit, *others, key=lambda i: i.seconds) if others else limit
         last = Fraction(stop.seconds) - BEFORE_THE_END * self._loop.rule.exact_size
         periods = [calendar.periods[k] for k in clocks]
@@ -138,11 +91,6 @@ class TicksAhead:
             return None
         return self._outlook(clocks, seconds, ticks, sets[: len(seconds)], scale, grid, stop)
 
-    def note(self, outlook: TicksOutlook, done: int) -> None:
-        """How many of these steps were done before something happened."""
-        is_full = done + 1 >= outlook.stretch.steps
-        self._most = min(2 * self._most, MOST) if is_full else max(done, FEWEST)
-
     def _outlook(
         self,
         clocks: tuple[int, ...],
@@ -152,7 +100,7 @@ class TicksAhead:
         scale: int,
         grid: Grid,
         stop: Instant,
-    ) -> TicksOutlook:
+    ) -> Outlook:
         loop = self._loop
         now = loop.state.time.seconds
         places = ticking(sets, len(clocks))
@@ -173,16 +121,23 @@ class TicksAhead:
         all_sets[at], instants[at] = sets, np.arange(len(seconds))
         restart = loop.programs.restart
         after = None if restart is None else restart.attempt
-        return TicksOutlook(
-            Stretch(times, codes, table.causes),
-            EventsAhead(numbers, table.programs, after, stop.seconds),
-            all_sets,
-            clocks,
-            instants,
-            ticks,
-            scale,
-            loop.base,
-        )
+        events = EventsAhead(numbers, table.programs, after, stop.seconds)
+        stretch, memory = Stretch(times, codes, table.causes), loop.state.memory
+
+        def goal(k: int) -> Goal:
+            cause = table.causes[codes.item(k)]
+            place = instants.item(k)
+            if place < 0:
+                return Goal(Instant(times.item(k + 1)), cause)
+            at = Fraction(ticks.item(place), scale)
+            return Goal(loop.base.instant(int(at) if at.denominator == 1 else at), cause)
+
+        def note(done: int) -> None:
+            is_full = done + 1 >= stretch.steps
+            self._most = min(2 * self._most, MOST) if is_full else max(done, FEWEST)
+
+        along = TicksAlong(events, clocks, all_sets, instants)
+        return Outlook(stretch, goal, lambda _: memory, note, along)
 
     def _table(self, clocks: tuple[int, ...], sets: NDArray[np.int64]) -> _Table:
         """What is known of each set of clocks that ticks."""

@@ -44,8 +44,9 @@ from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.loop import Loop
 from fmimaster.run.planned_events import last_row
 from fmimaster.run.state import RunState
-from fmimaster.run.stepper import OFTEN, Stepper
+from fmimaster.run.stepper import Stepper
 from fmimaster.run.timeline import Timeline
+from fmimaster.run.ways import OFTEN
 from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.earlier_structures import EarlierStructures
 from fmimaster.session.ending import terminate_others

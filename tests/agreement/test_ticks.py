@@ -14,6 +14,7 @@ from kernel_encodings import as_written
 
 from fmimaster import Backend, Jacobi, Polynomial, Results, SystemBuilder, reference_path, simulate
 from fmimaster.run.native.executor import NativeExecutor
+from fmimaster.run.ticks_ahead import TicksAhead
 
 
 def sampler(counter: int, resolution: int, shift: int = 0) -> dict[str, Any]:
@@ -77,9 +78,20 @@ SYSTEMS = [controlled, two_rates, partitions, kinds, countdowns]
 STEPS = ["1/10", "0.077", "0.25"]
 
 
-def run(make: Callable[[], SystemBuilder], step: str, backend: Backend, **settings: Any) -> Results:
+def run(
+    make: Callable[[], SystemBuilder],
+    step: str,
+    backend: Backend,
+    *,
+    ahead: bool | None = None,
+    **settings: Any,
+) -> Results:
+    """A run in which the loop looks at each tick itself, unless ``ahead``; the kernel is given ticks ahead by default."""
     experiment: dict[str, Any] = {"start_time": 0, "stop_time": "20.03", "step_size": step}
-    return simulate(make(), backend=backend, output_variables=["*"], **experiment, **settings)
+    with pytest.MonkeyPatch.context() as patch:
+        if not (backend is Backend.NATIVE if ahead is None else ahead):
+            patch.setattr(TicksAhead, "steps_to", lambda *_: None)
+        return simulate(make(), backend=backend, output_variables=["*"], **experiment, **settings)
 
 
 def facts(results: Results) -> dict[str, Any]:
@@ -100,6 +112,15 @@ def test_both_executors_give_the_same(make: Callable[[], SystemBuilder], step: s
     found = facts(run(make, step, Backend.NATIVE))
     for name, value in expected.items():
         assert found[name] == value, name
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+@pytest.mark.parametrize("make", SYSTEMS)
+def test_ticks_ahead_give_what_ticks_one_by_one_give(
+    make: Callable[[], SystemBuilder], backend: Backend
+) -> None:
+    one, many = (facts(run(make, "0.077", backend, ahead=ahead)) for ahead in (False, True))
+    assert many == one
 
 
 @pytest.mark.parametrize("inputs", [Polynomial(2, 0), Polynomial(1, 1)], ids=str)
@@ -136,14 +157,15 @@ def test_fmus_get_the_same_calls(make: Callable[[], SystemBuilder]) -> None:
 def test_stretches_over_ticks_are_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the tests above would show nothing about them."""
     done = list[int]()
-    repeat = NativeExecutor.repeat_over_events
+    repeat = NativeExecutor.repeat
 
     def noted(self: NativeExecutor, *arguments: Any) -> Any:
         found = repeat(self, *arguments)
-        done.append(found[0])
+        if arguments[-1] is not None:  # events are known ahead
+            done.append(found.done)
         return found
 
-    monkeypatch.setattr(NativeExecutor, "repeat_over_events", noted)
+    monkeypatch.setattr(NativeExecutor, "repeat", noted)
     results = run(controlled, "1/10", Backend.NATIVE)
     assert sum(done) > 0.8 * results.statistics.steps
 
@@ -154,14 +176,15 @@ def test_many_clocks_are_left_to_the_kernel_as_a_few_are(
 ) -> None:
     """From 8 clocks on, the loop made each step in Python; more than 62 have no bits in one number."""
     calls = list[int]()
-    repeat = NativeExecutor.repeat_over_events
+    repeat = NativeExecutor.repeat
 
     def noted(self: NativeExecutor, *arguments: Any) -> Any:
         found = repeat(self, *arguments)
-        calls.append(found[0])
+        if arguments[-1] is not None:  # events are known ahead
+            calls.append(found.done)
         return found
 
-    monkeypatch.setattr(NativeExecutor, "repeat_over_events", noted)
+    monkeypatch.setattr(NativeExecutor, "repeat", noted)
 
     def many() -> SystemBuilder:
         builder = SystemBuilder("many")

@@ -15,7 +15,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Twin
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.run.choice import Backend
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import Experiment, Repeated
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
 
@@ -416,7 +416,8 @@ def test_the_wish_to_end_does_not_outlast_the_program() -> None:
 
 
 def repeated(b: Bench, times: list[float]) -> tuple[int, Outcome]:
-    return b.executor.repeat([b.programs.attempt], b.programs.commit, times)
+    done, outcome, _ = b.executor.repeat([b.programs.attempt], b.programs.commit, times)
+    return done, outcome
 
 
 def test_the_last_interval_comes_back_uncommitted() -> None:
@@ -442,7 +443,8 @@ def test_a_pattern_of_programs_is_gone_through_again_and_again() -> None:
     both = parse(f"{STEP_A}\nSTEP b 1.0\nGET b outputs", b.plan)
     only = parse(STEP_A, b.plan)
     times = [k / 8 for k in range(9)]
-    assert b.executor.repeat([only, only, both], b.programs.commit, times) == (7, Outcome(1.0))
+    found = b.executor.repeat([only, only, both], b.programs.commit, times)
+    assert found == Repeated(7, Outcome(1.0))
     assert b.instances["b"].called(Call.DO_STEP) == [(0.0, 3 / 8), (3 / 8, 3 / 8)]
     assert len(b.instances["a"].called(Call.DO_STEP)) == 8
 
@@ -458,7 +460,7 @@ def test_it_comes_back_at_the_first_attempt_that_a_watch_does_not_let_pass() -> 
 
     def repeated_with_watch(begin: float) -> tuple[int, Outcome]:
         times = [begin + k for k in range(4)]
-        return b.executor.repeat([b.programs.attempt], b.programs.commit, times, watches)
+        return b.executor.repeat([b.programs.attempt], b.programs.commit, times, watches)[:2]
 
     assert repeated_with_watch(0.0) == (2, Outcome(3.0))
     b.instances["a"].values.u = 1.0
@@ -527,5 +529,7 @@ def test_measured_steps_stand_for_those_of_each_program_of_a_pattern(every: int)
     b.initialize()
     only_a, both = parse("STEP a 1.0", b.plan), parse("STEP a 1.0\nSTEP b 1.0", b.plan)
     times = np.arange(n + 1) / 8
-    assert b.executor.repeat([both, *[only_a] * (every - 1)], b.programs.commit, times)[0] == n - 1
+    assert (
+        b.executor.repeat([both, *[only_a] * (every - 1)], b.programs.commit, times).done == n - 1
+    )
     assert sum(stood_for) == approx(len(stood_for), rel=0.25)

@@ -18,6 +18,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program, Step
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.programs import Programs, Variant
+from fmimaster.run.executor import Repeated
 from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import Stepper
@@ -52,8 +53,6 @@ PROGRAMS = Programs(
 class Executor:
     """Notes all attempts and commits; does at most so many quiet steps at once."""
 
-    repeats_over_events = False
-
     def __init__(self, most: int = 3, outcome: dict[float, Outcome] | None = None) -> None:
         self.most = most
         self.outcome = outcome or {}
@@ -82,15 +81,21 @@ class Executor:
         return None
 
     def repeat(
-        self, attempts: Sequence[Program], commit: Program, times: Sequence[float], watches: None
-    ) -> tuple[int, Outcome]:
+        self,
+        attempts: Sequence[Program],
+        commit: Program,
+        times: Sequence[float],
+        watches: None,
+        events: None,
+    ) -> Repeated:
         (attempt,) = attempts
         assert watches is None
+        assert events is None
         for k in range(len(times) - 1):
             outcome = self.run(attempt, times[k], times[k + 1])
             quiet = not (outcome.stopped or outcome.terminate)
             if not quiet or k + 2 == len(times) or k + 1 == self.most:
-                return k, outcome
+                return Repeated(k, outcome)
             self.run(commit, times[k + 1], times[k + 1])
         raise AssertionError
 

@@ -16,7 +16,13 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.run.executor import ControlledSteps, EventsAhead, Experiment, make_store
+from fmimaster.run.executor import (
+    ControlledSteps,
+    EventsAhead,
+    Experiment,
+    Repeated,
+    make_store,
+)
 from fmimaster.run.log import Stretch
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.encoding import Encoder
@@ -81,7 +87,6 @@ class NativeExecutor:
         self._start_threads(n_threads)
 
     is_estimating = True
-    repeats_over_events = True
 
     @staticmethod
     def takes(plan: Plan) -> bool:
@@ -158,39 +163,13 @@ class NativeExecutor:
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
         watches: Any = None,
-    ) -> tuple[int, Outcome]:
+        events: EventsAhead | None = None,
+    ) -> Repeated:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
         if len(times) == 2:  # a single step needs no arrays
-            return 0, self.run(attempts[0], times[0], times[1])
-        return self._repeat(attempts, commit, times, watches, ffi.NULL)
-
-    def repeat_over_events(
-        self,
-        attempts: Sequence[Program],
-        commit: Program,
-        times: NDArray[np.float64],
-        events: EventsAhead,
-        watches: Any = None,
-    ) -> tuple[int, Outcome, int | None]:
-        """The same with events that are known ahead; see :class:`Executor`."""
-        ahead = self._ahead
-        programs = [self._encode(program).code for program in events.programs]
-        kept = ffi.from_buffer("int32_t[]", events.numbers), ffi.new("fm_instruction *[]", programs)
-        ahead.numbers, ahead.programs = kept
-        ahead.after = ffi.NULL if events.after is None else self._encode(events.after).code
-        ahead.last, ahead.happened = events.last, False
-        done, outcome = self._repeat(attempts, commit, times, watches, ahead)
-        return done, outcome, ahead.rows if ahead.happened else None
-
-    def _repeat(
-        self,
-        attempts: Sequence[Program],
-        commit: Program,
-        times: Sequence[float] | NDArray[np.float64],
-        watches: Any,
-        ahead: Any,
-    ) -> tuple[int, Outcome]:
-        done = self._done
+            return Repeated(0, self.run(attempts[0], times[0], times[1]))
+        done, ahead = self._done, self._ahead
+        kept = None if events is None else self._take(events)
         points = np.ascontiguousarray(times, dtype=np.float64)
         stop = lib.fm_repeat(
             self.kernel,
@@ -201,11 +180,22 @@ class NativeExecutor:
             len(points),
             ffi.NULL if watches is None else watches,
             0 if watches is None else len(watches),
-            ahead,
+            ffi.NULL if kept is None else ahead,
             done,
         )
         self.kernel.asked = 0
-        return done[0], self._outcome(stop)
+        rows = ahead.rows if kept is not None and ahead.happened else None
+        return Repeated(done[0], self._outcome(stop), rows)
+
+    def _take(self, events: EventsAhead) -> Any:
+        """Write events that are known ahead where the kernel reads them; returns what must be kept meanwhile."""
+        ahead = self._ahead
+        programs = [self._encode(program).code for program in events.programs]
+        kept = ffi.from_buffer("int32_t[]", events.numbers), ffi.new("fm_instruction *[]", programs)
+        ahead.numbers, ahead.programs = kept
+        ahead.after = ffi.NULL if events.after is None else self._encode(events.after).code
+        ahead.last, ahead.happened = events.last, False
+        return kept
 
     def watches(self, twins: Sequence[Twin]) -> Any:
         """What ends stretches of steps early, for repeat; see :class:`Executor`."""

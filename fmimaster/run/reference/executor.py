@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +45,12 @@ from fmimaster.program.instructions import (
     closings,
 )
 from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.run.executor import Experiment, make_store
+from fmimaster.run.executor import EventsAhead, Experiment, Repeated, make_store
 from fmimaster.run.reference import control, steps, values
 from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
 from fmimaster.run.registers import Registers
 from fmimaster.steps.step_rule import RuleTwin
+from fmimaster.system.clocks import Qualifier
 
 
 class ReferenceExecutor:
@@ -122,7 +123,7 @@ class ReferenceExecutor:
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
         """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
         outcome = self.run(attempt, begin, end)
-        if outcome.stopped or outcome.terminate or outcome.event_requests or outcome.end != end:
+        if not _has_succeeded(outcome, end):
             return outcome
         self.run(commit, end, end)
         return None
@@ -132,7 +133,6 @@ class ReferenceExecutor:
         self._asked = True
 
     is_estimating = False
-    repeats_over_events = False
 
     @staticmethod
     def update_callback() -> UpdateCallback | None:
@@ -158,30 +158,38 @@ class ReferenceExecutor:
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
         watches: None = None,
-    ) -> tuple[int, Outcome]:
+        events: EventsAhead | None = None,
+    ) -> Repeated:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
         del watches
         self._asked = False
         points = np.asarray(times).tolist()
-        k = 0
+        k, after = 0, None
         while True:
-            outcome = self.run(attempts[k % len(attempts)], points[k], points[k + 1])
+            end = points[k + 1]
+            outcome = self.run(after or attempts[k % len(attempts)], points[k], end)
             if (
                 k + 2 == len(points)
-                or outcome.stopped
-                or outcome.terminate
-                or outcome.event_requests
-                or outcome.end != points[k + 1]
+                or not _has_succeeded(outcome, end)
                 or self.rows.room <= 1
                 or self._asked
             ):
-                return k, outcome
+                return Repeated(k, outcome)
+            self.run(commit, end, end)
+            after = None
+            if events is not None and (number := events.numbers[k]) >= 0:
+                rows, after = self.rows.count, events.after
+                outcome = self.run(events.programs[number], end, end)
+                if not _has_succeeded(outcome, end) or self._is_answered(events):
+                    return Repeated(k + 1, outcome, self.rows.count - rows)
             k += 1
-            self.run(commit, points[k], points[k])
 
-    def repeat_over_events(self, *_: Any, **__: Any) -> NoReturn:
-        """Python executes each event itself."""
-        raise NotImplementedError
+    def _is_answered(self, events: EventsAhead) -> bool:
+        """Whether FMUs have answered at an event what the loop must look at: see ``is_answered`` of the kernel."""
+        if not (self.next_events >= events.last).all():  # NaN, too
+            return True
+        told = self.store.intervals.values()
+        return any((answers.qualifier == Qualifier.CHANGED).any() for answers in told)
 
     def watches(self, twins: Sequence[Twin]) -> None:
         """Python looks at each step itself."""
@@ -209,6 +217,12 @@ class ReferenceExecutor:
 
         self._actions[id(program)] = program, translated(0, len(instructions))
         return self._actions[id(program)]
+
+
+def _has_succeeded(outcome: Outcome, end: float) -> bool:
+    """Whether a program has reached its end, and nothing else has happened."""
+    stopped_or_asked = outcome.stopped or outcome.terminate or outcome.event_requests
+    return not stopped_or_asked and outcome.end == end
 
 
 _CASES: dict[type[Instruction], Callable[..., Action]] = {
