@@ -15,12 +15,12 @@ from fmimaster import (
     Simulation,
     SystemBuilder,
     reference_path,
-    repeated_steps,
     resume,
     simulate,
 )
 from fmimaster.base.errors import FileError
 from fmimaster.commands.cli import main
+from fmimaster.record import repeated_steps
 from fmimaster.record.causes import GRID, Cause, Kind, Steps
 from fmimaster.record.repeated_steps import MOST_PLACES, with_more
 from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepSeries
