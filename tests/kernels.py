@@ -150,11 +150,13 @@ class Build:
     def with_text_replaced(self, folder: Path, text: str, other: str) -> Path:
         """A kernel in which a text that stands in exactly one place of all sources is another."""
         name, changed = replaced(text, other)
-        source = folder / name
-        source.write_text(changed)
-        return self.link(
-            folder / "_kernel.so", {name: self.compile(source, source.with_suffix(".o"))}
-        )
+        (folder / name).write_text(changed)
+        including = [s for s in SOURCES if f'"{name}"' in (FOLDER / s).read_text(encoding="utf-8")]
+        for source in including:  # it includes the header beside it
+            shutil.copy(FOLDER / source, folder)
+        sources = [folder / source for source in including or [name]]
+        objects = {s.name: self.compile(s, s.with_suffix(".o")) for s in sources}
+        return self.link(folder / "_kernel.so", objects)
 
 
 def build(folder: Path, *flags: str) -> Build:
@@ -173,7 +175,8 @@ def replaced(text: str, other: str) -> tuple[str, str]:
     White space counts as one blank, so that lines may be broken in other places.
     """
     pattern = r"\s+".join(map(re.escape, text.split()))
-    found = {name: (FOLDER / name).read_text(encoding="utf-8") for name in SOURCES}
+    names = (*SOURCES, "numerics.h")
+    found = {name: (FOLDER / name).read_text(encoding="utf-8") for name in names}
     counts = {name: len(re.findall(pattern, source)) for name, source in found.items()}
     places = {name: count for name, count in counts.items() if count}
     assert sum(places.values()) == 1, f"{text!r} stands in {places or 'no source'}"

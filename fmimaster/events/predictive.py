@@ -19,9 +19,9 @@ from fmimaster.events.indicator_cubics import (
     time_by_tangents,
     without_history,
 )
-from fmimaster.inputs.polynomial import NEAREST
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Goal, Instant
+from fmimaster.numerics.polynomials import NEAREST
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.program.indicator_set import IndicatorSet

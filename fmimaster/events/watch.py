@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.events.event_clock import EventClock, Foresight
-from fmimaster.inputs.polynomial import NEAREST
+from fmimaster.numerics.polynomials import NEAREST
 from fmimaster.program.hook import Twin
 from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import Indicators

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
+from fmimaster.numerics import polynomials
 
 MOST_POINTS, MOST_COEFFICIENTS = 8, 64
 """Of one polynomial."""
@@ -170,9 +172,6 @@ class Polynomial(TypedArguments):
 HOLD = Polynomial(1, 0)
 """The value is held until the next communication point."""
 
-NEAREST = 0.02
-"""Smallest distance of two points, in intervals, for a polynomial through both."""
-
 FIRST_ORDER = Polynomial(1, 1)
 """The value follows its present slope."""
 
@@ -219,18 +218,6 @@ MOST_GIVEN = 4
 """Number of intervals that are stored for each compensated input: the last one, the present one, and parts of it that
 may still be undone. If more are undone, the repeated step is not compensated."""
 
-FADING = 0.9
-"""Factor by which a measured error is reduced at each further point. With :data:`STEADY`, the best of nine settings on
-the two masses."""
-
-STEADY = 0.8
-"""Smallest ratio of two intervals that are treated as equally long; the largest is the inverse. Errors measured over
-another length are not used."""
-
-ROUNDING = 1e-13
-"""Measured errors below this fraction of the largest value at the points are equal: a polynomial through two points has
-an error of about a hundred units in the last place."""
-
 
 def candidates(points: int, derivatives: int) -> tuple[tuple[int, int], ...]:
     """The candidates of an adaptive polynomial: (points, derivatives), the largest first.
@@ -259,32 +246,15 @@ def hermite(
     -------
     shape (sum of all d + 1, n)
         Row k holds the coefficient of ``(t - centre) ** k``.
-
-    Notes
-    -----
-    Newton's form with confluent divided differences (e.g. Stoer and Bulirsch, Numerische Mathematik 1, 2.1.5), summed in
-    a fixed order, so every executor computes the same bits.
     """
-    owners = [p for p, sample in enumerate(samples) for _ in sample]
-    nodes = [times[p] for p in owners]
-    column = [samples[p][0] for p in owners]
-    newton = [column[0]]
-    factorial = 1.0
-    for k in range(1, len(nodes)):
-        factorial *= k
-        column = [
-            samples[owners[i]][k] / factorial
-            if nodes[i + k] == nodes[i]
-            else (column[i + 1] - column[i]) / (nodes[i + k] - nodes[i])
-            for i in range(len(nodes) - k)
-        ]
-        newton.append(column[0])
-    coefficients = np.zeros((len(nodes), len(newton[0])))
-    for k in reversed(range(len(nodes))):
-        shift = centre - nodes[k]
-        coefficients[1:] = coefficients[1:] * shift + coefficients[:-1]
-        coefficients[0] = coefficients[0] * shift + newton[k]
-    return coefficients
+    nodes = [time for time, sample in zip(times, samples, strict=True) for _ in sample]
+    rows: list[Any] = [row for sample in samples for row in sample]
+    if len(rows[0]) == 1:  # floats: NumPy takes longer for one signal
+        rows = [row.item() for row in rows]
+    n = len(nodes)
+    coefficients = [0.0] * n
+    polynomials.hermite(nodes, rows, n, centre, [0.0] * (3 * n), coefficients)
+    return np.array(coefficients).reshape(n, -1)
 
 
 def evaluate(
@@ -294,21 +264,17 @@ def evaluate(
 
     ``coefficients`` has shape (degree + 1, n); returns shape (n,).
     """
-    result = np.zeros(coefficients.shape[1])
-    for k in reversed(range(derivative, len(coefficients))):
-        weight = 1.0
-        for j in range(derivative):
-            weight *= k - j
-        result = result * s + weight * coefficients[k]
-    return result
+    degree = len(coefficients) - 1
+    if derivative > degree:
+        return np.zeros(coefficients.shape[1])
+    found: NDArray[np.float64] = polynomials.horner(coefficients, 1, degree, derivative, s)
+    return found
 
 
 def mean(coefficients: NDArray[np.float64], length: float) -> NDArray[np.float64]:
     """Mean of polynomials from their centre over a length in s; shape (degree + 1, n) → (n,)."""
-    result = np.zeros(coefficients.shape[1])
-    for k in reversed(range(len(coefficients))):
-        result = result * length + coefficients[k] / (k + 1)
-    return result
+    found: NDArray[np.float64] = polynomials.mean(coefficients, 1, len(coefficients) - 1, length)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,48 +1,14 @@
-/* Polynomials of continuous inputs: fmimaster/inputs/polynomial.py and fmimaster/run/inputs.py, operation by operation. */
+/* Polynomials of continuous inputs: which points they go through, as fmimaster/run/inputs.py. */
 
 #include <stdint.h>
 #include <stddef.h>
 
 #include "kernel.h"
+#include "numerics.h"
 #include "status.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Coefficients of the Hermite polynomial of one signal: fmimaster/inputs/polynomial.py. `nodes` are its times, each as
- * often as it has samples; samples[i] at the start of a point is its value, and its derivatives follow. */
-static void hermite(const double *nodes, const double *samples, int n, double centre, double *work, double *coefficients)
-{
-    double *column = work, *newton = work + n;
-    int begin[FM_MOST_NODES]; /* of the point that a node belongs to */
-    for (int i = 0; i < n; i++) {
-        begin[i] = i > 0 && nodes[i] == nodes[i - 1] ? begin[i - 1] : i;
-        column[i] = samples[begin[i]];
-    }
-    newton[0] = column[0];
-    double factorial = 1.0;
-    for (int m = 1; m < n; m++) {
-        factorial *= m;
-        for (int i = 0; i < n - m; i++) {
-            if (nodes[i + m] == nodes[i]) /* a division by 1 would change nothing */
-                column[i] = m == 1 ? samples[begin[i] + m] : samples[begin[i] + m] / factorial;
-            else
-                column[i] = (column[i + 1] - column[i]) / (nodes[i + m] - nodes[i]);
-        }
-        newton[m] = column[0];
-    }
-    for (int i = 0; i < n; i++)
-        coefficients[i] = 0.0;
-    for (int m = n - 1; m >= 0; m--) {
-        double shift = centre - nodes[m];
-        for (int i = n - 1 - m; i > 0; i--) /* those of higher powers are still 0 */
-            coefficients[i] = coefficients[i] * shift + coefficients[i - 1];
-        coefficients[0] = coefficients[0] * shift + newton[m];
-    }
-}
-
-/* Points of time that are nearer to each other, in intervals, are too near for a polynomial: polynomial.py. */
-static const double NEAREST = 0.02;
 
 /* A derivative of the output that feeds an input, as it is among these outputs. */
 static double output_of(const fm_route *route, int derivative, void *const *outputs)
@@ -53,44 +19,11 @@ static double output_of(const fm_route *route, int derivative, void *const *outp
                      (const char *)outputs[route->source_type] + route->source * fm_size[route->source_type]);
 }
 
-/* Values of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
+/* Values of all continuous inputs at a time. */
 void fm_evaluate(const double *coefficients, int degree, int n, double s, double *result)
 {
-    for (int w = 0; w < n; w++) {
-        double value = 0.0;
-        for (int p = degree; p >= 0; p--)
-            value = value * s + coefficients[p * n + w];
-        result[w] = value;
-    }
-}
-
-/* Their derivatives of order 1 to the degree, order by order. A coefficient has in each order the weight that it had in the
- * one before, times the power that is left. */
-static void derive(const double *coefficients, int degree, int n, double s, double *result)
-{
-    double weights[FM_MOST_NODES];
-    for (int p = 0; p <= degree; p++)
-        weights[p] = 1.0;
-    for (int order = 1; order <= degree; order++) {
-        for (int p = order; p <= degree; p++)
-            weights[p] *= p - (order - 1);
-        for (int w = 0; w < n; w++) {
-            double value = 0.0;
-            for (int p = degree; p >= order; p--)
-                value = value * s + weights[p] * coefficients[p * n + w];
-            *result++ = value;
-        }
-    }
-}
-
-/* Means of all continuous inputs from the centre of their polynomials over a length in s. */
-static void mean(const double *coefficients, int degree, int n, double length, double *result)
-{
     for (int w = 0; w < n; w++)
-        result[w] = 0.0;
-    for (int p = degree; p >= 0; p--)
-        for (int w = 0; w < n; w++)
-            result[w] = result[w] * length + coefficients[p * n + w] / (p + 1);
+        result[w] = fm_horner(coefficients + w, n, degree, 0, s);
 }
 
 /* The copies of the outputs that a polynomial may go through: buffers, then the history. */
@@ -148,7 +81,7 @@ static int through(const fm_kernel *k, const fm_fit *f, const struct points *p, 
     double *nodes = k->scratch, *samples = nodes + f->rows, *work = samples + f->rows;
     int is_whole = first == 0 && points > 1 && points == p->wanted->points && derivatives == p->wanted->derivatives;
     int is_near = p->near != NONE && is_whole, at = 0;
-    *part = work + 2 * f->rows;
+    *part = work + 3 * f->rows;
     points -= is_near;
     if (p->route->n_derivatives < derivatives) {
         points = 1;
@@ -171,18 +104,15 @@ static int through(const fm_kernel *k, const fm_fit *f, const struct points *p, 
         nodes[0] = k->begin + p->wanted->late * (k->end - k->begin);
         nodes[1] = centre;
     }
-    hermite(nodes, samples, at, centre, work, *part);
+    fm_hermite(nodes, samples, at, centre, work, *part);
     return at;
 }
-
-/* FADING, STEADY and ROUNDING of polynomial.py. */
-static const double FADING = 0.9, STEADY = 0.8, ROUNDING = 1e-13;
 
 /* Points and derivatives of the candidate that would have predicted the newest point best: _measured_best of inputs.py. */
 static void measured_best(const fm_kernel *k, const fm_fit *f, const struct points *p, double *errors, double *measured,
                           double length, int *points, int *derivatives)
 {
-    int lower = p->wanted->derivatives > 1, n = 2 + 2 * lower, best = 0, older = p->n - 1;
+    int lower = p->wanted->derivatives > 1, n = 2 + 2 * lower, older = p->n - 1;
     int tried_points[FM_CANDIDATES], tried_derivatives[FM_CANDIDATES];
     for (int c = 0; c < n; c++) {
         tried_points[c] = p->wanted->points - c / (1 + lower);
@@ -203,62 +133,23 @@ static void measured_best(const fm_kernel *k, const fm_fit *f, const struct poin
     for (int c = 0; c < n && *measured != now; c++) {
         if (tried_points[c] > older)
             continue;
-        double *part, predicted;
+        double *part;
         int size = through(k, f, p, tried_points[c], tried_derivatives[c], 1, now, &part);
-        fm_evaluate(part, size - 1, 1, 0.0, &predicted);
-        double error = fabs(predicted - actual), faded = FADING * errors[c];
-        errors[c] = faded > error ? faded : error;
+        errors[c] = fm_faded(errors[c], fabs(fm_horner(part, 1, size - 1, 0, 0.0) - actual));
     }
     *measured = now;
-    if (isnan(errors[0]) || !(STEADY * last <= length && length <= last / STEADY))
-        return;
-    double floor = ROUNDING * largest;
-    for (int c = 1; c < n; c++)
-        if ((errors[c] > floor ? errors[c] : floor) < errors[best])
-            best = c;
+    int best = fm_best_candidate(errors, n, largest, last, length);
     *points = tried_points[best];
     *derivatives = tried_derivatives[best];
-}
-
-/* A held value, and what the input lacked over the last interval in addition: _compensated of inputs.py. */
-static double compensated(const struct points *p, double value, double length, double *lacking, double *given_from)
-{
-    int place = 0, last = NONE;
-    double now = p->times[0];
-    double half = (p->route->factor * output_of(p->route, 0, p->outputs[0]) + p->route->offset) / 2.0;
-    for (int m = 0; m < FM_MOST_GIVEN; m++) {
-        if (given_from[m] >= now)
-            given_from[m] = NAN;
-        else if (!isnan(given_from[m]) && (last == NONE || given_from[m] > given_from[last]))
-            last = m;
-    }
-    for (int m = 0; m < FM_MOST_GIVEN; m++) {
-        if (isnan(given_from[m])) {
-            place = m;
-            break;
-        }
-        if (given_from[m] < given_from[place])
-            place = m;
-    }
-    if (last != NONE && p->n + (p->near != NONE) > 1) {
-        double lacked = half + lacking[last];
-        if (isfinite(lacked))
-            value = value + p->wanted->compensation * lacked * (now - given_from[last]) / length;
-    }
-    lacking[place] = half - value;
-    given_from[place] = now;
-    return value;
 }
 
 /* The value at which an input is held. */
 static double constant(const fm_kernel *k, const fm_fitted *wanted, const double *part, int size, double centre)
 {
-    double value, length = k->end - k->begin;
+    double length = k->end - k->begin;
     if (!isnan(wanted->held))
-        fm_evaluate(part, size - 1, 1, (k->begin + wanted->held * length) - centre, &value);
-    else
-        mean(part, size - 1, 1, (k->begin + wanted->mean * length) - centre, &value);
-    return value;
+        return fm_horner(part, 1, size - 1, 0, (k->begin + wanted->held * length) - centre);
+    return fm_mean(part, 1, size - 1, (k->begin + wanted->mean * length) - centre);
 }
 
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
@@ -273,7 +164,7 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
         struct points p = {.route = &k->routes[first + w], .wanted = wanted};
         int points = wanted->points, derivatives = wanted->derivatives;
         double *part;
-        find_points(k, f, NEAREST * length, &p);
+        find_points(k, f, FM_NEAREST * length, &p);
         int is_ahead = p.times[0] > centre;
         if (wanted->adaptive && !is_ahead)
             measured_best(k, f, &p, k->errors[i] + FM_CANDIDATES * w, k->measured[i] + w, k->end - centre, &points,
@@ -287,8 +178,10 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
             size = 1;
         }
         if (wanted->compensation != 0.0 && !is_ahead)
-            part[0] = compensated(&p, part[0], (k->begin + wanted->mean * length) - centre,
-                                  k->lacking[i] + FM_MOST_GIVEN * w, k->given_from[i] + FM_MOST_GIVEN * w);
+            part[0] = fm_compensated(part[0], (p.route->factor * output_of(p.route, 0, p.outputs[0]) + p.route->offset) / 2.0,
+                                     wanted->compensation, p.times[0], (k->begin + wanted->mean * length) - centre,
+                                     p.n + (p.near != NONE) > 1, k->lacking[i] + FM_MOST_GIVEN * w,
+                                     k->given_from[i] + FM_MOST_GIVEN * w, FM_MOST_GIVEN);
         for (int d = 0; d < size; d++)
             k->coefficients[i][d * n + w] = part[d];
     }
@@ -313,7 +206,9 @@ int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const cha
     if (fm_failed(status))
         return status;
     memcpy(derivatives, values, sizeof(double) * (size_t)n);
-    derive(k->coefficients[i], degree, n, k->at[i] - k->centre[i], derivatives + n);
+    for (int order = 1; order <= degree; order++)
+        for (int w = 0; w < n; w++)
+            derivatives[order * n + w] = fm_horner(k->coefficients[i] + w, n, degree, order, k->at[i] - k->centre[i]);
     return instance->set_polynomials(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
                                  k->at[i], function);
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "numerics.h"
 
 #include <math.h>
 
@@ -25,10 +26,7 @@ static double input(const fm_bonds_data *d, const fm_kernel *k, int port)
         return values[d->inputs[port]];
     int n = k->route_begin[i + 1] - k->route_begin[i];
     int degree = k->degree[i] < d->degrees[port] ? k->degree[i] : (int)d->degrees[port];
-    double s = k->read[i] - k->centre[i], result = 0.0;
-    for (int p = degree; p >= 0; p--)
-        result = result * s + k->coefficients[i][p * n + d->columns[port]];
-    return result;
+    return fm_horner(k->coefficients[i] + d->columns[port], n, degree, 0, k->read[i] - k->centre[i]);
 }
 
 /* The powers of one bond → its signals. */

@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
+from fmimaster.numerics.polynomials import horner
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import ENERGY_ERROR, WORST, BondPlan, BondSignal, PortPlan
 from fmimaster.program.hook import Hook, Twin
@@ -129,10 +130,9 @@ def _input(port: PortPlan, store: ValueStore, values: list[float]) -> float:
     degree = courses.degree.item(i)
     if degree < 0 or port.column < 0:
         return values[port.input_slot]
-    s, result = store.read.item(i) - courses.centre.item(i), 0.0
-    for k in reversed(range(min(degree, _degree(port)) + 1)):
-        result = result * s + courses.coefficients[i].item(k, port.column)
-    return result
+    coefficients = courses.coefficients[i][:, port.column].tolist()
+    distance = store.read.item(i) - courses.centre.item(i)
+    return float(horner(coefficients, 1, min(degree, _degree(port)), 0, distance))
 
 
 def _degree(port: PortPlan) -> int:

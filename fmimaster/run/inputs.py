@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,13 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import SimulationError
 from fmimaster.inputs.polynomial import (
-    FADING,
-    NEAREST,
-    ROUNDING,
-    STEADY,
     Polynomials,
     candidates,
     evaluate,
     hermite,
     mean,
 )
+from fmimaster.numerics.polynomials import NEAREST, best_candidate, compensated, faded
 from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Fit, Fitted
@@ -120,58 +116,19 @@ def fitted(
         if wanted.compensation and wanted.mean is not None and not is_ahead:
             last = (begin + wanted.mean * length) - centre
             for w in range(first, at):
-                coefficients[0, w] = _compensated(
-                    points,
-                    w - first,
+                lacking = courses.lacking[fit.instance][w]
+                coefficients[0, w] = compensated(
                     coefficients.item(0, w),
+                    points.transformed(w - first) / 2.0,
                     wanted.compensation,
+                    points.newest,
                     last,
-                    courses.lacking[fit.instance][w],
+                    points.are_several,
+                    lacking,
                     courses.given_from[fit.instance][w],
+                    len(lacking),
                 )
     return Polynomials(coefficients[:1] if fit.is_constant else coefficients, centre)
-
-
-def _compensated(
-    points: _Points,
-    element: int,
-    value: float,
-    compensation: float,
-    length: float,
-    lacking: NDArray[np.float64],
-    given_from: NDArray[np.float64],
-) -> float:
-    """A held value, and what the input lacked over the last interval in addition, see FIT; what is given is remembered.
-
-    Parameters
-    ----------
-    length : float
-        Of the present interval in s.
-    lacking, given_from : shape (MOST_GIVEN,)
-        Half of the output less the value that was given, and from which times in s on. Those after the newest point
-        belong to a step that was undone.
-    """
-    now, place, last = points.newest, 0, -1
-    transformation = points.route.transformation
-    output = points.sample(0, 0, slice(element, element + 1)).item()
-    half = (transformation.factor * output + transformation.offset) / 2.0
-    for k in range(len(lacking)):
-        if given_from[k] >= now:
-            given_from[k] = np.nan
-        elif given_from[k] == given_from[k] and (last < 0 or given_from[k] > given_from[last]):
-            last = k
-    for k in range(len(lacking)):
-        if given_from[k] != given_from[k]:
-            place = k
-            break
-        if given_from[k] < given_from[place]:
-            place = k
-    if last >= 0 and points.are_several:
-        lacked = half + lacking.item(last)
-        if isfinite(lacked):
-            value = value + compensation * lacked * (now - given_from.item(last)) / length
-    lacking[place], given_from[place] = half - value, now
-    return value
 
 
 class _Points:
@@ -229,6 +186,12 @@ class _Points:
     def are_several(self) -> bool:
         """Whether there is a second point, at any distance from the newest."""
         return len(self.times) + len(self.near) > 1
+
+    def transformed(self, element: int) -> float:
+        """What an element of the newest output gives the input."""
+        transformation = self.route.transformation
+        output = self.sample(0, 0, slice(element, element + 1)).item()
+        return transformation.factor * output + transformation.offset
 
     def sample(self, point: int, derivative: int, elements: slice) -> NDArray[np.float64]:
         """A derivative of the output at a point; order 0 is the value."""
@@ -292,14 +255,7 @@ def _measured_best(
             if n <= older:
                 times, samples = points.through(n, derivatives, e, first=1)
                 predicted = evaluate(hermite(times, samples, now), 0.0).item()
-                error, faded = abs(predicted - actual), FADING * errors.item(c)
-                errors[c] = faded if faded > error else error
+                errors[c] = faded(errors.item(c), abs(predicted - actual))
         measured[input_] = now
-    if errors[0] != errors[0] or not STEADY * last <= length <= last / STEADY:
-        return tried[0]
-    floor, best = ROUNDING * largest, 0
-    for c in range(1, len(tried)):
-        error = errors.item(c)
-        if (error if error > floor else floor) < errors[best]:
-            best = c
+    best = best_candidate(errors.tolist(), len(tried), largest, last, length)
     return tried[best]

@@ -109,7 +109,7 @@ WRONG = {
             "value = m->factor * value + m->offset;",
             "value = m->factor * (value + m->offset);",
         ),
-        "FIT": ("column[i + 1] - column[i]", "column[i] - column[i + 1]"),
+        "FIT": ("(work[i + 1] - work[i])", "(work[i] - work[i + 1])"),
         "STEP with a limit": ("fmin(end_of(k, c), k->limit)", "end_of(k, c)"),
         "STEP that returns early": ("k->limit = k->at[i] = reached;", "k->at[i] = reached;"),
         "STEP that asks for an event": ("if (answer->event && c->most)", "if (0)"),
@@ -197,12 +197,12 @@ WRONG = {
     INPUTS: {
         "FIT that is held": ("k->begin + wanted->held *", "k->end + wanted->held *"),
         "FIT of a mean": (
-            "coefficients[p * n + w] / (p + 1);",
-            "coefficients[p * n + w] / (p + 2);",
+            "coefficients[p * stride] / (p + 1.0);",
+            "coefficients[p * stride] / (p + 2.0);",
         ),
         "FIT that is adaptive": (
-            "errors[c] : floor) < errors[best]",
-            "errors[c] : floor) > errors[best]",
+            "if (error < errors[best])",
+            "if (error > errors[best])",
         ),
         "FIT by route": (
             "wanted->points, derivatives = wanted->derivatives",

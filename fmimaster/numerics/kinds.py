@@ -1,0 +1,13 @@
+"""Types of the arguments of numerics, as the translation to C knows them."""
+
+from typing import Any
+
+Number = Any
+"""A float. Where the order of operations is the same for several signals, it may also be an array with one of each: NumPy
+computes the same bits as a loop over floats. In C a ``double``."""
+
+Doubles = Any
+"""Numbers by index: a list, a memory view, an array, or a matrix whose rows are the numbers. In C a ``double *``."""
+
+Ints = Any
+"""Integers by index. In C an ``int *``."""
