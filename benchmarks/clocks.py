@@ -8,15 +8,10 @@ import resource
 import time
 from collections.abc import Callable
 
-from fmimaster import (
-    Backend,
-    LevelCrossing,
-    SampleAndHold,
-    Simulation,
-    SystemBuilder,
-    reference_path,
-)
+from fmimaster import Simulation, SystemBuilder, reference_path
 from fmimaster.instants.calendar import Calendar
+from fmimaster.run import Backend
+from fmimaster.system import LevelCrossing, SampleAndHold
 
 INTERVAL = 0.1
 """[s] Of all clocks, and of the steps."""

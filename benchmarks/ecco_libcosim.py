@@ -79,7 +79,9 @@ def libcosim(folder: Path, python: str) -> Run:
 
 def fmimaster(folder: Path, stop: float) -> Run:
     """A run until then."""
-    from fmimaster import PID, Port, PowerBond, Simulation, SystemBuilder
+    from fmimaster import Simulation, SystemBuilder
+    from fmimaster.steps import PID
+    from fmimaster.system import Port, PowerBond
 
     builder = SystemBuilder("truck")
     builder.add("chassis", folder / "Chassis.fmu")

@@ -8,7 +8,10 @@ from typing import Any
 import ten_hours
 from sizes import cpu, least
 
-from fmimaster import Jacobi, Polynomial, Predictive, Simulation, SystemBuilder, reference_path
+from fmimaster import Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import Jacobi
+from fmimaster.events import Predictive
+from fmimaster.inputs import Polynomial
 
 MANY = 30_000
 """Instants, of which the first tenth does not count: programs are made and checked then."""

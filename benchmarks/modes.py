@@ -13,8 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmimaster import GaussSeidel, Jacobi, Simulation, reference_path
-from fmimaster.algorithms import MODES
+from fmimaster import Simulation, reference_path
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.studies.demos.four_units import ORDERS, PUBLISHED, objective, relative_errors
 
 DIGITS = 7

@@ -32,23 +32,11 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from fmimaster import (
-    ADAPTIVE,
-    Aligned,
-    Check,
-    EarlyReturn,
-    FmimasterError,
-    Jacobi,
-    LookAhead,
-    Polynomial,
-    Predictive,
-    Sequential,
-    Simulation,
-    Waveform,
-    reference_path,
-)
-from fmimaster.algorithms import Algorithm
+from fmimaster import FmimasterError, Simulation, reference_path
+from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Sequential, Waveform
+from fmimaster.events import Check, EarlyReturn, LookAhead, Predictive
 from fmimaster.events.event_clock import EventClock
+from fmimaster.inputs import ADAPTIVE, Polynomial
 from fmimaster.studies.demos.random_two_mass import (
     SEED,
     SIZES,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from costs import Cost, medians
 
-from fmimaster import MultiRate, Simulation, SystemBuilder, reference_path
+from fmimaster import Simulation, SystemBuilder, reference_path
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import Prepared, prepare
@@ -16,6 +16,7 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Get, Program, Set, Step
 from fmimaster.run.executor import Experiment
 from fmimaster.run.native.executor import NativeExecutor
+from fmimaster.steps import MultiRate
 
 RATES = {"A": "1/100", "B": "1/40", "C": "1/30"}
 PERIODS = 700

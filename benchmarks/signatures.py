@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fmus"))
 from linear_system import LinearSystem
 from linear_writer import write_fmu
 
-from fmimaster import SequenceSearch, Signature, Simulation, SystemBuilder, reference_path
+from fmimaster import Simulation, SystemBuilder, reference_path
+from fmimaster.studies.optimization import SequenceSearch, Signature
 from fmimaster.studies.optimization.trial import Trial, relative_error, rms
 
 MICRO, PARTS, STEPS = 1e-3, 10, 300

@@ -20,9 +20,10 @@ import limit
 import ours
 from systems import DAHLQUIST, TINY, Kind, System, folder_until_exit, ring, tiny_fmu
 
-from fmimaster import Backend, Results, Simulation, SystemBuilder, reference_path, validate
+from fmimaster import Results, Simulation, SystemBuilder, reference_path, validate
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import prepare
+from fmimaster.run import Backend
 
 COLUMNS = 4
 """Recorded outputs of the ring of two."""

@@ -19,15 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fmimaster import (
-    Jacobi,
-    Polynomial,
-    Predictive,
-    Results,
-    Simulation,
-    SystemBuilder,
-    reference_path,
-)
+from fmimaster import Results, Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import Jacobi
+from fmimaster.events import Predictive
+from fmimaster.inputs import Polynomial
 
 G, PERIOD = 9.81, 0.36
 """[m/s2], and the time in s from bounce to bounce."""

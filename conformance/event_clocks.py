@@ -39,21 +39,12 @@ import numpy as np
 from tables import write_rows
 
 import fmimaster
-from fmimaster import (
-    Aligned,
-    Check,
-    EarlyReturn,
-    Jacobi,
-    Locate,
-    LookAhead,
-    Polynomial,
-    Predictive,
-    Sequential,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-)
+from fmimaster import SystemBuilder, reference_path
+from fmimaster.algorithms import Aligned, Jacobi, Sequential, Waveform
+from fmimaster.events import Check, EarlyReturn, LookAhead, Predictive
 from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.inputs import Polynomial
+from fmimaster.steps import Locate
 from fmimaster.studies.demos.scoring import executions, score
 from fmimaster.studies.demos.two_mass import TwoMassReference
 

@@ -116,7 +116,7 @@ def _fmimaster(program: str, task: Task) -> dict[str, Any]:
         output_variables=task.outputs,
         allow_nan=True,
         event_mode=True if task.is_event_mode_asked_for else None,
-        backend=fmimaster.Backend(program),
+        backend=fmimaster.run.Backend(program),
     )
     return _columns(results)
 

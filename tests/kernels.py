@@ -24,7 +24,11 @@ TESTS = Path(__file__).parent
 
 SERVER = """
 import gc, importlib.util, json, os, sys, traceback
-import fmimaster.api, hypothesis, pytest
+import hypothesis, pytest
+from fmimaster.base.public_names import rooms
+
+for room in rooms("fmimaster"):
+    exec(f"from {room} import *")
 
 BROKEN = 70  # no status of pytest
 NAME = "fmimaster.kernel._kernel"

@@ -6,20 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fmimaster import (
-    PID,
-    EarlyReturn,
-    EmbeddedOrders,
-    FreeStep,
-    GaussSeidel,
-    Jacobi,
-    Polynomial,
-    PythonComponent,
-    Simulation,
-    SystemBuilder,
-    reference_path,
-    resume,
-)
+from fmimaster import PythonComponent, Simulation, SystemBuilder, reference_path, resume
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.events import EarlyReturn
+from fmimaster.inputs import Polynomial
+from fmimaster.steps import PID, EmbeddedOrders, FreeStep
 
 NAMES = "controlled", "repeated calls", "events", "Python"
 LINEAR = "fmi3/LinearSystem.fmu"

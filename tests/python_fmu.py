@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.algorithms import Algorithm, Jacobi, assemble
+from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import CallError

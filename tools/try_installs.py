@@ -34,7 +34,8 @@ _SHOWN = ("numpy", "scipy", "lxml", "fmpy", "cffi", "matplotlib")
 _WITH_KERNEL = """
 import math, subprocess, sys
 from importlib.util import find_spec
-from fmimaster import Backend, OptionError, reference_path, simulate
+from fmimaster import OptionError, reference_path, simulate
+from fmimaster.run import Backend
 fmu = reference_path("fmi3/Dahlquist.fmu")
 runs = [simulate(fmu, stop_time=1, step_size=0.01, backend=b) for b in (Backend.NATIVE, Backend.REFERENCE)]
 assert runs[0]["x"].tobytes() == runs[1]["x"].tobytes()
@@ -45,7 +46,15 @@ command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--output-fi
 subprocess.run([*command, *(["--plot", "x.png"] if find_spec("matplotlib") else [])], check=True)
 """
 _WITHOUT_KERNEL = """
-from fmimaster import Backend, FileError, OptionError, PythonComponent, SystemBuilder, reference_path, simulate
+from fmimaster import (
+    FileError,
+    OptionError,
+    PythonComponent,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
+from fmimaster.run import Backend
 def step(component, t, h):
     component.y = component.u
 builder = SystemBuilder("pair")

@@ -3,7 +3,10 @@
 The predictive event clock ends steps at the events, and no step is undone.
 """
 
-from fmimaster import Jacobi, Polynomial, Predictive, reference_path, simulate
+from fmimaster import reference_path, simulate
+from fmimaster.algorithms import Jacobi
+from fmimaster.events import Predictive
+from fmimaster.inputs import Polynomial
 
 results = simulate(
     reference_path("systems/two-mass-b1-fmi3.ssp"),

@@ -2,7 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from fmimaster import PID, reference_path, simulate
+from fmimaster import reference_path, simulate
+from fmimaster.steps import PID
 
 car = reference_path("systems/quarter-car-a-fmi3.ssp")
 runs = {

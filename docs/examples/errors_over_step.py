@@ -4,15 +4,9 @@ from math import cos, exp, hypot, sin
 
 from matplotlib.figure import Figure
 
-from fmimaster import (
-    LINE,
-    QUADRATIC,
-    GaussSeidel,
-    Jacobi,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
+from fmimaster import SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.inputs import LINEAR, QUADRATIC
 
 system = SystemBuilder("pair")
 system.add("a", reference_path("fmi3/Dahlquist.fmu"), {"k": 1.0})
@@ -24,7 +18,7 @@ exact = exp(-2) * (cos(1) + 3 * sin(1)), exp(-2) * (cos(1) - 2 * sin(1))  # a.x 
 algorithms = {
     "Jacobi": Jacobi(),
     "Gauss-Seidel": GaussSeidel(),
-    "Jacobi, linear inputs": Jacobi(LINE),
+    "Jacobi, linear inputs": Jacobi(LINEAR),
     "Jacobi, quadratic inputs": Jacobi(QUADRATIC),
 }
 figure = Figure(figsize=(6.0, 3.6), layout="constrained")

@@ -5,16 +5,11 @@ event. A logger writes a line whenever the upper one falls below a level. Model 
 activated by their own clocks and by the samples of the controller.
 """
 
-from fmimaster import (
-    Direction,
-    Jacobi,
-    LevelCrossing,
-    Polynomial,
-    Predictive,
-    Simulation,
-    SystemBuilder,
-    reference_path,
-)
+from fmimaster import Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import Jacobi
+from fmimaster.events import Predictive
+from fmimaster.inputs import Polynomial
+from fmimaster.system import Direction, LevelCrossing
 
 system = SystemBuilder("everything")
 

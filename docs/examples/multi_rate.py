@@ -1,6 +1,7 @@
 """A step size for each component: a slow one steps every 0.4 s, a fast one every 0.05 s."""
 
-from fmimaster import MultiRate, SystemBuilder, reference_path, simulate
+from fmimaster import SystemBuilder, reference_path, simulate
+from fmimaster.steps import MultiRate
 
 system = SystemBuilder("two rates")
 system.add("slow", reference_path("fmi3/Dahlquist.fmu"), {"k": 0.5})

@@ -1,6 +1,7 @@
 """A controller in Python: a PI controller with a limit holds an FMU at a set point."""
 
-from fmimaster import GaussSeidel, PythonComponent, SystemBuilder, reference_path, simulate
+from fmimaster import PythonComponent, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import GaussSeidel
 
 
 class Controller(PythonComponent):

@@ -10,16 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmimaster import (
-    HOLD,
-    Algorithm,
-    Emitter,
-    Plan,
-    Polynomial,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
+from fmimaster import SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Algorithm, Emitter, Plan
+from fmimaster.inputs import HOLD, Polynomial
 
 
 @dataclass(frozen=True, slots=True)

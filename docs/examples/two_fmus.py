@@ -1,6 +1,7 @@
 """Two coupled FMUs: x' = -k x + u of FMI 2.0 and of FMI 3.0, each fed by the other."""
 
-from fmimaster import GaussSeidel, SystemBuilder, reference_path, simulate
+from fmimaster import SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import GaussSeidel
 
 system = SystemBuilder("pair")
 system.add("a", reference_path("fmi2/Dahlquist.fmu"), {"k": 1.0})

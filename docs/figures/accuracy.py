@@ -14,22 +14,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fmimaster import (
-    LINE,
-    MIDPOINT,
-    PID,
-    EmbeddedOrders,
-    Jacobi,
-    Pair,
-    Refreshed,
-    Results,
-    Simulation,
-    reference_path,
-)
+from fmimaster import Results, Simulation, reference_path
+from fmimaster.algorithms import Jacobi, Refreshed
+from fmimaster.front import Pair
 from fmimaster.front.accuracy_pair import half
+from fmimaster.inputs import LINEAR, MIDPOINT
 from fmimaster.results.plot import save_figure
+from fmimaster.steps import PID, EmbeddedOrders
 from fmimaster.steps.step_rule import StepRule
-from fmimaster.studies.demos.quarter_car import LINEAR
+from fmimaster.studies.demos.quarter_car import LINEAR_CAR
 
 HERE = Path(__file__).parent
 POWER = "suspension.power"
@@ -44,8 +37,8 @@ Point = tuple[int, float]
 
 def error(results: Results, split: str) -> float:
     """Mean error of the power between the halves of the car in W, weighted with the steps."""
-    apart = np.abs(results[POWER] - LINEAR.power(split)(results.time))[1:]
-    return float(apart @ np.diff(results.time)) / LINEAR.stop
+    apart = np.abs(results[POWER] - LINEAR_CAR.power(split)(results.time))[1:]
+    return float(apart @ np.diff(results.time)) / LINEAR_CAR.stop
 
 
 def point(simulation: Simulation, split: str) -> Point:
@@ -66,7 +59,9 @@ def extrapolated(simulation: Simulation, split: str) -> Point:
 def curves(split: str) -> Iterator[tuple[str, list[Point]]]:
     """What a method needs, and its points."""
     fmi2, fmi3 = (
-        Simulation(reference_path(f"systems/quarter-car-{split}-{v}.ssp"), stop_time=LINEAR.stop)
+        Simulation(
+            reference_path(f"systems/quarter-car-{split}-{v}.ssp"), stop_time=LINEAR_CAR.stop
+        )
         for v in ("fmi2", "fmi3")
     )
 
@@ -90,7 +85,7 @@ def curves(split: str) -> Iterator[tuple[str, list[Point]]]:
     yield "power bond: hold, ECCO", [point(s, split) for s in by_bonds(fmi2)]
     midpoint = by_bonds(fmi2, algorithm=Jacobi(MIDPOINT))
     yield "power bond: midpoint, ECCO", [point(s, split) for s in midpoint]
-    linear = by_bonds(fmi2, algorithm=Jacobi(LINE))
+    linear = by_bonds(fmi2, algorithm=Jacobi(LINEAR))
     yield "and polynomials: linear, ECCO", [point(s, split) for s in linear]
     refreshed = by_bonds(fmi3, algorithm=Refreshed(Jacobi(MIDPOINT)))
     yield "and Event Mode: midpoint, Refreshed, ECCO", [point(s, split) for s in refreshed]

@@ -16,7 +16,8 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from fmimaster import FIRST_ORDER, GaussSeidel, Jacobi
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.inputs import FIRST_ORDER
 
 HERE = Path(__file__).parent
 STEPS = (10, 20, 40, 80, 160, 320)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fmimaster import LINEAR, GaussSeidel, Simulation, reference_path
+from fmimaster import Simulation, reference_path
+from fmimaster.algorithms import AlongLine, GaussSeidel
 from fmimaster.commands.plan_figure import plan_figure
 from fmimaster.results.plot import save_figure
 from fmimaster.studies.demos import four_units
@@ -24,7 +25,7 @@ def main(folder: Path) -> None:
     save_figure(trajectories(runs), folder / "four_units.svg")
     save_figure(objectives(runs), folder / "four_units_objective.svg")
     simulation = Simulation(
-        reference_path("systems/four-units-fmi3.ssp"), algorithm=GaussSeidel(mode=LINEAR)
+        reference_path("systems/four-units-fmi3.ssp"), algorithm=GaussSeidel(mode=AlongLine())
     )
     facts = simulation.plan().facts
     save_figure(plan_figure(facts), folder / "four_units_plan.svg")

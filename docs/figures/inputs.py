@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from fmimaster import HOLD, INTERPOLATED, LINE, MIDPOINT, NEPCE, QUADRATIC, Polynomial
+from fmimaster.inputs import HOLD, INTERPOLATED, LINEAR, MIDPOINT, NEPCE, QUADRATIC, Polynomial
 from fmimaster.inputs.polynomial import evaluate, hermite
 from fmimaster.results.plot import save_figure
 
@@ -25,7 +25,7 @@ KINDS = {
     "hold": HOLD,
     "midpoint": MIDPOINT,
     "nepce": NEPCE,
-    "linear": LINE,
+    "linear": LINEAR,
     "quadratic": QUADRATIC,
     "interpolated": INTERPOLATED,
 }

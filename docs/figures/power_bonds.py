@@ -14,7 +14,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from fmimaster import Results, reference_path, simulate
-from fmimaster.studies.demos.quarter_car import LINEAR, measures
+from fmimaster.studies.demos.quarter_car import LINEAR_CAR, measures
 
 HERE = Path(__file__).parent
 STEPS = (0.2e-3, 0.5e-3, 1e-3, 2e-3, 5e-3)
@@ -47,7 +47,7 @@ def main(folder: Path) -> None:
             fontsize=8,
             color=colour,
         )
-        errors = [measures(r, LINEAR.power(split)).power_error for r in runs.values()]
+        errors = [measures(r, LINEAR_CAR.power(split)).power_error for r in runs.values()]
         residuals = [r.power_bonds[0].mean_error for r in runs.values()]
         for values, marker, style in ((errors, "o", "-"), (residuals, "^", (0, (4, 1.5)))):
             over_step.loglog(

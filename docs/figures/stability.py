@@ -8,15 +8,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fmimaster import LINE, Algorithm, GaussSeidel, Jacobi, Simulation, reference_path
+from fmimaster import Simulation, reference_path
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
 from fmimaster.commands.stability_figure import Curve, stability_figure
+from fmimaster.inputs import LINEAR
 from fmimaster.results.plot import save_figure
 from fmimaster.studies.stability.advisor import Advisor
 
 HERE = Path(__file__).parent
 ALGORITHMS: dict[str, Algorithm] = {
     "Jacobi, hold": Jacobi(),
-    "Jacobi, linear": Jacobi(LINE),
+    "Jacobi, linear": Jacobi(LINEAR),
     "Gauss-Seidel, hold": GaussSeidel(),
 }
 

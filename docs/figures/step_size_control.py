@@ -16,8 +16,9 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from fmimaster import PID, Results, StepRule, reference_path, simulate
-from fmimaster.studies.demos.quarter_car import LINEAR, measures
+from fmimaster import Results, reference_path, simulate
+from fmimaster.steps import PID, StepRule
+from fmimaster.studies.demos.quarter_car import LINEAR_CAR, measures
 
 HERE = Path(__file__).parent
 SYSTEM = reference_path("systems/quarter-car-a-fmi3.ssp")
@@ -31,7 +32,7 @@ SHOWN = 1.5
 
 def error(results: Results) -> NDArray[np.float64]:
     """Absolute error of the power of the bond in W, at the end of each step."""
-    exact = LINEAR.power("a")(results.time[1:])
+    exact = LINEAR_CAR.power("a")(results.time[1:])
     return np.abs(results["suspension.power"][1:] - exact)
 
 
@@ -47,7 +48,7 @@ def main(folder: Path) -> None:
             time[1:][shown], np.diff(time)[shown] * 1e3, color=colour, lw=1.1, label=name
         )
         errors.semilogy(time[1:][shown], error(results)[shown], color=colour, lw=0.8, label=name)
-        found = measures(results, LINEAR.power("a"))
+        found = measures(results, LINEAR_CAR.power("a"))
         print(
             f"{name}: {found.steps} steps, {found.power_error:.3f} W, {found.residual_energy:.2f} J"
         )

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from fmimaster import EarlyReturn, Simulation, SystemBuilder, reference_path
+from fmimaster import Simulation, SystemBuilder, reference_path
+from fmimaster.events import EarlyReturn
 from fmimaster.results.plot import plot_results, save_figure
 
 HERE = Path(__file__).parent

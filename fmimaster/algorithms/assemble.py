@@ -19,7 +19,7 @@ from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.plan import Instances, Plan
 from fmimaster.plan.policy import Policy, stops_at_events
 from fmimaster.plan.step_groups import Loops
-from fmimaster.program.check import check
+from fmimaster.program.check.walk import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
 from fmimaster.program.hook import Hook, Hooks

@@ -14,7 +14,7 @@ from fmimaster.plan.corrections import Means
 from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.check import check
+from fmimaster.program.check.walk import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook, Hooks
 from fmimaster.program.instructions import Program

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Mode, Order
-from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
+from fmimaster.algorithms.modes import AlongLine, AtEnd, AtMiddle, Corrected, Mode, Order
+from fmimaster.algorithms.subsequence import Subsequence
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group, Route
@@ -22,7 +22,9 @@ from fmimaster.sequences.units import units_of
 from fmimaster.sequences.weights import FeedThrough
 from fmimaster.system.notes import listed
 
-MODES: Mapping[str, Mode] = {mode.name: mode for mode in (END, MID, LINEAR, HELD, SUBSEQUENCE)}
+MODES: Mapping[str, Mode] = {
+    mode.name: mode for mode in (AtEnd(), AtMiddle(), AlongLine(), Corrected(), Subsequence())
+}
 """Modes by their names on the command line."""
 
 
@@ -35,10 +37,10 @@ class GaussSeidel(Algorithm):
     Parameters
     ----------
     inputs : Polynomial
-        Polynomial of the inputs whose source has not stepped yet; in the mode ``END`` of all others as well.
+        Polynomial of the inputs whose source has not stepped yet; in the mode ``AtEnd`` of all others as well.
     mode : Mode
-        Treatment of inputs whose source has stepped: ``END``, ``MID``, ``LINEAR``, ``HELD`` or ``SUBSEQUENCE``.
-        ``LINEAR`` is recommended.
+        Treatment of inputs whose source has stepped: ``AtEnd()``, ``AtMiddle()``, ``AlongLine()``,
+        ``Corrected()`` or ``Subsequence()``. ``AlongLine()`` is recommended.
     levels : bool
         Whether instances that do not wait for each other step at the same time. The results are the same, bit for bit.
     most_levels : int, optional
@@ -53,7 +55,7 @@ class GaussSeidel(Algorithm):
 
     inputs: Polynomial = HOLD
     _: KW_ONLY
-    mode: Mode = END
+    mode: Mode = AtEnd()
     levels: bool = False
     most_levels: int | None = None
     stale: frozenset[tuple[str, str]] = frozenset()
@@ -67,7 +69,7 @@ class GaussSeidel(Algorithm):
         if self.most_levels is not None and self.most_levels < 1:
             raise OptionError(f"most_levels={self.most_levels}: expected at least 1.")
         given = self.inputs
-        if self.mode != END and given.adaptive:
+        if self.mode != AtEnd() and given.adaptive:
             raise OptionError(
                 f"GaussSeidel with the mode '{self.mode.name}': expected inputs by a Polynomial that is not adaptive."
             )
@@ -78,7 +80,7 @@ class GaussSeidel(Algorithm):
 
     @property
     def can_go_back(self) -> bool:
-        """True, except in the mode ``SUBSEQUENCE``."""
+        """True, except in the mode ``Subsequence``."""
         return self.mode.can_go_back
 
     @property
@@ -92,7 +94,7 @@ class GaussSeidel(Algorithm):
 
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """The treatment of the inputs of each instance in this mode, by the capabilities of its FMU."""
-        return tuple(self._treatments(plan, before, False)) if self.mode != END else ()
+        return tuple(self._treatments(plan, before, False)) if self.mode != AtEnd() else ()
 
     def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Instances whose FMU lacks a capability for the mode."""
@@ -134,7 +136,7 @@ class GaussSeidel(Algorithm):
         names = [
             f"'{plan.instances[i].name}.{route.link.input.name}'"
             for i, route in self._fresh(plan, before, Group.DISCRETE)
-            if route.link.input.is_continuous and self.mode != END
+            if route.link.input.is_continuous and self.mode != AtEnd()
         ]
         if names:
             yield (

@@ -75,7 +75,7 @@ class Treatment:
 AT_THE_END = Treatment("inputs are held at the value at the end of the source's step", is_end=True)
 IN_THE_MIDDLE = Treatment("inputs are held at the mean of start and end", is_held=True)
 ALONG_THE_LINE = Treatment("inputs are interpolated over the step")
-CORRECTED = Treatment(
+FULLY_CORRECTED = Treatment(
     "inputs are held at the mean of start and end, and outputs are corrected by their partial derivatives",
     is_held=True,
     is_corrected=True,
@@ -173,7 +173,7 @@ def correct(instance: int, plan: Plan, p: Emitter) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class End(Mode):
+class AtEnd(Mode):
     """Inputs are held at the value at the end of the source's step: they lead by half a step on average.
 
     If the algorithm has a polynomial for inputs, that polynomial is used instead.
@@ -188,7 +188,7 @@ class End(Mode):
 
 
 @dataclass(frozen=True, slots=True)
-class Mid(Mode):
+class AtMiddle(Mode):
     """Inputs are held at the mean of start and end. Outputs that depend directly on them are delayed by half a step."""
 
     name: ClassVar[str] = "mid"
@@ -200,7 +200,7 @@ class Mid(Mode):
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Mode):
+class Corrected(Mode):
     """Inputs are held at the mean of start and end, and outputs are corrected to the inputs at the end of the step.
 
     Parameters
@@ -223,7 +223,7 @@ class Held(Mode):
             return IN_THE_MIDDLE
         corrected = correction.outputs if correction is not None and correction.means else ()
         if depending <= {v.name for v in corrected}:
-            return CORRECTED
+            return FULLY_CORRECTED
         if can_be_divided(plan, instance):
             return _divided(self.sub_steps)
         if corrected:
@@ -232,15 +232,15 @@ class Held(Mode):
 
 
 @dataclass(frozen=True, slots=True)
-class Linear(Mode):
+class AlongLine(Mode):
     """Inputs are interpolated linearly from the start to the end of the source's step. This mode is recommended.
 
-    An FMU that accepts no polynomials is treated as in :class:`Held`.
+    An FMU that accepts no polynomials is treated as in :class:`Corrected`.
 
     Parameters
     ----------
     sub_steps : int
-        As in :class:`Held`.
+        As in :class:`Corrected`.
     """
 
     sub_steps: int = SUB_STEPS
@@ -253,7 +253,7 @@ class Linear(Mode):
         """Depends on whether the FMU accepts polynomials."""
         if takes_lines(plan, instance):
             return ALONG_THE_LINE
-        return Held(self.sub_steps).treatment(plan, instance)
+        return Corrected(self.sub_steps).treatment(plan, instance)
 
 
 def can_be_divided(plan: Plan, instance: int) -> bool:
@@ -289,16 +289,3 @@ def refuse_no_number(name: str, value: int) -> None:
     """Raise if a number of parts of a step is less than 1."""
     if value < 1:
         raise OptionError(f"{name}={value}: expected at least 1.")
-
-
-END = End()
-"""Inputs are held at the value at the end of the source's step."""
-
-MID = Mid()
-"""Inputs are held at the mean of the source's values at the start and at the end of its step."""
-
-LINEAR = Linear()
-"""Inputs are interpolated over the source's step, if the FMU accepts polynomials."""
-
-HELD = Held()
-"""Like :data:`MID`, and outputs are corrected if the FMU has partial derivatives."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
-from fmimaster.algorithms.modes import Linear
+from fmimaster.algorithms.modes import AlongLine
 from fmimaster.algorithms.wrapper import Wrapper
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.plan import Plan
@@ -36,14 +36,15 @@ class SubSteps(Wrapper):
 
     Examples
     --------
-    >>> from fmimaster import SubSteps, reference_path, simulate
+    >>> from fmimaster import reference_path, simulate
+    >>> from fmimaster.algorithms import SubSteps
     >>> system = reference_path("systems/two-mass-b1-mixed.ssp")
     >>> results = simulate(system, algorithm=SubSteps(counts={"upper": 4}), step_size=0.1, stop_time=1)
     >>> [(instance.name, instance.calls) for instance in results.statistics.instances]
     [('upper', 40), ('lower', 10)]
     """
 
-    base: Algorithm = GaussSeidel(mode=Linear(sub_steps=1))
+    base: Algorithm = GaussSeidel(mode=AlongLine(sub_steps=1))
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

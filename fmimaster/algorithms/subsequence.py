@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from fmimaster.algorithms.modes import (
-    LINEAR,
+    AlongLine,
     Mode,
     Order,
     Treatment,
@@ -31,7 +31,7 @@ PARTS = 10
 class Subsequence(Mode):
     """All instances step in parts, and inputs follow the outputs of their source after each part.
 
-    An FMU whose step cannot be divided is treated as in ``LINEAR``.
+    An FMU whose step cannot be divided is treated as in :class:`AlongLine`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Subsequence(Mode):
     def treatment(self, plan: Plan, instance: int) -> Treatment:
         """Depends on whether the FMU accepts polynomials, and whether its step can be divided."""
         if not can_be_divided(plan, instance):
-            return LINEAR.treatment(plan, instance)
+            return AlongLine().treatment(plan, instance)
         is_held = not takes_lines(plan, instance)
         how = "held at the mean of its ends" if is_held else "interpolated"
         what = f"the step is divided into {self.parts} parts; in each part inputs are {how}"
@@ -156,6 +156,3 @@ class _Writing:
             for i in group:
                 p.revert(i, end)
             p.keep_in(point)
-
-
-SUBSEQUENCE = Subsequence()

@@ -219,7 +219,7 @@ def named(names: Iterable[str]) -> str:
 
 
 def in_short(value: object) -> str:
-    """A setting as Python writes it, without default values: ``"GaussSeidel(mode=Linear())"``; of long series of numbers
+    """A setting as Python writes it, without default values: ``"GaussSeidel(mode=AlongLine())"``; of long series of numbers
     the first ones."""
     if isinstance(value, tuple) and all(isinstance(item, float) for item in value):
         return reprlib.repr(value)

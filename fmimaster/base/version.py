@@ -24,3 +24,10 @@ def installed_version() -> str:
 def _of_sources(folder: Path) -> Path:
     """The metadata that an installation leaves in the folder with the sources."""
     return folder / "fmimaster.egg-info" / "PKG-INFO"
+
+
+def __getattr__(name: str) -> str:
+    """``__version__``, which ``fmimaster`` offers; the folders are only searched when it is used."""
+    if name == "__version__":
+        return installed_version()
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.named import algorithm, inputs_by_name, mode, polynomial
 from fmimaster.configure.text import settings_of
@@ -29,7 +30,7 @@ def chosen_algorithm(arguments: Namespace) -> Algorithm | None:
     found = _swept(found, arguments.sweeps)
     if not (arguments.refresh or arguments.refresh_linearized):
         return found
-    from fmimaster.algorithms import Refreshed  # few runs need it
+    from fmimaster.algorithms.refreshed import Refreshed  # few runs need it
 
     return Refreshed(found or Jacobi(), arguments.refresh_linearized)
 
@@ -77,7 +78,8 @@ def _divided(base: Algorithm | None, sub_steps: Sequence[tuple[str, str]]) -> Al
     """The algorithm with sub-steps of some components; None if it is left to the settings."""
     if not sub_steps:
         return base
-    from fmimaster.algorithms import SubSteps  # imported when it is requested, as those below
+    # imported when it is requested, as those below
+    from fmimaster.algorithms.sub_steps import SubSteps
 
     for name, count in sub_steps:
         if not count.isdecimal() or int(count) < 1:
@@ -90,7 +92,8 @@ def _swept(base: Algorithm | None, sweeps: str | None) -> Algorithm | None:
     """The algorithm, with sweeps if they are requested; None if it is left to the settings."""
     if sweeps is None:
         return base
-    from fmimaster.algorithms import Aligned, Waveform
+    from fmimaster.algorithms.aligned import Aligned
+    from fmimaster.algorithms.waveform import Waveform
 
     aligned, (count, _, text) = Aligned(base or Jacobi(ADAPTIVE)), sweeps.partition(":")
     if count == "solver":

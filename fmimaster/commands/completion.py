@@ -63,7 +63,7 @@ def _arguments(command: str) -> Sequence[str]:
     if command == "completion":
         return SHELLS
     if command == "demo":
-        from fmimaster.studies.demos import DEMOS
+        from fmimaster.studies.demos.catalogue import DEMOS
 
         return [demo.name for demo in DEMOS]
     return ()

@@ -14,7 +14,7 @@ from fmimaster.commands.running import simulate_and_keep
 from fmimaster.commands.text import note, write
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.studies.demos import DEMOS, Demo, demo
+from fmimaster.studies.demos.catalogue import DEMOS, Demo, demo
 
 
 def add_arguments(parser: ArgumentParser) -> None:

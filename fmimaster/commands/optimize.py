@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-from fmimaster.algorithms import LINEAR
+from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.errors import FmimasterError, OptionError
 from fmimaster.base.given_path import given_path
 from fmimaster.base.text import aligned, count
@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
         check_copy(arguments.system, arguments.write)
     check_outputs({"--write": arguments.write}, [arguments.system, arguments.input_file])
     if arguments.algorithm is None:
-        arguments.algorithm, arguments.mode = "gauss-seidel", arguments.mode or LINEAR.name
+        arguments.algorithm, arguments.mode = "gauss-seidel", arguments.mode or AlongLine.name
     search = SequenceSearch(
         settings.simulation(arguments),
         method,

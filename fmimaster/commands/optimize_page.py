@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from typing import Any
 
-from fmimaster.algorithms import MODES, GaussSeidel, Mode
+from fmimaster.algorithms.gauss_seidel import MODES, GaussSeidel
+from fmimaster.algorithms.modes import Mode
 from fmimaster.base.text import aligned, count, section
 from fmimaster.configure.named import polynomial_text
 from fmimaster.inputs.polynomial import HOLD

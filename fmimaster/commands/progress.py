@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from fmimaster.base.text import page_width
 from fmimaster.base.visible import visible
-from fmimaster.session import Progress
+from fmimaster.session.progress import Progress
 
 Show = Callable[[Progress], None]
 

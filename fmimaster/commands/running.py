@@ -19,7 +19,7 @@ from fmimaster.instants.grid import SLIVER
 from fmimaster.results.presence import values_of
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.session import Progress
+from fmimaster.session.progress import Progress
 
 _MOST_BYTES = 8
 """Bytes of a binary that are shown."""

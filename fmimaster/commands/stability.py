@@ -8,7 +8,11 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
-from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Waveform
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.algorithms.refreshed import Refreshed
+from fmimaster.algorithms.waveform import Waveform
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.given_path import given_path
 from fmimaster.base.optional import drawing
@@ -18,7 +22,7 @@ from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, write
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.front.simulation import Simulation
-from fmimaster.inputs.polynomial import LINE, MIDPOINT
+from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
 from fmimaster.studies.stability.advisor import Advisor, FmuFacts, Limit
 from fmimaster.studies.stability.spectrum import Spectrum
 
@@ -28,7 +32,7 @@ _AROUND = (0.5, 0.9, 1.1, 1.5)
 _OTHERS: Mapping[str, Algorithm] = {
     "--algorithm jacobi": Jacobi(),
     "--algorithm jacobi --inputs midpoint": Jacobi(MIDPOINT),
-    "--algorithm jacobi --inputs linear": Jacobi(LINE),
+    "--algorithm jacobi --inputs linear": Jacobi(LINEAR),
     "--algorithm jacobi --refresh-linearized": Refreshed(Jacobi(), linearized=True),
     "--algorithm gauss-seidel": GaussSeidel(),
     "--algorithm gauss-seidel --sweeps 2": Waveform(GaussSeidel(), sweeps=2),

@@ -17,7 +17,8 @@ from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.configure.text import among, choice, defaults_of, plain_name, settings_of
 
 if TYPE_CHECKING:
-    from fmimaster.algorithms import Algorithm, Mode
+    from fmimaster.algorithms.algorithm import Algorithm
+    from fmimaster.algorithms.modes import Mode
     from fmimaster.events.event_clock import EventClock
     from fmimaster.fmu.faults.policy import FaultPolicy
     from fmimaster.fmu.model_exchange.cvode import Jacobian
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 # Names for help pages, whose modules are slow to import: tests/unit/test_named.py compares them ------------------------
 
-ALGORITHMS = ("Jacobi", "GaussSeidel", "Sequential", "AutomaticSequence")
-"""Algorithms that have a text."""
 BACKENDS = ("fastest", "native", "reference")
 """Values of ``run.choice.Backend``; the first is the default."""
 KINDS = (
@@ -52,6 +51,12 @@ NO_TOLERANCE = "none"
 
 # Name → the place of its class, or of the function that creates the object with its defaults ---------------------------
 
+ALGORITHMS: Mapping[str, str] = {
+    "Jacobi": "algorithms.jacobi:Jacobi",
+    "GaussSeidel": "algorithms.gauss_seidel:GaussSeidel",
+    "Sequential": "algorithms.sequential:Sequential",
+    "AutomaticSequence": "algorithms.automatic_sequence:AutomaticSequence",
+}
 EVENT_CLOCKS: Mapping[str, str] = {
     "look-ahead": "events.look_ahead:LookAhead",
     "predictive": "events.predictive:Predictive",
@@ -110,7 +115,7 @@ def algorithm(text: str, where: str = "algorithm") -> Algorithm:
     True
     """
     name, _, settings = text.partition(":")
-    kind: type[Algorithm] = at_place(f"algorithms:{among('algorithm', name, ALGORITHMS)}")
+    kind: type[Algorithm] = at_place(ALGORITHMS[among("algorithm", name, ALGORITHMS)])
     kept: dict[str, Any] = {f.name: f.default for f in fields(kind) if f.name != "stale"}  # type: ignore[arg-type]
     if kept.get("most_levels", 0) is None:
         kept["most_levels"] = 1  # a whole number
@@ -126,7 +131,7 @@ def mode(text: str, where: str = "mode") -> Mode:
     OptionError
     """
     name, _, settings = text.partition(":")
-    kind: type[Mode] = type(at_place("algorithms:MODES")[among("mode", name, MODES)])
+    kind: type[Mode] = type(at_place("algorithms.gauss_seidel:MODES")[among("mode", name, MODES)])
     return kind(**settings_of(where, name, defaults_of(kind), settings))
 
 
@@ -144,7 +149,7 @@ def polynomial(text: str, where: str = "inputs") -> Polynomial:
 
     Examples
     --------
-    >>> from fmimaster import Polynomial
+    >>> from fmimaster.inputs import Polynomial
     >>> polynomial("2,1") == Polynomial(2, 1)
     True
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.events.event_clock import EventClock
 from fmimaster.plan.layout import Group

@@ -10,7 +10,8 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, cast
 
-from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import clipped, in_short
 from fmimaster.cards.use import Cards, check_cards

@@ -100,9 +100,9 @@ def check_conformance(
 
     Examples
     --------
-    >>> import fmimaster
-    >>> run = fmimaster.check_conformance("fmus", workers=2)  # doctest: +SKIP
-    >>> [(v.name, v.reason) for v in run.verdicts if v.outcome is fmimaster.Outcome.FAILED]  # doctest: +SKIP
+    >>> from fmimaster.conformance import Outcome, check_conformance
+    >>> run = check_conformance("fmus", workers=2)  # doctest: +SKIP
+    >>> [(v.name, v.reason) for v in run.verdicts if v.outcome is Outcome.FAILED]  # doctest: +SKIP
     []
     """
     refuse_other_platforms()

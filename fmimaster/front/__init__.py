@@ -1,1 +1,12 @@
 """Accuracy of a run: the choice of a step-size controller, and pairs of runs that estimate the error."""
+
+from typing import TYPE_CHECKING
+
+from fmimaster.base.public_names import public_names
+
+if TYPE_CHECKING:
+    from fmimaster.front.accuracy_pair import Pair as Pair
+    from fmimaster.front.validation import Finding as Finding
+    from fmimaster.front.validation import Severity as Severity
+else:
+    __getattr__, __dir__ = public_names(__name__)

@@ -8,9 +8,9 @@ from typing import TextIO
 from fmimaster.base.given_path import given_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.session import ProgressCallback
 from fmimaster.session.checkpoint.file import CheckpointFile
 from fmimaster.session.origin import results_beside, settings_in
+from fmimaster.session.progress import ProgressCallback
 
 
 def resume(

@@ -26,7 +26,6 @@ from fmimaster.prepare.structures import structures_of
 from fmimaster.results.files import check_results_file, write_intermediate, write_table
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.session import Progress, ProgressCallback, Run, Signals, silent
 from fmimaster.session.launch import (
     OutputFile,
     attended_run,
@@ -34,6 +33,9 @@ from fmimaster.session.launch import (
     refuse_one_file_for_two,
 )
 from fmimaster.session.own_process import run_in_own_process
+from fmimaster.session.progress import Progress, ProgressCallback, silent
+from fmimaster.session.signals import Signals
+from fmimaster.session.stepwise import Run
 
 if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Pair

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from fmimaster.algorithms import Jacobi, assemble
+from fmimaster.algorithms.assemble import assemble
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import DescriptionError, InputError, ModelError, OptionError
 from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path

@@ -28,7 +28,7 @@ def check_given_inputs(inputs: object) -> None:
     for name, polynomial in inputs.items():
         if not isinstance(polynomial, Polynomial):
             raise OptionError(
-                f"inputs: {polynomial!r} for '{name}' is not a polynomial. Give an object such as LINE, or its name, "
+                f"inputs: {polynomial!r} for '{name}' is not a polynomial. Give an object such as LINEAR, or its name, "
                 "such as 'linear'. Values of open inputs are another setting: input."
             )
         if polynomial.points > 1 and not polynomial.history:

@@ -175,7 +175,7 @@ HOLD = Polynomial(1, 0)
 FIRST_ORDER = Polynomial(1, 1)
 """The value follows its present slope."""
 
-LINE = Polynomial(2, 0)
+LINEAR = Polynomial(2, 0)
 """The straight line through the two newest points."""
 
 QUADRATIC = Polynomial(3, 0)
@@ -185,7 +185,7 @@ HERMITE = Polynomial(2, 1)
 """The cubic through value and slope at the two newest points."""
 
 MIDPOINT = Polynomial(2, 0, held=0.5)
-"""The value that :data:`LINE` has in the middle of the interval, held. Source: fmimaster; NEPCE without recursion."""
+"""The value that :data:`LINEAR` has in the middle of the interval, held. Source: fmimaster; NEPCE without recursion."""
 
 NEPCE = Polynomial(1, 0, compensation=0.5)
 """The newest value, held, plus half of the error over the last interval: damped nearly energy-preserving coupling
@@ -202,7 +202,7 @@ KINDS: Mapping[str, Polynomial] = {
     "hold": HOLD,
     "midpoint": MIDPOINT,
     "nepce": NEPCE,
-    "linear": LINE,
+    "linear": LINEAR,
     "quadratic": QUADRATIC,
     "interpolated": INTERPOLATED,
     "first-order": FIRST_ORDER,

@@ -9,17 +9,10 @@ from fmimaster.base.text import aligned, named, section
 from fmimaster.plan.plan import Plan
 from fmimaster.program.delays import Delay, in_steps
 from fmimaster.program.levels import levels, order_of_steps
-from fmimaster.sequences import (
-    METHODS,
-    Count,
-    FeedThrough,
-    LeastStale,
-    NearestNeighbour,
-    Weights,
-)
 from fmimaster.sequences.choice import SequenceSetting
+from fmimaster.sequences.methods import METHODS, LeastStale, NearestNeighbour
 from fmimaster.sequences.units import units_of
-from fmimaster.sequences.weights import NOT_DIRECT
+from fmimaster.sequences.weights import NOT_DIRECT, Count, FeedThrough, Weights
 
 
 def sequence(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from fmimaster.algorithms import Jacobi
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.settings import Settings
-from fmimaster.inputs.polynomial import LINE, MIDPOINT
+from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
 from fmimaster.steps.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.steps.estimators.power_residual import PowerResidual
 from fmimaster.steps.pid import PID
@@ -200,8 +200,8 @@ def _inputs(settings: Settings, system: ResolvedSystem) -> tuple[Jacobi | None, 
     unable = _without_polynomials(system)
     if unable:
         mean = f"but at their mean in {_several('', unable)}, which {_take(unable)} no polynomials"
-        return Jacobi(LINE), f"inputs linear over a step, {mean}"
-    return Jacobi(LINE), "inputs linear over a step"
+        return Jacobi(LINEAR), f"inputs linear over a step, {mean}"
+    return Jacobi(LINEAR), "inputs linear over a step"
 
 
 def _no_bonds(system: ResolvedSystem) -> str:

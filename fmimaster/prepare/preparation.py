@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from fmimaster.algorithms import Initialization, assemble
+from fmimaster.algorithms.assemble import assemble
+from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path

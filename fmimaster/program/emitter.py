@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
-from fmimaster.inputs.polynomial import LINE, Polynomial
+from fmimaster.inputs.polynomial import LINEAR, Polynomial
 from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
@@ -237,7 +237,7 @@ class Emitter:
 
         routes = self.plan.routes.get((instance, Group.CONTINUOUS), ())
         older = [extrapolated(r) for r in routes if not self.is_ahead(r.link.source)]
-        line = replace(LINE, history=any(kind.uses_history for kind in older))
+        line = replace(LINEAR, history=any(kind.uses_history for kind in older))
 
         def of(route: Route) -> Polynomial:
             kind = line if self.is_ahead(route.link.source) else extrapolated(route)

@@ -80,7 +80,8 @@ class Event:
 
     Examples
     --------
-    >>> from fmimaster import Predictive, reference_path, simulate
+    >>> from fmimaster import reference_path, simulate
+    >>> from fmimaster.events import Predictive
     >>> system = reference_path("systems/two-mass-b1-fmi3.ssp")
     >>> event = simulate(system, step_size=0.1, event_clock=Predictive(), stop_time=1).events[0]
     >>> event.name, event.shared, event.components

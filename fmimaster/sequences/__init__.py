@@ -6,28 +6,16 @@ by Holzinger and Benedikt (2019), Optimal trigger sequence for non-iterative co-
 package is combinatorics of names and weights; it depends on no FMU and no simulation.
 """
 
-from fmimaster.sequences.graph import UnitGraph
-from fmimaster.sequences.methods import (
-    METHODS,
-    LeastStale,
-    NearestNeighbour,
-    SequenceMethod,
-    Upstream,
-)
-from fmimaster.sequences.units import UnitConnection, Units
-from fmimaster.sequences.weights import Count, FeedThrough, GivenWeights, Weights
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "METHODS",
-    "Count",
-    "FeedThrough",
-    "GivenWeights",
-    "LeastStale",
-    "NearestNeighbour",
-    "SequenceMethod",
-    "UnitConnection",
-    "UnitGraph",
-    "Units",
-    "Upstream",
-    "Weights",
-]
+from fmimaster.base.public_names import public_names
+
+if TYPE_CHECKING:
+    from fmimaster.sequences.methods import LeastStale as LeastStale
+    from fmimaster.sequences.methods import NearestNeighbour as NearestNeighbour
+    from fmimaster.sequences.methods import Upstream as Upstream
+    from fmimaster.sequences.weights import Count as Count
+    from fmimaster.sequences.weights import FeedThrough as FeedThrough
+    from fmimaster.sequences.weights import GivenWeights as GivenWeights
+else:
+    __getattr__, __dir__ = public_names(__name__)

@@ -43,7 +43,8 @@ class MultiRate(StepRule[Grid]):
 
     Examples
     --------
-    >>> from fmimaster import MultiRate, reference_path, simulate
+    >>> from fmimaster import reference_path, simulate
+    >>> from fmimaster.steps import MultiRate
     >>> system = reference_path("systems/two-mass-b1-mixed.ssp")
     >>> results = simulate(system, step_size=MultiRate("1/30", {"upper": "1/100"}), stop_time=1)
     >>> [(instance.name, instance.calls) for instance in results.statistics.instances]

@@ -9,20 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmimaster import Jacobi, Results, Simulation, reference_path
+from fmimaster import Results, Simulation, reference_path
+from fmimaster.algorithms import Jacobi
 from fmimaster.front.accuracy_pair import Pair, half
-from fmimaster.inputs.polynomial import LINE
+from fmimaster.inputs.polynomial import LINEAR
 from fmimaster.steps.pid import PID
-from fmimaster.studies.demos.quarter_car import LINEAR, NONLINEAR, QuarterCar
+from fmimaster.studies.demos.quarter_car import LINEAR_CAR, NONLINEAR_CAR, QuarterCar
 
 POWER = "suspension.power"
 
 CASES = {
     # case → split, car, tolerance of the bond by which both runs together have 4000 (2000) steps, goal (b) in W
-    "lin A": ("a", LINEAR, 1.026e-6, 0.08),
-    "nl A": ("a", NONLINEAR, 1.258e-5, 0.65),
-    "lin B": ("b", LINEAR, 1.489e-6, 0.30),
-    "nl B": ("b", NONLINEAR, 1.393e-4, 1.9),
+    "lin A": ("a", LINEAR_CAR, 1.026e-6, 0.08),
+    "nl A": ("a", NONLINEAR_CAR, 1.258e-5, 0.65),
+    "lin B": ("b", LINEAR_CAR, 1.489e-6, 0.30),
+    "nl B": ("b", NONLINEAR_CAR, 1.393e-4, 1.9),
 }
 
 
@@ -42,7 +43,7 @@ def ecco(split: str, car: QuarterCar, tolerance: float) -> Simulation:
     """ECCO with linear inputs, as portable as it gets: no refresh, no restored states."""
     return Simulation(
         system(split, car),
-        algorithm=Jacobi(LINE),
+        algorithm=Jacobi(LINEAR),
         step_size=PID.ecco("0.01", "0.0001"),
         bond_tolerance=tolerance,
         stop_time=car.stop,
@@ -82,9 +83,9 @@ def test_the_estimated_power_error_is_within_a_factor_2_goal_e_of_energy_md_5(ca
 def test_the_error_of_ecco_with_at_most_1000_steps_goal_d_of_energy_md_5(
     split: str, tolerance: float, goal: float
 ) -> None:
-    results = ecco(split, LINEAR, tolerance).run()
+    results = ecco(split, LINEAR_CAR, tolerance).run()
     assert results.statistics.steps <= 1000
-    assert power_error(results, split, LINEAR) <= goal
+    assert power_error(results, split, LINEAR_CAR) <= goal
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
@@ -94,16 +95,16 @@ def test_the_accuracy_of_outputs_is_what_was_asked_for(
     version: str, accuracy: float, split: str
 ) -> None:
     results = Simulation(
-        system(split, LINEAR, version), accuracy=accuracy, stop_time=LINEAR.stop
+        system(split, LINEAR_CAR, version), accuracy=accuracy, stop_time=LINEAR_CAR.stop
     ).run()
-    states = LINEAR.solution()(results.time)
+    states = LINEAR_CAR.solution()(results.time)
     exact = {
-        "a": {"chassis.velocity": states[1], "wheel.force": LINEAR.force(states)},
-        "b": {"chassis.force": LINEAR.force(states), "wheel.velocity": states[3]},
+        "a": {"chassis.velocity": states[1], "wheel.force": LINEAR_CAR.force(states)},
+        "b": {"chassis.force": LINEAR_CAR.force(states), "wheel.velocity": states[3]},
     }[split]
     for name, values in exact.items():
         square = (results[name] - values) ** 2
         h = np.diff(results.time)
-        rms = np.sqrt(np.sum((square[1:] + square[:-1]) / 2 * h) / LINEAR.stop)
+        rms = np.sqrt(np.sum((square[1:] + square[:-1]) / 2 * h) / LINEAR_CAR.stop)
         assert rms <= accuracy * np.abs(values).max()
     assert "reached: the error is about" in results.statistics.notes[-1]

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from edited_fmu import edited_fmu
 
-from fmimaster import Backend, Simulation, SystemBuilder, reference_path
+from fmimaster import Simulation, SystemBuilder, reference_path
 from fmimaster.base.errors import LoopError
+from fmimaster.run import Backend
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 

@@ -15,17 +15,9 @@ from numpy.typing import NDArray
 from pytest import approx
 from python_fmu import Bench
 
-from fmimaster import (
-    ConstraintEnd,
-    ConstraintError,
-    GaussSeidel,
-    Jacobi,
-    Level,
-    LoopError,
-    Results,
-    Simulation,
-    SystemBuilder,
-)
+from fmimaster import ConstraintError, LoopError, Results, Simulation, SystemBuilder
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.system import ConstraintEnd, Level
 
 DATA = Path(__file__).parents[1] / "data"
 VERSIONS = ["fmi2", "fmi3"]

@@ -13,21 +13,11 @@ from exchanging_fmu import exchanging
 from public_fmus import modelica_fmu
 from strict_fmu import Strict
 
-from fmimaster import (
-    Aligned,
-    Backend,
-    Cvode,
-    DormandPrince,
-    Jacobi,
-    Loops,
-    OptionError,
-    Results,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-    simulate,
-)
+from fmimaster import OptionError, Results, Simulation, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Aligned, Jacobi, Waveform
+from fmimaster.fmu import Cvode, DormandPrince
+from fmimaster.loops import Loops
+from fmimaster.run import Backend
 from fmimaster.system.description import SystemDescription
 
 BACKENDS = (Backend.NATIVE, Backend.REFERENCE)

@@ -12,20 +12,12 @@ import numpy as np
 import pytest
 from public_fmus import modelica_fmu
 
-from fmimaster import (
-    EarlyReturn,
-    GaussSeidel,
-    Locate,
-    LookAhead,
-    OptionError,
-    Predictive,
-    Results,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
+from fmimaster import OptionError, Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import GaussSeidel
+from fmimaster.events import EarlyReturn, LookAhead, Predictive
 from fmimaster.events.event_clock import EventClock
 from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.steps import Locate
 
 SOLVER_STEP = 1e-3
 """[s] Of modelica's BouncingBall."""

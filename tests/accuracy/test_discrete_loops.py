@@ -9,8 +9,9 @@ import pytest
 from edited_fmu import edited_fmu
 from pytest import approx
 
-from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
+from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.base.errors import LoopError
+from fmimaster.run import Backend
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 

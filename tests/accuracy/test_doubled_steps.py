@@ -6,33 +6,16 @@ from typing import Any
 
 import pytest
 
-from fmimaster import (
-    ADAPTIVE,
-    LINE,
-    PID,
-    Algorithm,
-    Aligned,
-    EarlyReturn,
-    EnergyDoubling,
-    Jacobi,
-    LookAhead,
-    Polynomial,
-    PowerResidual,
-    Predictive,
-    Refreshed,
-    Results,
-    Richardson,
-    Simulation,
-    StepDoubling,
-    Waveform,
-    reference_path,
-    simulate,
-)
+from fmimaster import Results, Simulation, reference_path, simulate
+from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Refreshed, Richardson, Waveform
+from fmimaster.events import EarlyReturn, LookAhead, Predictive
+from fmimaster.inputs import ADAPTIVE, LINEAR, Polynomial
 from fmimaster.run.choice import Backend
-from fmimaster.steps.estimators import Estimator
-from fmimaster.studies.demos.quarter_car import LINEAR, measures
+from fmimaster.steps import PID, EnergyDoubling, PowerResidual, StepDoubling
+from fmimaster.steps.estimators.estimator import Estimator
+from fmimaster.studies.demos.quarter_car import LINEAR_CAR, measures
 
-CORRECTOR = Waveform(Jacobi(LINE), sweeps=2, restart_sweeps=2)
+CORRECTOR = Waveform(Jacobi(LINEAR), sweeps=2, restart_sweeps=2)
 """A step with extrapolated inputs, and the same step again with inputs interpolated."""
 
 
@@ -93,7 +76,7 @@ def test_events_that_fmus_execute_in_the_first_half_of_a_step_are_observed(
 ROLLBACK = [
     # algorithm, estimator, tolerance, split, communication step and power error of the row
     (Jacobi(), EnergyDoubling(), 1.2e-6, "a", 3e-3, 0.677),
-    (Refreshed(Jacobi(LINE)), EnergyDoubling(), 1.98e-8, "a", 3e-3, 0.132),
+    (Refreshed(Jacobi(LINEAR)), EnergyDoubling(), 1.98e-8, "a", 3e-3, 0.132),
     (CORRECTOR, PowerResidual(), 1.59e-8, "a", 2e-3, 0.279),
     (CORRECTOR, PowerResidual(), 1.01e-7, "b", 2e-3, 0.453),
 ]
@@ -120,6 +103,6 @@ def test_rows_with_rollback_are_those_of_the_source(
         step_size=PID(0.05, smallest=1e-4, estimators=(estimator,)),
         bond_tolerance=tolerance,
     )
-    found = measures(results, LINEAR.power(split))
+    found = measures(results, LINEAR_CAR.power(split))
     assert found.mean_step == pytest.approx(step, rel=0.01)
     assert found.power_error == pytest.approx(error, rel=0.03)

@@ -12,10 +12,11 @@ from linear_system import LinearSystem
 from linear_writer import write_fmu
 from stored_tables import table
 
-from fmimaster import Lifetime, Results, SystemBuilder, reference_path
+from fmimaster import Results, SystemBuilder, reference_path
 from fmimaster.base.errors import DescriptionError, InputError, OptionError, SimulationError
 from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import Backend, native_executor
+from fmimaster.system import Lifetime
 
 
 def constant(path: Path, value: float) -> Path:

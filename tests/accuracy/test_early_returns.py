@@ -16,15 +16,13 @@ from edited_fmu import edited_fmu
 from fmimaster import (
     AccuracyError,
     AccuracyWarning,
-    Backend,
-    GaussSeidel,
-    Jacobi,
     Results,
     Simulation,
     SystemBuilder,
     reference_path,
 )
-from fmimaster.algorithms import Algorithm
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 
 pytestmark = pytest.mark.in_this_process("calls are traced in the process of the run")

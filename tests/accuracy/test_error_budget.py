@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster import Jacobi, Ramp, Simulation, reference_path, simulate
-from fmimaster.inputs.polynomial import HOLD, LINE
+from fmimaster import Simulation, reference_path, simulate
+from fmimaster.algorithms import Jacobi
+from fmimaster.inputs.polynomial import HOLD, LINEAR
+from fmimaster.steps import Ramp
 from fmimaster.studies.optimization.error_budget import error_budget
 
 
@@ -38,7 +40,7 @@ def test_the_error_of_a_quarter_car_is_in_the_force_and_falls_with_lines() -> No
     system = reference_path("systems/quarter-car-a-fmi3.ssp")
     held, linear = (
         error_budget(Simulation(system, step_size=1e-3, stop_time=1, algorithm=Jacobi(inputs)))
-        for inputs in (HOLD, LINE)
+        for inputs in (HOLD, LINEAR)
     )
     force = held.connections[0]
     assert (force.source, force.target, force.unit) == ("wheel.force", "chassis.force", "N")

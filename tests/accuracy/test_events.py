@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from fmimaster import AccuracyWarning, Polynomial, Results, reference_path
+from fmimaster import AccuracyWarning, Results, reference_path
 from fmimaster.algorithms import (
     Algorithm,
     Aligned,
@@ -20,6 +20,7 @@ from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
+from fmimaster.inputs import Polynomial
 from fmimaster.record.causes import Kind
 from fmimaster.run.choice import Backend
 from fmimaster.steps.ramp import FreeStep, Ramp

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import Backend, Results, Simulation
+from fmimaster import Results, Simulation
+from fmimaster.run import Backend
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "everything.py"

@@ -11,20 +11,10 @@ from exchanging_fmu import exchanging
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
-from fmimaster import (
-    FIRST_ORDER,
-    Backend,
-    CallError,
-    GaussSeidel,
-    Jacobi,
-    Results,
-    Richardson,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-    simulate,
-)
-from fmimaster.algorithms import Algorithm
+from fmimaster import CallError, Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson, Waveform
+from fmimaster.inputs import FIRST_ORDER
+from fmimaster.run import Backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*lacks .* functions")
 

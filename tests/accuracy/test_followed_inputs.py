@@ -16,10 +16,12 @@ from following_fmu import following
 from pytest import approx
 
 import fmimaster
-from fmimaster import AccuracyWarning, FmuCard, MultiRate, Results, SystemBuilder
+from fmimaster import AccuracyWarning, Results, SystemBuilder
 from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.cards import FmuCard
 from fmimaster.plan.step_groups import Loops
 from fmimaster.run.choice import Backend
+from fmimaster.steps import MultiRate
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")
 

@@ -14,18 +14,13 @@ import pytest
 from edited_fmu import edited_fmu
 from numpy.typing import NDArray
 
-from fmimaster import (
-    Backend,
-    EarlyReturn,
-    FixedStep,
-    Jacobi,
-    Results,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
-from fmimaster.algorithms import LINEAR, MODES, GaussSeidel, Linear, Mode
+from fmimaster import Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import AlongLine, GaussSeidel, Jacobi, Mode
+from fmimaster.algorithms.gauss_seidel import MODES
+from fmimaster.events import EarlyReturn
+from fmimaster.run import Backend
 from fmimaster.sequences.level_sets import level_sets
+from fmimaster.steps import FixedStep
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE = np.genfromtxt(DATA / "seq_paper_24.csv", delimiter=",", names=True, dtype=None)
@@ -127,7 +122,9 @@ def test_with_all_connections_stale_it_is_jacobi() -> None:
     """sequence.md 2.3: Jacobi is all inputs stale."""
     every = {(source[:2], target[:2]) for target, source in CONNECTIONS.items()}
     system = reference_path("systems/four-units-fmi2.ssp")
-    found = rows_of(simulate(system, algorithm=GaussSeidel(mode=Linear(), stale=frozenset(every))))
+    found = rows_of(
+        simulate(system, algorithm=GaussSeidel(mode=AlongLine(), stale=frozenset(every)))
+    )
     expected = reference("seq_paper_jacobi.csv")
     assert (np.abs(found - expected).max(axis=0) <= 1e-7 * np.abs(expected).max(axis=0)).all()
 
@@ -187,7 +184,7 @@ def test_levels_in_threads_give_the_same_bits() -> None:
 def test_more_levels_are_more_accurate(most: int, same: str | None, error: float) -> None:
     """sequence.md 3: the best orientation with so many levels, and its error of S1."""
     system = reference_path("systems/four-units-fmi2.ssp")
-    algorithm = GaussSeidel(mode=LINEAR, most_levels=most)
+    algorithm = GaussSeidel(mode=AlongLine(), most_levels=most)
     found = rows_of(simulate(system, algorithm=algorithm))
     assert errors(found)["S1"] == pytest.approx(error, abs=6e-6)
     expected = simulated(same, "lin") if same else rows_of(simulate(system, algorithm=Jacobi()))
@@ -265,7 +262,7 @@ def test_sub_steps_in_place_of_interpolated_inputs(
 ) -> None:
     """sequence.md 6.3: the error of S1 with the sequence 3412; one micro step of 10 in each part at most."""
     system = of_files(held_units["neither"])
-    found = errors(run("3412", Linear(sub_steps), system=system))
+    found = errors(run("3412", AlongLine(sub_steps), system=system))
     assert found["S1"] == pytest.approx(error, abs=6e-6)
 
 
@@ -274,7 +271,7 @@ def test_held_inputs_and_corrected_outputs_in_place_of_interpolated_inputs(
     held_units: dict[str, Path], means: str
 ) -> None:
     """sequence.md 6.3: 0.01703, as good as lin without any sub-step."""
-    found = errors(run("3412", Linear(), system=of_files(held_units[means])))
+    found = errors(run("3412", AlongLine(), system=of_files(held_units[means])))
     assert found["S1"] == pytest.approx(0.01703, abs=6e-6)
 
 
@@ -290,7 +287,7 @@ def test_an_fmu_that_stops_at_its_events_is_corrected_when_it_has_come_back(
     """One of FMI 2.0 discards its step, after which it takes no call but one that restores it."""
     results = simulate(
         reference_path(f"systems/two-mass-b3-{version}.ssp"),
-        algorithm=GaussSeidel(mode=LINEAR, levels=levels),
+        algorithm=GaussSeidel(mode=AlongLine(), levels=levels),
         step_size=FixedStep("0.01"),
         event_clock=EarlyReturn(),
         stop_time=0.6,

@@ -13,8 +13,8 @@ import pytest
 from public_fmus import modelica_fmu
 from stored_tables import table
 
-from fmimaster import GaussSeidel, Jacobi, Results, reference_path
-from fmimaster.algorithms import Algorithm
+from fmimaster import Results, reference_path
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
 from fmimaster.base.errors import SimulationError, ZenoError
 from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead

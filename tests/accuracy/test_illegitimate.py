@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from fmimaster import Backend, Results, Simulation, SystemBuilder, reference_path
+from fmimaster import Results, Simulation, SystemBuilder, reference_path
 from fmimaster.base.errors import SimulationError
+from fmimaster.run import Backend
 
 
 def unit(name: str) -> str:

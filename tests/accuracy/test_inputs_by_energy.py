@@ -11,33 +11,18 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster import (
-    HOLD,
-    LINE,
-    LINEAR,
-    MIDPOINT,
-    NEPCE,
-    PID,
-    Algorithm,
-    Emitter,
-    GaussSeidel,
-    Jacobi,
-    Plan,
-    Polynomial,
-    Refreshed,
-    read_system,
-    reference_path,
-    simulate,
-)
+from fmimaster import read_system, reference_path, simulate
+from fmimaster.algorithms import Algorithm, AlongLine, Emitter, GaussSeidel, Jacobi, Plan, Refreshed
+from fmimaster.inputs import HOLD, LINEAR, MIDPOINT, NEPCE, Polynomial
+from fmimaster.steps import PID
 from fmimaster.steps.step_context import StepContext
-from fmimaster.studies.demos.quarter_car import LINEAR as LINEAR_CAR
-from fmimaster.studies.demos.quarter_car import NONLINEAR, Measures, measures
+from fmimaster.studies.demos.quarter_car import LINEAR_CAR, NONLINEAR_CAR, Measures, measures
 from fmimaster.system.description import SystemDescription
 
 # at the start, where the road rises, the smallest step of the source is too large for these tolerances
 pytestmark = pytest.mark.filterwarnings("ignore:100 steps or more")
 
-CARS = {"lin": LINEAR_CAR, "nl": NONLINEAR}
+CARS = {"lin": LINEAR_CAR, "nl": NONLINEAR_CAR}
 CASES = [("lin", "a"), ("nl", "a"), ("lin", "b"), ("nl", "b")]
 EULER, RUNGE_KUTTA = 0, 1
 WHEEL_FIRST = ("wheel", "chassis")
@@ -114,7 +99,7 @@ def row(
 # much they matter for the chattering damper of "nl b" is in energy.md 4: 1 % there moves the error by up to 2 %
 ROWS = {
     "linear": row(
-        HeldTwice(Jacobi(LINE)),
+        HeldTwice(Jacobi(LINEAR)),
         0.01,
         (3e-8, 0.08142, -0.00365),
         (3e-7, 0.64065, -0.00936),
@@ -138,7 +123,7 @@ ROWS = {
         (2.25e-5, 4.67, 4.27),
     ),
     "gauss-seidel-linear": row(
-        HeldTwice(GaussSeidel(LINE)),
+        HeldTwice(GaussSeidel(LINEAR)),
         0.025,
         (7.96e-9, 0.109, None),
         (3.31e-8, 0.772, None),
@@ -147,7 +132,7 @@ ROWS = {
         sequence=WHEEL_FIRST,
     ),
     "gauss-seidel-hold-linear": row(
-        GaussSeidel(HOLD, mode=LINEAR),
+        GaussSeidel(HOLD, mode=AlongLine()),
         0.025,
         (8.31e-7, 0.330, None),
         (2.18e-6, 1.410, None),
@@ -177,14 +162,14 @@ def test_rows_of_inputs_under_ecco(name: str, case: tuple[str, str]) -> None:
 def test_goal_a_portable_inputs(case: tuple[str, str], most: float) -> None:
     """energy.md 5, goal (a): linear inputs need neither new outputs at the end of a step nor saved states."""
     tolerance = ROWS["linear"].cases[case][0]
-    found = run(*case, tolerance, Jacobi(LINE))
+    found = run(*case, tolerance, Jacobi(LINEAR))
     assert found.mean_step == approx(1e-3, rel=0.01)
     assert found.power_error <= most
     if case[0] == "lin":
         assert abs(found.residual_energy) <= 0.02
 
 
-REFRESHED = Refreshed(Jacobi(LINE), linearized=True)
+REFRESHED = Refreshed(Jacobi(LINEAR), linearized=True)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +179,7 @@ REFRESHED = Refreshed(Jacobi(LINE), linearized=True)
         (CASES[1], 2.77e-7, REFRESHED, 0.02),
         (CASES[2], 1.75e-8, REFRESHED, 0.01),
         # without Event Mode outputs are refreshed by derivatives, and that of a square root has a pole: by the sequence
-        (CASES[3], 5.79e-7, GaussSeidel(LINE), 0.08),
+        (CASES[3], 5.79e-7, GaussSeidel(LINEAR), 0.08),
     ],
     ids=str,
 )
@@ -211,7 +196,9 @@ def test_goal_c_fmus_with_runge_kutta(
 
 
 @pytest.mark.parametrize("split", ["a", "b"])
-@pytest.mark.parametrize("polynomial", [MIDPOINT, NEPCE, LINE], ids=["midpoint", "nepce", "linear"])
+@pytest.mark.parametrize(
+    "polynomial", [MIDPOINT, NEPCE, LINEAR], ids=["midpoint", "nepce", "linear"]
+)
 def test_both_versions_of_fmi_give_the_same(polynomial: Polynomial, split: str) -> None:
     """Lines by input derivatives in FMI 2.0, at each micro step in FMI 3.0."""
     both = [

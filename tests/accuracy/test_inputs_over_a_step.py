@@ -10,17 +10,10 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster import (
-    ADAPTIVE,
-    HOLD,
-    Jacobi,
-    Polynomial,
-    Predictive,
-    Results,
-    reference_path,
-    simulate,
-)
-from fmimaster.algorithms import Algorithm
+from fmimaster import Results, reference_path, simulate
+from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.events import Predictive
+from fmimaster.inputs import ADAPTIVE, HOLD, Polynomial
 from fmimaster.studies.demos.methods import exact_solution
 from fmimaster.studies.demos.random_two_mass import random_system
 from fmimaster.studies.demos.scoring import position_error

@@ -9,18 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import (
-    Backend,
-    GaussSeidel,
-    Intermediate,
-    Kind,
-    OptionError,
-    Results,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-)
+from fmimaster import OptionError, Results, Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import GaussSeidel, Waveform
+from fmimaster.events import Intermediate
+from fmimaster.results import Kind
+from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 
 TANK = reference_path("fmi3/FillingTank.fmu")

@@ -11,22 +11,12 @@ import pytest
 from command_line import changed
 from public_fmus import modelica_fmu
 
-from fmimaster import (
-    FIRST_ORDER,
-    GaussSeidel,
-    Jacobi,
-    Results,
-    Richardson,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-    simulate,
-)
-from fmimaster.algorithms import Algorithm
+from fmimaster import Results, Simulation, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson, Waveform
 from fmimaster.base.errors import SimulationError
 from fmimaster.events.event_clock import EarlyReturn
 from fmimaster.fmu.model_exchange.one_step import Euler
+from fmimaster.inputs import FIRST_ORDER
 from fmimaster.system.model import Interface
 
 VERSIONS = ("fmi2", "fmi3")

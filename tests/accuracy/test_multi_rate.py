@@ -10,15 +10,10 @@ import numpy as np
 import pytest
 from stored_tables import table
 
-from fmimaster import (
-    Backend,
-    MultiRate,
-    Results,
-    Simulation,
-    SubSteps,
-    SystemBuilder,
-    reference_path,
-)
+from fmimaster import Results, Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import SubSteps
+from fmimaster.run import Backend
+from fmimaster.steps import MultiRate
 from fmimaster.system.description import SystemDescription
 
 RATES = {"A": "1/100", "B": "1/40", "C": "1/30"}

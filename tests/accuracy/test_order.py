@@ -6,18 +6,9 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from fmimaster import (
-    FIRST_ORDER,
-    HELD,
-    LINEAR,
-    GaussSeidel,
-    Jacobi,
-    Polynomial,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
-from fmimaster.algorithms import Algorithm
+from fmimaster import SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Algorithm, AlongLine, Corrected, GaussSeidel, Jacobi
+from fmimaster.inputs import FIRST_ORDER, Polynomial
 from fmimaster.system.description import SystemDescription
 
 # x1' = -x1 + 2 x2, x2' = -3 x2 - x1: each FMU solves its own equation exactly, so that all of the error is the coupling's
@@ -62,8 +53,8 @@ def test_held_inputs_give_order_one(algorithm: Algorithm, versions: tuple[str, s
         Jacobi(FIRST_ORDER),
         GaussSeidel(FIRST_ORDER),
         Jacobi(Polynomial(2, 0)),
-        GaussSeidel(FIRST_ORDER, mode=LINEAR),
-        GaussSeidel(Polynomial(2, 0), mode=HELD),
+        GaussSeidel(FIRST_ORDER, mode=AlongLine()),
+        GaussSeidel(Polynomial(2, 0), mode=Corrected()),
     ],
 )
 def test_first_order_inputs_give_order_two(algorithm: Algorithm, versions: tuple[str, str]) -> None:

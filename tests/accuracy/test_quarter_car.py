@@ -12,30 +12,24 @@ import pytest
 from pytest import approx
 from scipy.integrate import solve_ivp
 
-from fmimaster import (
-    LINE,
-    PID,
-    Backend,
-    Jacobi,
-    Port,
-    Refreshed,
-    Results,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
+from fmimaster import Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Jacobi, Refreshed
+from fmimaster.inputs import LINEAR
+from fmimaster.run import Backend
+from fmimaster.steps import PID
 from fmimaster.studies.demos.quarter_car import (
-    LINEAR,
-    NONLINEAR,
+    LINEAR_CAR,
+    NONLINEAR_CAR,
     Measures,
     QuarterCar,
     SeatChain,
     measures,
 )
+from fmimaster.system import Port
 
 DATA = Path(__file__).parents[1] / "data"
 VERSIONS = ("fmi2", "fmi3")
-CARS = {"lin": LINEAR, "nl": NONLINEAR}
+CARS = {"lin": LINEAR_CAR, "nl": NONLINEAR_CAR}
 KINDS = {"lin": "", "nl": "-nonlinear"}
 
 
@@ -86,7 +80,7 @@ def test_the_integration_of_the_linear_car_is_its_exact_solution() -> None:
     times = np.linspace(0.0, 1.0, 50)
     nearly = QuarterCar(nd=np.nextafter(0.5, 1.0), stop=1.0)
     assert not nearly.is_linear
-    assert nearly.solution()(times) == approx(LINEAR.solution()(times), abs=1e-10)
+    assert nearly.solution()(times) == approx(LINEAR_CAR.solution()(times), abs=1e-10)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -198,7 +192,7 @@ def test_the_chain_of_two_bonds_with_linear_refreshed_inputs() -> None:
     )
     results = simulate(
         builder.build(stop_time=4.0),
-        algorithm=Refreshed(Jacobi(LINE)),
+        algorithm=Refreshed(Jacobi(LINEAR)),
         step_size=PID.ecco(1e-2, smallest=1e-4),
     )
     chain = SeatChain()
@@ -269,7 +263,7 @@ def test_other_parameters_and_a_road_bump(split: str, tmp_path: Path) -> None:
             start_values=values,
             input=table,
             inputs={
-                "wheel.road": LINE
+                "wheel.road": LINEAR
             },  # a power bond does not see the error of an input that is held
             **settings,
         )

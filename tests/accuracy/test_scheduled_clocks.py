@@ -10,8 +10,9 @@ import pytest
 from command_line import reference
 from ssd_text import annotated, component, elements, read, ssd
 
-from fmimaster import Backend, ClockInterval, Results, SystemBuilder, simulate
-from fmimaster.system import ssp_clocks
+from fmimaster import Results, SystemBuilder, simulate
+from fmimaster.run import Backend
+from fmimaster.system import ClockInterval, ssp_clocks
 
 
 def ticks(r: Results, name: str) -> list[float]:

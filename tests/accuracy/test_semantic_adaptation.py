@@ -11,23 +11,24 @@ import pytest
 from linear_fmu import linear_fmu
 
 from fmimaster import (
-    Backend,
-    Direction,
-    EventCounter,
     FmimasterError,
-    GaussSeidel,
-    Jacobi,
-    LevelCrossing,
-    Predictive,
-    Quantizer,
     Results,
-    SampleAndHold,
     Simulation,
     SystemBuilder,
-    UnitDelay,
     reference_path,
     resume,
     simulate,
+)
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.events import Predictive
+from fmimaster.run import Backend
+from fmimaster.system import (
+    Direction,
+    EventCounter,
+    LevelCrossing,
+    Quantizer,
+    SampleAndHold,
+    UnitDelay,
 )
 
 

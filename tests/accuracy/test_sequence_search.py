@@ -14,9 +14,11 @@ from command_line import reference
 from linear_fmu import linear_fmu
 from scipy.stats import spearmanr
 
-from fmimaster import Backend, GaussSeidel, Simulation, SystemBuilder
-from fmimaster.algorithms import LINEAR, MODES
+from fmimaster import Simulation, SystemBuilder
+from fmimaster.algorithms import AlongLine, GaussSeidel
+from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.base.errors import SimulationError
+from fmimaster.run import Backend
 from fmimaster.studies.optimization.fuzzy import Fuzzy
 from fmimaster.studies.optimization.propagated import Propagated
 from fmimaster.studies.optimization.sequence_search import SequenceSearch
@@ -52,7 +54,7 @@ def digits(sequence: Iterable[str]) -> str:
     return "".join(sequence).replace("S", "")
 
 
-JACOBI = GaussSeidel(mode=LINEAR, stale=frozenset(ARCS))
+JACOBI = GaussSeidel(mode=AlongLine(), stale=frozenset(ARCS))
 """The first run of the tables: all inputs are stale."""
 
 
@@ -243,8 +245,8 @@ def test_a_stale_connection_into_a_loop_is_as_if_the_loop_had_stepped_before(
             system, step_size="1/100", sequence=sequence, algorithm=algorithm, backend=backend
         ).run()
         for sequence, algorithm in (
-            (tuple("ABCD"), GaussSeidel(mode=LINEAR, stale=frozenset({("A", "B")}))),
-            (tuple("BCAD"), GaussSeidel(mode=LINEAR)),
+            (tuple("ABCD"), GaussSeidel(mode=AlongLine(), stale=frozenset({("A", "B")}))),
+            (tuple("BCAD"), GaussSeidel(mode=AlongLine())),
         )
     )
     for name in forced.names:

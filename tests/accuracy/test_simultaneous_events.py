@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 from pytest import approx
 
-from fmimaster import Polynomial, Results, SystemBuilder, reference_path
+from fmimaster import Results, SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
+from fmimaster.inputs import Polynomial
 
 VERSIONS = [("fmi2",), ("fmi3",), ("fmi2", "fmi3"), ("fmi3", "fmi2")]
 QUINTIC = Jacobi(Polynomial(2, 2))

@@ -14,28 +14,27 @@ from numpy.typing import NDArray
 from scipy.linalg import expm
 
 from fmimaster import (
-    ADAPTIVE,
-    LINE,
-    NEPCE,
-    Algorithm,
-    Backend,
-    Emitter,
-    GaussSeidel,
-    Jacobi,
     OptionError,
-    Plan,
-    Polynomial,
-    Refreshed,
     Results,
-    Richardson,
     Simulation,
     SimulationError,
-    SubSteps,
     SystemBuilder,
-    Waveform,
     reference_path,
     simulate,
 )
+from fmimaster.algorithms import (
+    Algorithm,
+    Emitter,
+    GaussSeidel,
+    Jacobi,
+    Plan,
+    Refreshed,
+    Richardson,
+    SubSteps,
+    Waveform,
+)
+from fmimaster.inputs import ADAPTIVE, LINEAR, NEPCE, Polynomial
+from fmimaster.run import Backend
 from fmimaster.studies.stability.advisor import Advisor, largest_stable_step
 from fmimaster.system.description import SystemDescription
 
@@ -287,8 +286,8 @@ def test_the_radius_is_the_growth_of_a_run_with_any_algorithm(
     [
         (Jacobi(NEPCE), 15.5e-3, "fmi2"),
         (Refreshed(Jacobi()), 29.5e-3, "fmi3"),
-        (Refreshed(Jacobi(LINE), linearized=True), 31.5e-3, "fmi2"),
-        (Richardson(Jacobi(LINE)), 27.3e-3, "fmi2"),
+        (Refreshed(Jacobi(LINEAR), linearized=True), 31.5e-3, "fmi2"),
+        (Richardson(Jacobi(LINEAR)), 27.3e-3, "fmi2"),
         (SubSteps(GaussSeidel(), {"wheel": 2}), 40e-3, "fmi3"),
     ],
     ids=["nepce", "refreshed", "refreshed-linear", "richardson", "sub-steps"],

@@ -14,16 +14,10 @@ from loop_cases import CASES
 from loop_fmus import loop_system
 from pytest import approx
 
-from fmimaster import (
-    AccuracyError,
-    AccuracyWarning,
-    Backend,
-    GaussSeidel,
-    LoopSolver,
-    Results,
-    Simulation,
-    SystemBuilder,
-)
+from fmimaster import AccuracyError, AccuracyWarning, Results, Simulation, SystemBuilder
+from fmimaster.algorithms import GaussSeidel
+from fmimaster.loops import LoopSolver
+from fmimaster.run import Backend
 
 pytestmark = [
     pytest.mark.parametrize("version", ["fmi2", "fmi3"]),

@@ -11,43 +11,33 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster import (
-    LINE,
+from fmimaster import AccuracyWarning, Results, SystemBuilder, read_system, reference_path, simulate
+from fmimaster.algorithms import Aligned, Jacobi, Waveform
+from fmimaster.events import EarlyReturn, Predictive
+from fmimaster.inputs import LINEAR, Polynomial
+from fmimaster.results import Kind
+from fmimaster.run import Backend
+from fmimaster.steps import (
     PID,
-    AccuracyWarning,
-    Aligned,
-    Backend,
-    EarlyReturn,
     EmbeddedOrders,
-    Jacobi,
-    Kind,
-    Polynomial,
-    Port,
-    PowerBond,
     PowerResidual,
-    Predictive,
     PredictorCorrector,
-    Results,
     StepDoubling,
     StepRule,
-    SystemBuilder,
-    Waveform,
-    read_system,
-    reference_path,
-    simulate,
 )
 from fmimaster.studies.demos.quarter_car import (
-    LINEAR,
-    NONLINEAR,
+    LINEAR_CAR,
+    NONLINEAR_CAR,
     Measures,
     SeatChain,
     measures,
 )
+from fmimaster.system import Port, PowerBond
 from fmimaster.system.description import SystemDescription
 
 DATA = Path(__file__).parents[1] / "data"
 VERSIONS = ("fmi2", "fmi3")
-CARS = {"lin": LINEAR, "nl": NONLINEAR}
+CARS = {"lin": LINEAR_CAR, "nl": NONLINEAR_CAR}
 KINDS = {"lin": "", "nl": "-nonlinear"}
 pytestmark = pytest.mark.filterwarnings("ignore:100 steps or more had the smallest")
 """Of the linear car in split B, at the start."""
@@ -277,7 +267,7 @@ def test_two_bonds_with_equal_data_give_the_error_of_one() -> None:
 def test_linear_inputs_under_ecco_have_a_third_of_the_error_with_two_thirds_of_the_steps() -> None:
     """energy.md 5: the gains are those of order 1 then."""
     row, rule = ECCO[0], PID.ecco(LARGEST, SMALLEST)
-    results = run("lin", "A", rule, 1e-7, version="fmi2", algorithm=Jacobi(LINE))
+    results = run("lin", "A", rule, 1e-7, version="fmi2", algorithm=Jacobi(LINEAR))
     found, held = measured(row, results), measured(row, ecco(row))
     assert found.steps < 0.7 * held.steps
     assert found.power_error < 0.3 * held.power_error

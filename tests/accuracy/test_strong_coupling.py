@@ -10,8 +10,11 @@ import pytest
 from linear_fmu import linear_fmu
 from pytest import approx
 
-from fmimaster import Backend, GaussSeidel, LoopSolver, Results, Simulation, SystemBuilder, Waveform
+from fmimaster import Results, Simulation, SystemBuilder
+from fmimaster.algorithms import GaussSeidel, Waveform
 from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.loops import LoopSolver
+from fmimaster.run import Backend
 from fmimaster.system.description import SystemDescription
 
 DATA = Path(__file__).parents[1] / "data" / "loops_two_mass_strong_H0.1.csv"

@@ -11,7 +11,8 @@ from edited_fmu import edited_fmu
 from linear_fmu import linear_fmu
 from pytest import approx
 
-from fmimaster import Backend, Simulation, SystemBuilder
+from fmimaster import Simulation, SystemBuilder
+from fmimaster.run import Backend
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 

@@ -19,21 +19,13 @@ from call_trace import traced
 from fmpy.fmi2 import FMU2Model, FMU2Slave
 from fmpy.fmi3 import FMU3Model, FMU3ScheduledExecution, FMU3Slave
 
-from fmimaster import (
-    FIRST_ORDER,
-    Backend,
-    CallError,
-    ClockInterval,
-    EarlyReturn,
-    FileError,
-    GaussSeidel,
-    Jacobi,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-)
+from fmimaster import CallError, FileError, Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import GaussSeidel, Jacobi, Waveform
+from fmimaster.events import EarlyReturn
 from fmimaster.fmu.call_log import CallLog
+from fmimaster.inputs import FIRST_ORDER
+from fmimaster.run import Backend
+from fmimaster.system import ClockInterval
 
 _CALL = re.compile(r"(?:t=(\S+) )?(\w+): (fmi\d\w+)(?:\((.*?)\))?(?: -> (\w+)(.*))?")
 """A call; its answer is in another line, without arguments, if the FMU has called back."""

@@ -16,23 +16,15 @@ from command_line import changed
 from kernel_encodings import as_written
 from loop_fmus import loop_system
 
-from fmimaster import (
-    FIRST_ORDER,
-    HOLD,
-    Backend,
-    GaussSeidel,
-    Jacobi,
-    Polynomial,
-    Simulation,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
-from fmimaster.algorithms import MODES, Algorithm, Aligned, Mode, Sequential, Waveform
+from fmimaster import Simulation, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Mode, Sequential, Waveform
+from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
+from fmimaster.inputs import FIRST_ORDER, HOLD, Polynomial
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
+from fmimaster.run import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import Ramp
 

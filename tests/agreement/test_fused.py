@@ -15,12 +15,13 @@ from call_trace import traced
 from fmimaster.kernel._kernel import lib
 from kernel_encodings import as_written
 
-from fmimaster import Backend, SimulationError, SystemBuilder, reference_path, simulate
+from fmimaster import SimulationError, SystemBuilder, reference_path, simulate
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Program
+from fmimaster.run import Backend
 from fmimaster.run.native.encoding import Encoded, Encoder
 from fmimaster.system.description import SystemDescription
 

@@ -7,17 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import (
-    LINE,
-    Backend,
-    GaussSeidel,
-    Jacobi,
-    Richardson,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-)
+from fmimaster import Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import GaussSeidel, Jacobi, Richardson, Waveform
+from fmimaster.inputs import LINEAR
+from fmimaster.run import Backend
 
 BACKENDS = (Backend.NATIVE, Backend.REFERENCE)
 INPUT, OUTPUT = "Float64_continuous_input", "Float64_continuous_output"
@@ -41,9 +34,9 @@ def system() -> SystemBuilder:
 
 ALGORITHMS = [
     Jacobi(),
-    Jacobi(LINE),
+    Jacobi(LINEAR),
     GaussSeidel(),
-    GaussSeidel(LINE),
+    GaussSeidel(LINEAR),
     Richardson(Jacobi()),
     Waveform(GaussSeidel()),
 ]

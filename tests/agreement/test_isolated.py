@@ -13,22 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import (
-    Aligned,
-    EarlyReturn,
-    FreeStep,
-    GaussSeidel,
-    Jacobi,
-    Polynomial,
-    Results,
-    Richardson,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-)
-from fmimaster.algorithms import Algorithm
+from fmimaster import Results, Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Richardson, Waveform
 from fmimaster.base.errors import FmuLostError, OptionError, SimulationError
+from fmimaster.events import EarlyReturn
+from fmimaster.inputs import Polynomial
+from fmimaster.steps import FreeStep
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 

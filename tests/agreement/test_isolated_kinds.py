@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import LoopSolver, Results, Simulation, SystemBuilder, reference_path
+from fmimaster import Results, Simulation, SystemBuilder, reference_path
+from fmimaster.loops import LoopSolver
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 

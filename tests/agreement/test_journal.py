@@ -9,26 +9,17 @@ from typing import Any
 
 import pytest
 
-from fmimaster import (
-    PID,
-    Aligned,
-    EarlyReturn,
-    EmbeddedOrders,
-    FreeStep,
-    GaussSeidel,
-    Jacobi,
-    Polynomial,
-    Richardson,
-    Simulation,
-    Waveform,
-    reference_path,
-)
+from fmimaster import Simulation, reference_path
+from fmimaster.algorithms import Aligned, GaussSeidel, Jacobi, Richardson, Waveform
+from fmimaster.events import EarlyReturn
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.replay import Noise
+from fmimaster.inputs import Polynomial
 from fmimaster.prepare.preparation import prepare
-from fmimaster.session import Session
+from fmimaster.session.session import Session
+from fmimaster.steps import PID, EmbeddedOrders, FreeStep
 from fmimaster.system.description import Component
 
 QUINTIC = Polynomial(2, 2)

@@ -26,7 +26,8 @@ LARGEST_GROWTH = 100
 SCRIPT = """
 import ctypes, gc, logging, os, sys, tempfile
 from pathlib import Path
-from fmimaster import Backend, FmimasterError, SystemBuilder, reference_path, simulate
+from fmimaster import FmimasterError, SystemBuilder, reference_path, simulate
+from fmimaster.run import Backend
 
 logging.getLogger("fmimaster").setLevel(logging.CRITICAL)
 tempfile.tempdir = sys.argv[1]

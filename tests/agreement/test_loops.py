@@ -15,10 +15,11 @@ from linear_fmu import linear_fmu
 from loop_cases import AFFINE, CASES, MORE, MOST_SWEEPS, PARAMETERS, LoopCase
 from pytest import approx
 
-from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
+from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.base.errors import LoopError
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.step_groups import Loops
+from fmimaster.run import Backend
 
 VERSIONS = ("fmi2", "fmi3")
 CLOSE = 1e-8

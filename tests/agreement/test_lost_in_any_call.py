@@ -11,22 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import (
-    Aligned,
-    EarlyReturn,
-    FreeStep,
-    Jacobi,
-    Polynomial,
-    Results,
-    Richardson,
-    Simulation,
-    Waveform,
-    reference_path,
-)
+from fmimaster import Results, Simulation, reference_path
+from fmimaster.algorithms import Aligned, Jacobi, Richardson, Waveform
 from fmimaster.base.errors import AccuracyWarning, FmuLostError
+from fmimaster.events import EarlyReturn
 from fmimaster.fmu.faults.surviving import SurvivingInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
+from fmimaster.inputs import Polynomial
+from fmimaster.steps import FreeStep
 
 pytestmark = pytest.mark.usefixtures("not_apart")
 

@@ -9,25 +9,14 @@ import pytest
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
-from fmimaster import (
-    ADAPTIVE,
-    FIRST_ORDER,
-    Backend,
-    GaussSeidel,
-    Jacobi,
-    Results,
-    Richardson,
-    SimulationError,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-    simulate,
-)
-from fmimaster.algorithms import Algorithm
+from fmimaster import Results, SimulationError, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson, Waveform
 from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.model_exchange.one_step import DormandPrince, Euler
+from fmimaster.inputs import ADAPTIVE, FIRST_ORDER
+from fmimaster.run import Backend
 
 VERSIONS = ("fmi2", "fmi3")
 

@@ -14,21 +14,13 @@ from call_trace import traced
 from command_line import changed, reference
 from strict_fmu import Strict
 
-from fmimaster import (
-    PID,
-    Backend,
-    Jacobi,
-    Results,
-    Richardson,
-    StepDoubling,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-    simulate,
-)
+from fmimaster import Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Jacobi, Richardson, Waveform
 from fmimaster.base.errors import CallError
+from fmimaster.run import Backend
 from fmimaster.run.native.instances import PythonEntry
 from fmimaster.run.native.scheduled import ScheduledEntry
+from fmimaster.steps import PID, StepDoubling
 
 PARTITIONS = reference_path("fmi3/Partitions.fmu")
 BACKENDS = (Backend.REFERENCE, Backend.NATIVE)

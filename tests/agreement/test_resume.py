@@ -9,29 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fmimaster import (
-    NEPCE,
-    PID,
-    Aligned,
-    EarlyReturn,
-    EmbeddedOrders,
-    FreeStep,
-    GaussSeidel,
-    Jacobi,
-    LookAhead,
-    MultiRate,
-    Polynomial,
-    Predictive,
-    Ramp,
-    Results,
-    Richardson,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-    resume,
-)
+from fmimaster import Results, Simulation, SystemBuilder, reference_path, resume
+from fmimaster.algorithms import Aligned, GaussSeidel, Jacobi, Richardson, Waveform
+from fmimaster.events import EarlyReturn, LookAhead, Predictive
+from fmimaster.inputs import NEPCE, Polynomial
 from fmimaster.session.checkpoint.file import CheckpointFile
+from fmimaster.steps import PID, EmbeddedOrders, FreeStep, MultiRate, Ramp
 
 QUINTIC = Polynomial(2, 2)
 CONTROLLED = PID(0.2, (EmbeddedOrders(0.01),), smallest=0.001, reject_above=1.0)

@@ -11,40 +11,32 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import (
-    NEPCE,
-    PID,
-    SUBSEQUENCE,
+from fmimaster import Simulation, reference_path
+from fmimaster.algorithms import (
     Aligned,
     AutomaticSequence,
-    Backend,
-    Check,
-    EarlyReturn,
-    EmbeddedOrders,
-    FreeStep,
     GaussSeidel,
     Jacobi,
-    MultiRate,
-    Polynomial,
-    Predictive,
-    Ramp,
     Richardson,
-    Simulation,
+    Subsequence,
     SubSteps,
     Waveform,
-    reference_path,
 )
+from fmimaster.events import Check, EarlyReturn, Predictive
 from fmimaster.fmu.load import Loader
+from fmimaster.inputs import NEPCE, Polynomial
 from fmimaster.prepare.preparation import prepare
 from fmimaster.program.instructions import Instruction, Program, Restore, Save
+from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
-from fmimaster.session import Session
+from fmimaster.session.session import Session
+from fmimaster.steps import PID, EmbeddedOrders, FreeStep, MultiRate, Ramp
 
 QUINTIC = Polynomial(2, 2)
 CONTROLLED = PID(0.2, (EmbeddedOrders(0.01),), smallest=0.001, reject_above=1.0)
 METHODS: dict[str, dict[str, Any]] = {
     "Gauss-Seidel": {"algorithm": GaussSeidel(Polynomial(2, 1)), "step_size": "0.01"},
-    "Gauss-Seidel, sub": {"algorithm": GaussSeidel(mode=SUBSEQUENCE), "step_size": "0.1"},
+    "Gauss-Seidel, sub": {"algorithm": GaussSeidel(mode=Subsequence()), "step_size": "0.1"},
     "E2": {
         "algorithm": Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2),
         "step_size": FreeStep(0.2),

@@ -17,39 +17,28 @@ import pytest
 from command_line import changed
 from strict_fmu import Strict
 
-from fmimaster import (
-    HELD,
-    LINE,
-    LINEAR,
-    NEPCE,
-    PID,
-    SUBSEQUENCE,
+from fmimaster import CallError, OptionError, ProgramError, Simulation, SystemBuilder
+from fmimaster.algorithms import (
+    AlongLine,
     AutomaticSequence,
-    Backend,
-    CallError,
-    Check,
-    EarlyReturn,
+    Corrected,
     GaussSeidel,
     Jacobi,
-    Locate,
-    Loops,
-    MultiRate,
-    OptionError,
-    PredictorCorrector,
-    ProgramError,
-    Ramp,
     Refreshed,
     Richardson,
     Sequential,
-    Simulation,
-    StepDoubling,
+    Subsequence,
     SubSteps,
-    SystemBuilder,
     Waveform,
 )
+from fmimaster.events import Check, EarlyReturn
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
+from fmimaster.inputs import LINEAR, NEPCE
+from fmimaster.loops import Loops
+from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
+from fmimaster.steps import PID, Locate, MultiRate, PredictorCorrector, Ramp, StepDoubling
 from fmimaster.system.description import Component, Source
 from fmimaster.system.model import DataType
 
@@ -97,13 +86,13 @@ PAIRS: dict[str, tuple[Strict, Strict, dict[str, Any]]] = {
 }
 METHODS: dict[str, dict[str, Any]] = {
     "jacobi": {"algorithm": Jacobi()},
-    "jacobi, lines": {"algorithm": Jacobi(LINE)},
+    "jacobi, lines": {"algorithm": Jacobi(LINEAR)},
     "gauss-seidel": {"algorithm": GaussSeidel()},
-    "gauss-seidel, lin": {"algorithm": GaussSeidel(LINE, mode=LINEAR)},
-    "gauss-seidel, held": {"algorithm": GaussSeidel(mode=HELD)},
-    "gauss-seidel, sub": {"algorithm": GaussSeidel(mode=SUBSEQUENCE)},
-    "waveform": {"algorithm": Waveform(Jacobi(LINE), tolerance=1e-3)},
-    "richardson": {"algorithm": Richardson(GaussSeidel(LINE))},
+    "gauss-seidel, lin": {"algorithm": GaussSeidel(LINEAR, mode=AlongLine())},
+    "gauss-seidel, held": {"algorithm": GaussSeidel(mode=Corrected())},
+    "gauss-seidel, sub": {"algorithm": GaussSeidel(mode=Subsequence())},
+    "waveform": {"algorithm": Waveform(Jacobi(LINEAR), tolerance=1e-3)},
+    "richardson": {"algorithm": Richardson(GaussSeidel(LINEAR))},
     "sub-steps": {"algorithm": SubSteps(counts={"a": 3})},
     "sub-steps of the other": {"algorithm": SubSteps(counts={"b": 3})},
     "sequential": {"algorithm": Sequential(first="a")},
@@ -265,7 +254,7 @@ def test_outputs_are_read_before_inputs_are_set_inside_of_steps(
         builder,
         stop_time=1,
         step_size=0.1,
-        algorithm=Jacobi(LINE),
+        algorithm=Jacobi(LINEAR),
         record_intermediate_values=True,
         backend=backend,
     ).run()

@@ -12,17 +12,9 @@ pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built"
 from call_trace import traced
 from kernel_encodings import as_written
 
-from fmimaster import (
-    Backend,
-    GaussSeidel,
-    Jacobi,
-    PythonComponent,
-    Results,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
-from fmimaster.algorithms import Algorithm, Waveform
+from fmimaster import PythonComponent, Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Waveform
+from fmimaster.run import Backend
 
 TEXTS = ["", "one", "one", "größer", "x" * 300, "one", "", "", "two\n", "two\n", "three"]
 BINARIES = [b"", b"\0", b"\0\0", b"\0\0", b"\xff\0a", b"", b"b" * 700, b"c", b"c", b"c", b"d"]

@@ -14,8 +14,9 @@ from python_fmu import PythonFmu
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
-from fmimaster import Backend, Results
+from fmimaster import Results
 from fmimaster.instants.grid import Grid
+from fmimaster.run import Backend
 from fmimaster.run.native.executor import AUTOMATIC
 
 

@@ -12,7 +12,10 @@ pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built"
 from call_trace import traced
 from kernel_encodings import as_written
 
-from fmimaster import Backend, Jacobi, Polynomial, Results, SystemBuilder, reference_path, simulate
+from fmimaster import Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Jacobi
+from fmimaster.inputs import Polynomial
+from fmimaster.run import Backend
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.run.ticks_ahead import TicksAhead
 

@@ -14,15 +14,8 @@ import pytest
 from command_line import Outcome, reference
 from processes import PATIENCE
 
-from fmimaster import (
-    FileError,
-    Jacobi,
-    OptionError,
-    Simulation,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
+from fmimaster import FileError, OptionError, Simulation, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Jacobi
 
 Run = Callable[..., Outcome]
 

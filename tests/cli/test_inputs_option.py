@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import Outcome
 
-from fmimaster import Polynomial, reference_path
+from fmimaster import reference_path
 from fmimaster.configure.named import polynomial_text
+from fmimaster.inputs import Polynomial
 
 Run = Callable[..., Outcome]
 

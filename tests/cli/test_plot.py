@@ -11,7 +11,7 @@ from command_line import Outcome, reference
 
 from fmimaster.results.csv import read_csv
 from fmimaster.results.results import Results
-from fmimaster.studies.demos import DEMOS
+from fmimaster.studies.demos.catalogue import DEMOS
 from fmimaster.studies.demos.methods import METHODS
 
 Run = Callable[..., Outcome]

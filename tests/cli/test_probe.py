@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, reference
 
-from fmimaster import FmuCard
+from fmimaster.cards import FmuCard
 
 Run = Callable[..., Outcome]
 

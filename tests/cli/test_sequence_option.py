@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 from command_line import Outcome, reference
 
-from fmimaster import GaussSeidel, Simulation
+from fmimaster import Simulation
+from fmimaster.algorithms import GaussSeidel
 
 FOUR_UNITS = reference("systems/four-units-fmi3.ssp")
 Run = Callable[..., Outcome]

@@ -11,21 +11,12 @@ import numpy as np
 import pytest
 from command_line import Outcome, changed, reference, system
 
-from fmimaster import (
-    FIRST_ORDER,
-    LINEAR,
-    MID,
-    Algorithm,
-    GaussSeidel,
-    Jacobi,
-    Linear,
-    OptionError,
-    Polynomial,
-    Subsequence,
-)
+from fmimaster import OptionError
+from fmimaster.algorithms import Algorithm, AlongLine, AtMiddle, GaussSeidel, Jacobi, Subsequence
 from fmimaster.commands import settings
 from fmimaster.commands.cli import _parser
 from fmimaster.front.simulation import Simulation
+from fmimaster.inputs import FIRST_ORDER, Polynomial
 from fmimaster.results.csv import read_csv
 
 Run = Callable[..., Outcome]
@@ -190,14 +181,14 @@ def test_inputs_are_a_setting_of_the_algorithm() -> None:
 
 
 def test_mode_and_levels_are_settings_of_gauss_seidel() -> None:
-    assert chosen("--mode", "lin") == GaussSeidel(mode=LINEAR)
-    assert chosen("--mode", "lin:sub-steps=10") == GaussSeidel(mode=Linear(10))
+    assert chosen("--mode", "lin") == GaussSeidel(mode=AlongLine())
+    assert chosen("--mode", "lin:sub-steps=10") == GaussSeidel(mode=AlongLine(10))
     assert chosen("--mode", "sub:parts=4", "--levels") == GaussSeidel(
         mode=Subsequence(4), levels=True
     )
     assert chosen("--most-levels", "3") == GaussSeidel(most_levels=3)
     first_order = chosen("--algorithm", "GaussSeidel", "--inputs", "first-order", "--mode", "mid")
-    assert first_order == GaussSeidel(FIRST_ORDER, mode=MID)
+    assert first_order == GaussSeidel(FIRST_ORDER, mode=AtMiddle())
 
 
 @pytest.mark.parametrize(

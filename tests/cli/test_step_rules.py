@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from command_line import reference
 
-from fmimaster import PID, FixedStep, OptionError, PredictorCorrector
+from fmimaster import OptionError
 from fmimaster.commands import settings
 from fmimaster.configure.named import STEP_RULES, rule_with_defaults
+from fmimaster.steps import PID, FixedStep, PredictorCorrector
 
 
 def rule(*arguments: str) -> Any:

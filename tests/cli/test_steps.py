@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 from command_line import Outcome, reference
 
-from fmimaster import ADAPTIVE, Jacobi, Loops, LoopSolver, Polynomial, Results, Simulation
-from fmimaster.algorithms import Aligned, AutomaticSequence, Refreshed, Sequential, Waveform
+from fmimaster import Results, Simulation
+from fmimaster.algorithms import Aligned, AutomaticSequence, Jacobi, Refreshed, Sequential, Waveform
 from fmimaster.commands import settings
 from fmimaster.commands.cli import _parser
 from fmimaster.events.event_clock import Check, EarlyReturn
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
+from fmimaster.inputs import ADAPTIVE, Polynomial
+from fmimaster.loops import Loops, LoopSolver
 from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.facts_writer import lines
-from fmimaster.steps.estimators import StepDoubling
+from fmimaster.steps import StepDoubling
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import FreeStep, Ramp

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fmimaster import PID, MultiRate
+from fmimaster.steps import PID, MultiRate
 
 TOOL = Path(__file__).parents[2] / "tools" / "docstring_links.py"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster import Jacobi, Results, Waveform, reference_path
+from fmimaster import Results, reference_path
 from fmimaster import simulate as simulate_file
-from fmimaster.algorithms import Algorithm
+from fmimaster.algorithms import Algorithm, Jacobi, Waveform
 from fmimaster.base.errors import SimulationError
 from fmimaster.events.event_clock import EarlyReturn
 from fmimaster.events.predictive import Predictive

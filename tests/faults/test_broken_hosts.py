@@ -19,15 +19,8 @@ import pytest
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
 from processes import is_there
 
-from fmimaster import (
-    AccuracyWarning,
-    FmuLostError,
-    Jacobi,
-    Results,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-)
+from fmimaster import AccuracyWarning, FmuLostError, Results, Simulation, SystemBuilder
+from fmimaster.algorithms import Jacobi, Waveform
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.run.isolated import deadline
 

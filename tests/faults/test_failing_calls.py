@@ -16,7 +16,8 @@ import pytest
 from python_fmu import PythonFmu
 
 import fmimaster.session.launch
-from fmimaster import Jacobi, Progress, SystemBuilder, reference_path
+from fmimaster import Progress, SystemBuilder, reference_path
+from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import (
     CallError,
     FileError,

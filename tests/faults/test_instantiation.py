@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from misbehaving_fmu import VERSIONS, Act, misbehaving
 
-from fmimaster import GaussSeidel, SystemBuilder, reference_path
+from fmimaster import SystemBuilder, reference_path
+from fmimaster.algorithms import GaussSeidel
 from fmimaster.base.errors import CallError, ModelError
 from fmimaster.front.simulation import Simulation, simulate
 from fmimaster.inputs.polynomial import FIRST_ORDER

@@ -21,13 +21,12 @@ from processes import PATIENCE
 from fmimaster import (
     AccuracyWarning,
     FmuLostError,
-    Jacobi,
     Results,
     Simulation,
     SystemBuilder,
-    Waveform,
     reference_path,
 )
+from fmimaster.algorithms import Jacobi, Waveform
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of FMUs need Linux")
 

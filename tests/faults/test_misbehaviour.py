@@ -20,10 +20,12 @@ import pytest
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
 from processes import PATIENCE
 
-from fmimaster import CallError, Jacobi, Lifetime, SystemBuilder, Waveform, reference_path
+from fmimaster import CallError, SystemBuilder, reference_path
+from fmimaster.algorithms import Jacobi, Waveform
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
+from fmimaster.system import Lifetime
 
 pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from command_line import changed, reference, system
 
-from fmimaster import ModelError, Severity, Simulation, simulate, validate
+from fmimaster import ModelError, Simulation, simulate, validate
+from fmimaster.front import Severity
 
 pytestmark = pytest.mark.in_this_process("second instances in the process of the run are refused")
 

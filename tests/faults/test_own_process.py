@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 from misbehaving_fmu import Act, misbehaving
 
-from fmimaster import Backend, Results, Simulation, SystemBuilder, reference_path
+from fmimaster import Results, Simulation, SystemBuilder, reference_path
 from fmimaster.apart import watch
 from fmimaster.apart.shared_run import Number, SharedRun
 from fmimaster.base.errors import CallError, FmuLostError
+from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 
 pytestmark = [

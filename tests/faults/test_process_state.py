@@ -18,10 +18,11 @@ from command_line import command
 from misbehaving_fmu import Act, misbehaving
 from processes import PATIENCE
 
-from fmimaster import Backend, Interrupted, Progress, Simulation, reference_path, resume
+from fmimaster import Interrupted, Progress, Simulation, reference_path, resume
 from fmimaster.base.errors import CallError, InputError
 from fmimaster.fmu.process_state import LOADING, ProcessState
 from fmimaster.results.csv import read_csv
+from fmimaster.run import Backend
 from fmimaster.session.checkpoint.file import CheckpointFile
 from fmimaster.session.checkpoints import Checkpoints
 

@@ -17,7 +17,7 @@ from processes import PATIENCE
 
 import fmimaster.session.launch
 from fmimaster import Interrupted, Progress, Simulation, reference_path
-from fmimaster.session import Signals
+from fmimaster.session.signals import Signals
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX")
 
@@ -115,7 +115,8 @@ def test_what_came_when_the_run_had_ended_is_raised_at_the_end() -> None:
 def test_a_program_can_end_during_a_run_in_a_thread_of_its_own(backend: str) -> None:
     code = f"""
 import sys, threading, time
-from fmimaster import Backend, Simulation, reference_path
+from fmimaster import Simulation, reference_path
+from fmimaster.run import Backend
 running = threading.Event()
 path = reference_path("fmi3/Dahlquist.fmu")
 simulation = Simulation(path, stop_time=1e9, step_size=0.5, output_interval=1e8, backend=Backend.{backend})

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
 
-from fmimaster import Jacobi, SystemBuilder, Waveform, reference_path
+from fmimaster import SystemBuilder, reference_path
+from fmimaster.algorithms import Jacobi, Waveform
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
 from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import Backend, native_executor

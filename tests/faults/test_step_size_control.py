@@ -10,19 +10,10 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster import (
-    PID,
-    Jacobi,
-    NotANumberError,
-    OptionError,
-    Port,
-    PowerBond,
-    ProgramError,
-    Results,
-    SimulationError,
-    Waveform,
-)
-from fmimaster.steps.estimators import EmbeddedOrders, PredictorCorrector
+from fmimaster import NotANumberError, OptionError, ProgramError, Results, SimulationError
+from fmimaster.algorithms import Jacobi, Waveform
+from fmimaster.steps import PID, EmbeddedOrders, PredictorCorrector
+from fmimaster.system import Port, PowerBond
 
 Simulate = Callable[..., Results]
 

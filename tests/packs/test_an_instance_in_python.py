@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fmimaster import Backend, Simulation
+from fmimaster import Simulation
 from fmimaster.fmu.instance import Instance, InstanceOptions, Transfer
+from fmimaster.run import Backend
 from fmimaster.system.model import (
     Capabilities,
     Causality,

@@ -10,24 +10,21 @@ import pytest
 from python_fmu import PythonFmu
 
 import fmimaster.prepare.preparation
-from fmimaster import (
+from fmimaster import Simulation, reference_path
+from fmimaster.algorithms import (
     Algorithm,
     Aligned,
     AutomaticSequence,
-    Check,
-    EarlyReturn,
     Emitter,
     GaussSeidel,
     Jacobi,
     Plan,
-    Polynomial,
-    Predictive,
     Sequential,
-    Simulation,
     Waveform,
-    reference_path,
 )
-from fmimaster.algorithms import Initialization
+from fmimaster.algorithms.initialization import Initialization
+from fmimaster.events import Check, EarlyReturn, Predictive
+from fmimaster.inputs import Polynomial
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore

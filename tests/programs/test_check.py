@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from python_fmu import PythonFmu, parse, plan_of
 
-from fmimaster.algorithms import assemble
+from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import ProgramError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
-from fmimaster.program.check import check
+from fmimaster.program.check.walk import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.system.model import Causality, DataType, EventPolicy

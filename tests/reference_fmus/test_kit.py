@@ -16,7 +16,10 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster import Jacobi, LookAhead, Polynomial, Predictive, simulate
+from fmimaster import simulate
+from fmimaster.algorithms import Jacobi
+from fmimaster.events import LookAhead, Predictive
+from fmimaster.inputs import Polynomial
 from fmimaster.studies.demos.two_mass import TwoMassReference
 
 SOURCES = Path(__file__).parents[2] / "docs" / "proposal" / "kit"

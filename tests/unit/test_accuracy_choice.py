@@ -17,26 +17,24 @@ from edited_fmu import edited_fmu
 from fmimaster import (
     AccuracyError,
     AccuracyWarning,
-    FixedStep,
-    GaussSeidel,
     Interrupted,
-    Jacobi,
     OptionError,
     PythonComponent,
-    Ramp,
     Results,
     Simulation,
     SimulationError,
     SystemBuilder,
     reference_path,
 )
+from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.front.accuracy_pair import Pair
 from fmimaster.front.accuracy_reach import MOST_ROWS, judged_columns, reach
 from fmimaster.front.own_steps import OwnSteps
-from fmimaster.inputs.polynomial import LINE, MIDPOINT
+from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
 from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.csv import read_csv
 from fmimaster.results.statistics import Statistics
+from fmimaster.steps import FixedStep, Ramp
 from fmimaster.steps.pid import PID
 
 
@@ -103,7 +101,7 @@ def test_without_an_energy_scale_the_error_of_extrapolated_inputs_counts() -> No
         in str(choice)
     )
     assert choice.rejects
-    assert choice.algorithm == Jacobi(LINE)
+    assert choice.algorithm == Jacobi(LINEAR)
 
 
 def test_steps_are_not_undone_if_an_fmu_cannot_restore_its_state(tmp_path: Path) -> None:

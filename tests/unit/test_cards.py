@@ -13,7 +13,8 @@ from command_line import changed
 from misbehaving_fmu import Act, misbehaving
 
 import fmimaster
-from fmimaster import FileError, FmuCard, OptionError, reference_path
+from fmimaster import FileError, OptionError, reference_path
+from fmimaster.cards import FmuCard
 from fmimaster.cards.cache import cached_card, keep
 from fmimaster.cards.card import FORBIDDEN, NO_RUN, NOT_DECLARED, NOTHING_THERE
 from fmimaster.cards.findings import Weight, differences

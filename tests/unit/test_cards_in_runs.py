@@ -11,7 +11,8 @@ import pytest
 from edited_fmu import edited_fmu
 
 import fmimaster
-from fmimaster import FmuCard, OptionError, Simulation, SystemBuilder, reference_path
+from fmimaster import OptionError, Simulation, SystemBuilder, reference_path
+from fmimaster.cards import FmuCard
 from fmimaster.cards.cache import keep
 from fmimaster.cards.measured import Attempt, Repetition, Replay
 from fmimaster.loops.unknowns import precision

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from command_line import reference
 
-from fmimaster import Backend, Results, Simulation, SimulationError
+from fmimaster import Results, Simulation, SimulationError
 from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import FileError
 from fmimaster.events.event_clock import EarlyReturn, EventClock
@@ -34,6 +34,7 @@ from fmimaster.record.causes import (
 )
 from fmimaster.results.facts import facts_path, read_facts
 from fmimaster.results.statistics import InstanceStatistics, Statistics
+from fmimaster.run import Backend
 from fmimaster.run.log import StepLog, Stretch
 from fmimaster.run.state import RunState
 from fmimaster.run.timeline import Timeline

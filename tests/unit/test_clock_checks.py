@@ -11,18 +11,12 @@ from typing import Any
 import pytest
 from command_line import changed, reference
 
-from fmimaster import (
-    ClockInterval,
-    DescriptionError,
-    OptionError,
-    SampleAndHold,
-    Simulation,
-    SystemBuilder,
-)
+from fmimaster import DescriptionError, OptionError, Simulation, SystemBuilder
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.rhythms import Clock, Rhythm, check_clocks
+from fmimaster.system import ClockInterval, SampleAndHold
 from fmimaster.system.resolve import Link, resolve
 
 UNITS = ("EventSource", "EventAdder", "EventDelay", "Sampler", "Logger", "ClockKinds")

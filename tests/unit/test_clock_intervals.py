@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster import ClockInterval, DescriptionError, SystemBuilder
+from fmimaster import DescriptionError, SystemBuilder
+from fmimaster.system import ClockInterval
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import DataType
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster import Backend, DescriptionError, Results
+from fmimaster import DescriptionError, Results
 from fmimaster.base.errors import AccuracyWarning
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.run import Backend
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import DataType, Variability
 from fmimaster.system.states import Call

@@ -16,9 +16,10 @@ import pytest
 from command_line import changed
 from misbehaving_fmu import Act, misbehaving
 
-from fmimaster import FmuCard, reference_path
+from fmimaster import reference_path
 from fmimaster.base.errors import FileError, Interrupted, OptionError
 from fmimaster.base.version import installed_version
+from fmimaster.cards import FmuCard
 from fmimaster.cards.cache import keep
 from fmimaster.conformance.cases import NOT_COMPLIANT
 from fmimaster.conformance.measures import ConformanceLimits

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from python_fmu import Bench, PythonFmu, plan_of
 
-from fmimaster import Backend, SystemBuilder, reference_path
+from fmimaster import SystemBuilder, reference_path
 from fmimaster import simulate as run_simulation
 from fmimaster.base.errors import DescriptionError
 from fmimaster.program.instructions import Repeat
 from fmimaster.results.results import Results
+from fmimaster.run import Backend
 from fmimaster.system.model import Causality, DataType, Variability
 from fmimaster.system.states import Call
 

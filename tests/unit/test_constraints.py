@@ -17,24 +17,19 @@ from python_fmu import Bench
 from ssd_text import annotated, component, elements, read, ssd
 
 from fmimaster import (
-    Algorithm,
-    ConstraintEnd,
     DescriptionError,
     FileError,
-    GaussSeidel,
-    Jacobi,
-    Level,
-    Loops,
-    LoopSolver,
     OptionError,
-    Polynomial,
-    Ramp,
     Results,
     Simulation,
     SystemBuilder,
-    Waveform,
     reference_path,
 )
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Waveform
+from fmimaster.inputs import Polynomial
+from fmimaster.loops import Loops, LoopSolver
+from fmimaster.steps import Ramp
+from fmimaster.system import ConstraintEnd, Level
 from fmimaster.system.constraints import constraint_component, constraint_model
 from fmimaster.system.description import (
     Component,

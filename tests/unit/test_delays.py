@@ -3,7 +3,8 @@
 import pytest
 from python_fmu import PythonFmu, parse, plan_of
 
-from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, assemble
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.algorithms.assemble import assemble
 from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.plan.plan import Plan
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason

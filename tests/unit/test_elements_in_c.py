@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import Direction, EventCounter, LevelCrossing, Quantizer, SampleAndHold, UnitDelay
 from fmimaster.fmu.adaptation.instance import AdaptationInstance
 from fmimaster.fmu.adaptation.make import adaptation_instance
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.choice import native_executor
+from fmimaster.system import (
+    Direction,
+    EventCounter,
+    LevelCrossing,
+    Quantizer,
+    SampleAndHold,
+    UnitDelay,
+)
 from fmimaster.system.adaptation import POLICY, Adaptation
 from fmimaster.system.model import Causality, DataType, Variable
 

@@ -12,7 +12,7 @@ from pytest import approx
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Richardson
-from fmimaster.inputs.polynomial import HOLD, LINE, MIDPOINT
+from fmimaster.inputs.polynomial import HOLD, LINEAR, MIDPOINT
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, Unit, Variability
 
@@ -60,7 +60,7 @@ def test_the_error_of_a_held_input_is_its_change(simulate: Simulate) -> None:
 def test_the_error_of_a_line_is_the_change_of_its_slope(simulate: Simulate) -> None:
     """In the first step the value is held."""
     expected = [0.0, slope(0) / sqrt(3), *((slope(k) - slope(k - 1)) / sqrt(3) for k in (1, 2, 3))]
-    assert errors(simulate, Jacobi(LINE)) == approx(expected, rel=1e-13)
+    assert errors(simulate, Jacobi(LINEAR)) == approx(expected, rel=1e-13)
 
 
 def test_a_value_held_in_the_middle_is_wrong_at_both_ends(simulate: Simulate) -> None:
@@ -79,7 +79,7 @@ def test_gauss_seidel_holds_the_value_of_the_end(simulate: Simulate) -> None:
 
 def test_an_fmu_that_takes_first_derivatives_only_is_on_the_tangent(simulate: Simulate) -> None:
     one = {"provides_intermediate_update": False, "max_input_derivative_order": 1}
-    assert errors(simulate, Jacobi(LINE), **one) == errors(simulate, Jacobi(LINE))
+    assert errors(simulate, Jacobi(LINEAR), **one) == errors(simulate, Jacobi(LINEAR))
 
 
 @pytest.mark.parametrize("algorithm", [Refreshed(Jacobi()), Richardson(Jacobi())], ids=str)
@@ -107,7 +107,7 @@ def test_the_error_is_in_the_unit_of_the_input(simulate: Simulate) -> None:
 def test_an_input_that_is_declared_discrete_is_held(simulate: Simulate) -> None:
     """Some FMUs declare all variables so."""
     discrete = {"u": {"variability": Variability.DISCRETE}}
-    found = errors(simulate, Jacobi(LINE), attributes=discrete)
+    found = errors(simulate, Jacobi(LINEAR), attributes=discrete)
     assert found == errors(simulate, Jacobi(HOLD))
 
 

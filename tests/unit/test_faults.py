@@ -10,20 +10,9 @@ import numpy as np
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster import (
-    AccuracyWarning,
-    Drop,
-    FmuLostError,
-    GaussSeidel,
-    Jacobi,
-    OptionError,
-    Restart,
-    Results,
-    Richardson,
-    Simulation,
-    Stop,
-    Waveform,
-)
+from fmimaster import AccuracyWarning, FmuLostError, OptionError, Results, Simulation
+from fmimaster.algorithms import GaussSeidel, Jacobi, Richardson, Waveform
+from fmimaster.fmu import Drop, Restart, Stop
 
 pytestmark = pytest.mark.usefixtures("each_executor", "not_apart")
 

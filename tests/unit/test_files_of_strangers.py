@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from fuzzing import survives
 
-from fmimaster import FileError, FmuCard, Results, Simulation, SystemBuilder, reference_path, resume
+from fmimaster import FileError, Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.base.codec import Decoder
+from fmimaster.cards import FmuCard
 from fmimaster.conformance.recorded import read_recorded
 from fmimaster.conformance.reference_file import read_reference
 from fmimaster.conformance.verdict import ConformanceRun

@@ -14,7 +14,6 @@ from edited_fmu import edited_fmu
 
 from fmimaster import (
     AccuracyWarning,
-    Backend,
     FileError,
     OptionError,
     PythonComponent,
@@ -22,6 +21,7 @@ from fmimaster import (
     SystemBuilder,
     reference_path,
 )
+from fmimaster.run import Backend
 
 DAHLQUIST = reference_path("fmi3/Dahlquist.fmu")
 

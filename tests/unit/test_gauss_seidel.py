@@ -11,20 +11,18 @@ import pytest
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.algorithms import (
-    END,
-    HELD,
-    LINEAR,
-    MID,
-    MODES,
-    SUBSEQUENCE,
+    AlongLine,
+    AtEnd,
+    AtMiddle,
+    Corrected,
     GaussSeidel,
     Jacobi,
-    Linear,
     Mode,
     Subsequence,
     Waveform,
-    assemble,
 )
+from fmimaster.algorithms.assemble import assemble
+from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.base.errors import OptionError
 from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
 from fmimaster.plan.step_groups import Loops
@@ -86,22 +84,22 @@ EXACT = 1.0 + 10 * 0.5
 
 
 def test_in_the_mode_end_the_value_at_the_end_is_held(simulate: Simulate) -> None:
-    results, _ = follow(simulate, END, **TAKES_LINES)
+    results, _ = follow(simulate, AtEnd(), **TAKES_LINES)
     assert results["echo.y"][-1] == 1.0 + 10 * 1.0
 
 
 def test_in_the_mode_mid_the_mean_of_start_and_end_is_held(simulate: Simulate) -> None:
-    results, _ = follow(simulate, MID, **TAKES_LINES)
+    results, _ = follow(simulate, AtMiddle(), **TAKES_LINES)
     assert results["echo.y"][-1] == 0.5 + 10 * 0.5
 
 
 def test_in_the_mode_lin_an_fmu_that_takes_polynomials_follows_the_line(simulate: Simulate) -> None:
-    results, unit = follow(simulate, LINEAR, **TAKES_LINES)
+    results, unit = follow(simulate, AlongLine(), **TAKES_LINES)
     assert results["echo.y"][-1] == EXACT
     assert len(unit.instances[0].called(Call.DO_STEP)) == 1
 
 
-@pytest.mark.parametrize("mode", [LINEAR, HELD])
+@pytest.mark.parametrize("mode", [AlongLine(), Corrected()])
 def test_an_fmu_that_takes_none_is_given_the_mean_and_corrected(
     simulate: Simulate, mode: Mode
 ) -> None:
@@ -114,7 +112,7 @@ def test_an_fmu_that_takes_none_is_given_the_mean_and_corrected(
 def test_the_mode_held_gives_no_polynomial_also_to_an_fmu_that_takes_them(
     simulate: Simulate,
 ) -> None:
-    results, unit = follow(simulate, HELD, partials={"y": {"u": 1.0}}, **TAKES_LINES)
+    results, unit = follow(simulate, Corrected(), partials={"y": {"u": 1.0}}, **TAKES_LINES)
     assert results["echo.y"][-1] == EXACT
     assert unit.instances[0].told == []
 
@@ -122,7 +120,7 @@ def test_the_mode_held_gives_no_polynomial_also_to_an_fmu_that_takes_them(
 @pytest.mark.parametrize("sub_steps", [2, 5])
 def test_an_fmu_that_cannot_be_corrected_steps_in_parts(simulate: Simulate, sub_steps: int) -> None:
     """sequence.md 6.3: neither, but variable step allowed."""
-    results, unit = follow(simulate, Linear(sub_steps), **DIVISIBLE)
+    results, unit = follow(simulate, AlongLine(sub_steps), **DIVISIBLE)
     assert len(unit.instances[0].called(Call.DO_STEP)) == sub_steps
     last = 1.0 - 0.5 / sub_steps
     assert results["echo.y"][-1] == pytest.approx(last + 10 * 0.5, rel=1e-14)
@@ -130,7 +128,7 @@ def test_an_fmu_that_cannot_be_corrected_steps_in_parts(simulate: Simulate, sub_
 
 def test_outputs_of_the_last_part_alone_are_read(simulate: Simulate) -> None:
     """sequence.md 6.3: publish outputs of the last sub-step only."""
-    _, unit = follow(simulate, LINEAR, **DIVISIBLE)
+    _, unit = follow(simulate, AlongLine(), **DIVISIBLE)
     calls = [call for call, _ in unit.instances[0].log]
     last = len(calls) - 1 - calls[::-1].index(Call.DO_STEP)
     first = calls.index(Call.DO_STEP)
@@ -144,7 +142,10 @@ def test_an_fmu_that_can_do_none_of_these_is_given_the_end_and_a_warning_tells_i
 ) -> None:
     """sequence.md 6.3: none of these: mode end; say so."""
     made = simulation(
-        chain(clock(), echo(**INDIVISIBLE)), FED, algorithm=GaussSeidel(mode=LINEAR), **ONE_STEP
+        chain(clock(), echo(**INDIVISIBLE)),
+        FED,
+        algorithm=GaussSeidel(mode=AlongLine()),
+        **ONE_STEP,
     )
     [warning] = [w for w in made.prepare().accuracy_warnings if "echo" in w]
     assert "instead of being interpolated" in warning
@@ -155,10 +156,13 @@ def test_continuous_inputs_of_another_type_are_never_interpolated_and_a_warning_
     single = {"u": {"type": DataType.FLOAT32}}
     units = {"clock": clock(), "echo": PythonFmu(inputs={"u": 0.0}, attributes=single)}
     plan = replace(plan_of(units, ["clock.y -> echo.u"]), trigger_sequence=(0, 1))
-    [warning] = GaussSeidel(mode=LINEAR).accuracy_warnings(plan)
+    [warning] = GaussSeidel(mode=AlongLine()).accuracy_warnings(plan)
     assert warning.startswith("'echo.u': held at the value at the end")
     assert GaussSeidel().accuracy_warnings(plan) == ()
-    assert GaussSeidel(mode=LINEAR).accuracy_warnings(replace(plan, trigger_sequence=(1, 0))) == ()
+    assert (
+        GaussSeidel(mode=AlongLine()).accuracy_warnings(replace(plan, trigger_sequence=(1, 0)))
+        == ()
+    )
 
 
 # Subsequences ---------------------------------------------------------------------------------------------------------
@@ -185,7 +189,7 @@ def test_in_the_mode_sub_a_source_that_cannot_be_divided_is_a_line(simulate: Sim
     results = simulate(
         chain(parabola(**INDIVISIBLE), echo(**TAKES_LINES)),
         FED,
-        algorithm=GaussSeidel(mode=SUBSEQUENCE),
+        algorithm=GaussSeidel(mode=Subsequence()),
         **ONE_STEP,
     )
     assert results["echo.y"][-1] == pytest.approx(EXACT, rel=1e-14)
@@ -269,7 +273,7 @@ def test_a_stale_connection_is_as_if_its_target_had_stepped_first(
     found = simulate(units, ["a.z -> b.u0"], algorithm=algorithm, **settings)
     expected = simulate(units, ["a.z -> b.u0"], algorithm=Jacobi(), **settings)
     # "sub" integrates in ten parts
-    assert (mode == SUBSEQUENCE) != np.array_equal(found["b.y"], expected["b.y"])
+    assert (mode == Subsequence()) != np.array_equal(found["b.y"], expected["b.y"])
     fresh = simulate(units, ["a.z -> b.u0"], algorithm=GaussSeidel(mode=mode), **settings)
     assert not np.array_equal(found["b.y"], fresh["b.y"])
 
@@ -295,7 +299,7 @@ def corrected(**options: Any) -> PythonFmu:
     return unit(0.5, 3, direct=3, partials=partials, **options)
 
 
-@pytest.mark.parametrize("mode", [LINEAR, SUBSEQUENCE])
+@pytest.mark.parametrize("mode", [AlongLine(), Subsequence()])
 @pytest.mark.parametrize(
     ("b", "c"), [(DIVISIBLE, DIVISIBLE), (DIVISIBLE, INDIVISIBLE), (INDIVISIBLE, DIVISIBLE)]
 )
@@ -311,7 +315,7 @@ def test_an_instance_is_given_nothing_new_of_those_on_its_own_level(
     assert all(np.array_equal(found[n], expected[n]) for n in expected.names)
 
 
-@pytest.mark.parametrize("mode", [LINEAR, SUBSEQUENCE])
+@pytest.mark.parametrize("mode", [AlongLine(), Subsequence()])
 @pytest.mark.parametrize("b", [DIVISIBLE, INDIVISIBLE])
 def test_connections_inside_a_bounded_level_are_stale(
     simulate: Simulate, mode: Mode, b: dict[str, Any]
@@ -351,7 +355,7 @@ def test_levels_are_the_longest_paths_of_fresh_connections() -> None:
 # In other algorithms --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", [LINEAR, HELD, MID], ids=lambda m: m.name)
+@pytest.mark.parametrize("mode", [AlongLine(), Corrected(), AtMiddle()], ids=lambda m: m.name)
 def test_in_sweeps_all_inputs_are_interpolated_whatever_the_sequence(
     simulate: Simulate, mode: Mode
 ) -> None:
@@ -376,7 +380,7 @@ def test_the_mode_is_that_of_the_components_outside_of_loops_that_are_solved(
         depends={"x": ["u", "y"]},
     )
     second = PythonFmu(inputs={"x": 0.0}, outputs={"y": lambda v: v.x}, depends={"y": ["x"]})
-    last = echo(**(TAKES_LINES if mode != HELD else {"partials": {"y": {"u": 1.0}}}))
+    last = echo(**(TAKES_LINES if mode != Corrected() else {"partials": {"y": {"u": 1.0}}}))
     units = {**chain(clock(), last), "first": first, "second": second}
     links = ["source.y -> first.u", "first.x -> second.x", "second.y -> first.y"]
     links += ["first.x -> echo.u", "echo.y -> sink.u"]
@@ -398,7 +402,7 @@ def test_what_an_fmu_cannot_do_counts_only_if_the_loop_that_feeds_it_steps_befor
     plan = plan_of(units, ["first.x -> second.x", "second.y -> first.y", "first.x -> echo.u"])
     order = tuple(list(units).index(name) for name in sequence.split())
     plan = replace(plan, trigger_sequence=order, step_groups=((1, 2),))
-    warnings = assemble(plan, GaussSeidel(mode=LINEAR), loops=Loops.ALL).accuracy_warnings
+    warnings = assemble(plan, GaussSeidel(mode=AlongLine()), loops=Loops.ALL).accuracy_warnings
     assert len([w for w in warnings if w.startswith("'echo'")]) == warned
 
 
@@ -408,12 +412,12 @@ def test_what_an_fmu_cannot_do_counts_in_sweeps_whatever_the_sequence(
 ) -> None:
     units = {"echo": echo(**INDIVISIBLE), "source": clock()}
     plan = replace(plan_of(units, ["source.y -> echo.u"]), trigger_sequence=(0, 1))
-    algorithm = Waveform(GaussSeidel(mode=LINEAR), sweeps=sweeps)
+    algorithm = Waveform(GaussSeidel(mode=AlongLine()), sweeps=sweeps)
     assert len(assemble(plan, algorithm).accuracy_warnings) == warned
 
 
 def test_a_subsequence_cannot_be_repeated_or_undone(simulate: Simulate) -> None:
-    algorithm = GaussSeidel(mode=SUBSEQUENCE)
+    algorithm = GaussSeidel(mode=Subsequence())
     with pytest.raises(OptionError, match="Sweeps cannot be done"):
         run_net(simulate, Waveform(algorithm))
     with pytest.raises(OptionError, match="A step may have to be undone"):
@@ -438,13 +442,13 @@ def test_a_stale_connection_that_does_not_exist_is_refused(
 
 
 def test_settings_that_mean_nothing_are_refused_when_they_are_made() -> None:
-    for make in (Linear, Subsequence):
+    for make in (AlongLine, Subsequence):
         with pytest.raises(OptionError, match="=0: expected at least 1"):
             make(0)
     with pytest.raises(OptionError, match="not adaptive"):
-        GaussSeidel(ADAPTIVE, mode=LINEAR)
+        GaussSeidel(ADAPTIVE, mode=AlongLine())
     with pytest.raises(OptionError, match="expected inputs=HOLD"):
-        GaussSeidel(FIRST_ORDER, mode=SUBSEQUENCE)
+        GaussSeidel(FIRST_ORDER, mode=Subsequence())
 
 
 @pytest.mark.parametrize(

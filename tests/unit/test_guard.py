@@ -11,8 +11,9 @@ import pytest
 from command_line import reference
 from python_fmu import PythonFmu, PythonInstance
 
-from fmimaster import EarlyReturn, Simulation
+from fmimaster import Simulation
 from fmimaster.base.errors import CallError
+from fmimaster.events import EarlyReturn
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fmimaster import Backend, FreeStep, Halved, OptionError, Ramp, Simulation, reference_path
+from fmimaster import OptionError, Simulation, reference_path
 from fmimaster.instants.instant import Instant
+from fmimaster.run import Backend
+from fmimaster.steps import FreeStep, Halved, Ramp
 
 
 def test_each_step_of_the_earlier_run_becomes_two() -> None:

@@ -13,22 +13,11 @@ import numpy as np
 import pytest
 from edited_fmu import edited_fmu
 
-from fmimaster import (
-    FIRST_ORDER,
-    HERMITE,
-    HOLD,
-    LINE,
-    Backend,
-    GaussSeidel,
-    Jacobi,
-    OptionError,
-    Polynomial,
-    Results,
-    Simulation,
-    SimulationError,
-    reference_path,
-)
+from fmimaster import OptionError, Results, Simulation, SimulationError, reference_path
+from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.configure.input_signals import InputSignals
+from fmimaster.inputs import FIRST_ORDER, HERMITE, HOLD, LINEAR, Polynomial
+from fmimaster.run import Backend
 
 FEEDTHROUGH = reference_path("fmi3/Feedthrough.fmu")
 TIME = np.array([0.0, 0.5, 0.5, 1.0])
@@ -173,7 +162,7 @@ def test_a_function_is_extrapolated_through_its_points_since_it_has_no_derivativ
 
     assert output(FIRST_ORDER) == output(HOLD) == [0.0, 0.0, 0.75, 1.5, 2.25]
     # the FMU takes no derivatives: it gets the value of the line in the middle of each step
-    assert output(HERMITE) == output(LINE) == [0.0, 0.0, 1.125, 1.875, 2.625]
+    assert output(HERMITE) == output(LINEAR) == [0.0, 0.0, 1.125, 1.875, 2.625]
 
 
 @pytest.mark.parametrize(

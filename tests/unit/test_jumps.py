@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster import PID, Backend, EmbeddedOrders, FixedStep, FreeStep, Jacobi, Kind, Results
-from fmimaster.inputs.polynomial import LINE
+from fmimaster import Results
+from fmimaster.algorithms import Jacobi
+from fmimaster.inputs.polynomial import LINEAR
+from fmimaster.results import Kind
+from fmimaster.run import Backend
+from fmimaster.steps import PID, EmbeddedOrders, FixedStep, FreeStep
 from fmimaster.steps.ramp import Ramp
 from fmimaster.system.states import Call
 
@@ -128,7 +132,7 @@ def integrator() -> PythonFmu:
 def test_an_input_is_not_extrapolated_over_a_jump(run: Callable[..., Results], time: float) -> None:
     """In the step after it, the value from the right is held."""
     rows = [(0, 0), (time, 0), (time, 1), (1, 1)]
-    results = run(integrator(), rows, algorithm=Jacobi(LINE), event_mode=None)
+    results = run(integrator(), rows, algorithm=Jacobi(LINEAR), event_mode=None)
     assert results["a.y"].tolist() == pytest.approx(
         [max(t - time, 0.0) for t in results.time.tolist()], abs=1e-15
     )

@@ -12,8 +12,7 @@ import pytest
 from pytest import approx
 from python_fmu import Bench, PythonFmu, plan_of
 
-from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi, SubSteps, Waveform
-from fmimaster.algorithms.modes import Linear
+from fmimaster.algorithms import AlongLine, GaussSeidel, Jacobi, SubSteps, Waveform
 from fmimaster.base.errors import OptionError
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.given_inputs import extrapolation_degree
@@ -22,7 +21,7 @@ from fmimaster.inputs.polynomial import (
     HERMITE,
     HOLD,
     INTERPOLATED,
-    LINE,
+    LINEAR,
     MIDPOINT,
     NEPCE,
     QUADRATIC,
@@ -141,7 +140,7 @@ def test_a_compensation_is_that_of_the_transformed_output(simulate: Simulate) ->
 
 @pytest.mark.parametrize(
     ("polynomial", "largest_error", "largest_jump"),
-    [(HOLD, 0.09995, 0.09995), (LINE, 0.00999, 0.00999), (INTERPOLATED, 0.09995, 0.0)],
+    [(HOLD, 0.09995, 0.09995), (LINEAR, 0.00999, 0.00999), (INTERPOLATED, 0.09995, 0.0)],
     ids=["hold", "linear", "interpolated"],
 )
 def test_extrapolated_interpolation_has_no_jumps_and_the_error_of_held_inputs(
@@ -189,7 +188,7 @@ def test_without_the_capability_an_input_without_jumps_is_held_at_its_mean(
 
 def test_with_sub_steps_each_is_given_the_mean_over_it(simulate: Simulate) -> None:
     """A line through sin(t) at the last two points, in four steps of H / 4."""
-    sink = run(simulate, replace(LINE, sub_steps=4), takes=False, stop_time=0.5)
+    sink = run(simulate, replace(LINEAR, sub_steps=4), takes=False, stop_time=0.5)
     assert [t for t, _ in sink.steps] == approx([H * k / 4 for k in range(20)], abs=1e-14)
     expected = [0.0] * 4
     for k in range(1, 5):
@@ -200,16 +199,16 @@ def test_with_sub_steps_each_is_given_the_mean_over_it(simulate: Simulate) -> No
 
 def test_in_a_second_sweep_sub_steps_are_given_means_between_both_ends(simulate: Simulate) -> None:
     """Of a straight line they are its values in the middle of each sub-step, from the first step on."""
-    algorithm = Waveform(Jacobi(replace(LINE, sub_steps=4)), sweeps=2)
-    sink = run(simulate, LINE, lambda t: 1.0 + t, takes=False, algorithm=algorithm, stop_time=0.5)
+    algorithm = Waveform(Jacobi(replace(LINEAR, sub_steps=4)), sweeps=2)
+    sink = run(simulate, LINEAR, lambda t: 1.0 + t, takes=False, algorithm=algorithm, stop_time=0.5)
     last = dict(zip([t for t, _ in sink.steps], sink.values(), strict=True))
     assert len(last) == 20
     assert list(last.values()) == approx([1.0 + t + H / 8 for t in last], rel=1e-12)
 
 
 def test_an_fmu_that_takes_polynomials_does_no_sub_steps(simulate: Simulate) -> None:
-    sink = run(simulate, replace(LINE, sub_steps=4))
-    assert sink.noted == run(simulate, LINE).noted
+    sink = run(simulate, replace(LINEAR, sub_steps=4))
+    assert sink.noted == run(simulate, LINEAR).noted
 
 
 @pytest.mark.parametrize("algorithm", [Jacobi, GaussSeidel])
@@ -220,7 +219,7 @@ def test_sub_steps_are_told_in_the_plan(
     prepared = simulation(
         units,
         ["s.y -> t.u"],
-        algorithm=algorithm(replace(LINE, sub_steps=3)),
+        algorithm=algorithm(replace(LINEAR, sub_steps=3)),
         stop_time=1,
         step_size=H,
         sequence=["t", "s"],
@@ -234,9 +233,9 @@ def test_sub_steps_are_told_in_the_plan(
 # Discontinuous and discrete signals -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("polynomial", [LINE, QUADRATIC, MIDPOINT, NEPCE, INTERPOLATED], ids=str)
+@pytest.mark.parametrize("polynomial", [LINEAR, QUADRATIC, MIDPOINT, NEPCE, INTERPOLATED], ids=str)
 @pytest.mark.parametrize(
-    "algorithm", [Jacobi, lambda p: GaussSeidel(mode=LINEAR)], ids=["jac", "gs"]
+    "algorithm", [Jacobi, lambda p: GaussSeidel(mode=AlongLine())], ids=["jac", "gs"]
 )
 def test_an_output_that_is_discrete_is_never_extrapolated(
     simulate: Simulate, polynomial: Polynomial, algorithm: Any
@@ -322,7 +321,7 @@ def test_nepce_gives_a_step_that_is_divided_what_it_lacks_once(simulate: Simulat
     simulate(
         units,
         ["p.y -> t.a", "q.y -> t.b"],
-        algorithm=GaussSeidel(NEPCE, mode=Linear(sub_steps=4)),
+        algorithm=GaussSeidel(NEPCE, mode=AlongLine(sub_steps=4)),
         sequence=["p", "t", "q"],
         stop_time=1,
         step_size=H,
@@ -353,15 +352,15 @@ def test_an_input_that_is_not_for_intermediate_updates_is_given_the_mean(
     variables = [replace(v, intermediate_update=v.name == "a") for v in sink.fmu.model.variables]
     sink.fmu.model = replace(sink.fmu.model, variables=tuple(variables))
     units = {"p": source(math.sin), "q": source(math.cos), "t": sink.fmu}
-    options: dict[str, Any] = {"algorithm": Jacobi(LINE), "stop_time": 1, "step_size": H}
+    options: dict[str, Any] = {"algorithm": Jacobi(LINEAR), "stop_time": 1, "step_size": H}
     simulate(units, ["p.y -> t.a", "q.y -> t.b"], **options)
-    assert sink.noted["a"] == both(simulate, True, algorithm=Jacobi(LINE)).noted["a"]
-    assert sink.noted["b"] == both(simulate, False, algorithm=Jacobi(LINE)).noted["b"]
+    assert sink.noted["a"] == both(simulate, True, algorithm=Jacobi(LINEAR)).noted["a"]
+    assert sink.noted["b"] == both(simulate, False, algorithm=Jacobi(LINEAR)).noted["b"]
 
 
 @pytest.mark.parametrize("takes", [True, False])
 @pytest.mark.parametrize(
-    "pair", [(LINE, HOLD), (NEPCE, MIDPOINT), (HERMITE, INTERPOLATED), (HOLD, NEPCE)], ids=str
+    "pair", [(LINEAR, HOLD), (NEPCE, MIDPOINT), (HERMITE, INTERPOLATED), (HOLD, NEPCE)], ids=str
 )
 def test_each_connection_goes_on_as_it_would_if_all_did(
     simulate: Simulate, pair: tuple[Polynomial, Polynomial], takes: bool
@@ -373,41 +372,41 @@ def test_each_connection_goes_on_as_it_would_if_all_did(
 
 
 def test_inputs_that_are_not_named_are_those_of_the_algorithm(simulate: Simulate) -> None:
-    mixed = both(simulate, algorithm=Jacobi(LINE), inputs={"t.b": HOLD})
-    assert mixed.noted["a"] == both(simulate, algorithm=Jacobi(LINE)).noted["a"]
+    mixed = both(simulate, algorithm=Jacobi(LINEAR), inputs={"t.b": HOLD})
+    assert mixed.noted["a"] == both(simulate, algorithm=Jacobi(LINEAR)).noted["a"]
     assert mixed.noted["b"] == both(simulate).noted["b"]
 
 
 def test_a_name_counts_before_a_glob(simulate: Simulate) -> None:
-    mixed = both(simulate, inputs={"t.a": HOLD, "t.*": LINE})
+    mixed = both(simulate, inputs={"t.a": HOLD, "t.*": LINEAR})
     assert mixed.noted["a"] == both(simulate).noted["a"]
-    assert mixed.noted["b"] == both(simulate, algorithm=Jacobi(LINE)).noted["b"]
+    assert mixed.noted["b"] == both(simulate, algorithm=Jacobi(LINEAR)).noted["b"]
 
 
 def test_under_gauss_seidel_it_is_for_inputs_whose_source_has_not_stepped(
     simulate: Simulate,
 ) -> None:
     """t steps between p and q: its input a is interpolated, b is extrapolated along the line that is given."""
-    algorithm = GaussSeidel(mode=LINEAR)
-    sink = both(simulate, algorithm=algorithm, sequence=["p", "t", "q"], inputs={"t.b": LINE})
+    algorithm = GaussSeidel(mode=AlongLine())
+    sink = both(simulate, algorithm=algorithm, sequence=["p", "t", "q"], inputs={"t.b": LINEAR})
     plain = both(simulate, algorithm=algorithm, sequence=["p", "t", "q"])
     assert sink.noted["a"] == plain.noted["a"]
-    assert sink.noted["b"] == both(simulate, algorithm=Jacobi(LINE)).noted["b"]
+    assert sink.noted["b"] == both(simulate, algorithm=Jacobi(LINEAR)).noted["b"]
 
 
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"t.c": LINE}, "'t.c' fits no connected continuous input. Did you mean"),
-        ({"x.*": LINE}, r"'x.\*' fits no connected continuous input"),
-        ({"t.n": LINE}, "fits 't.n', which is held in any case, because it is discrete"),
+        ({"t.c": LINEAR}, "'t.c' fits no connected continuous input. Did you mean"),
+        ({"x.*": LINEAR}, r"'x.\*' fits no connected continuous input"),
+        ({"t.n": LINEAR}, "fits 't.n', which is held in any case, because it is discrete"),
         (
-            {"t.*": LINE, "*.a": HOLD},
+            {"t.*": LINEAR, "*.a": HOLD},
             r"'\*.a' and 't.\*' both fit 't.a', with different polynomials",
         ),
         ({"t.a": 3}, "3 for 't.a' is not a polynomial"),
         ({"t.a": "linaer"}, "Did you mean 'linear'"),
-        (LINE, "expected a mapping of inputs"),
+        (LINEAR, "expected a mapping of inputs"),
         ({"t.a": Polynomial(2, 0, history=False)}, "has history=False"),
     ],
 )
@@ -427,11 +426,11 @@ def test_inputs_that_mean_nothing_are_refused(
 @pytest.mark.parametrize(
     ("otherwise", "inputs", "takes", "degree"),
     [
-        (LINE, {}, True, 1),
-        (LINE, {}, False, 0),
-        (QUADRATIC, {"t.a": LINE}, True, 1),
+        (LINEAR, {}, True, 1),
+        (LINEAR, {}, False, 0),
+        (QUADRATIC, {"t.a": LINEAR}, True, 1),
         (HOLD, {"t.*": QUADRATIC}, True, 2),
-        (LINE, {"t.b": MIDPOINT}, True, 0),
+        (LINEAR, {"t.b": MIDPOINT}, True, 0),
         (INTERPOLATED, {}, True, 0),
         (FIRST_ORDER, {}, True, 0),
     ],
@@ -457,7 +456,7 @@ def test_a_polynomial_without_effect_is_told(simulation: Callable[..., Simulatio
     prepared = simulation(
         units,
         ["p.y -> t.u"],
-        algorithm=GaussSeidel(mode=LINEAR),
+        algorithm=GaussSeidel(mode=AlongLine()),
         inputs={"t.u": QUADRATIC},
         stop_time=1,
         step_size=H,

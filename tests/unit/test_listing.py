@@ -4,7 +4,8 @@ from textwrap import dedent
 
 from python_fmu import PythonFmu, parse, plan_of
 
-from fmimaster.algorithms import GaussSeidel, Jacobi, assemble
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.algorithms.assemble import assemble
 from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program

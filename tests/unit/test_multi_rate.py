@@ -16,7 +16,7 @@ from fmimaster.base.errors import OptionError, SimulationError
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.front.simulation import Simulation
-from fmimaster.inputs.polynomial import LINE
+from fmimaster.inputs.polynomial import LINEAR
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.record.causes import Kind
@@ -214,7 +214,7 @@ def test_event_clocks_are_refused(simulation: Make) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"algorithm": GaussSeidel()}, {"inputs": {"A.u": LINE}}, {"algorithm": Jacobi(LINE)}],
+    [{"algorithm": GaussSeidel()}, {"inputs": {"A.u": LINEAR}}, {"algorithm": Jacobi(LINEAR)}],
 )
 def test_other_algorithms_and_inputs_are_refused(
     simulation: Make, settings: dict[str, Any]

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmimaster import PowerBond, Simulation, read_system, reference_path
+from fmimaster import Simulation, read_system, reference_path
 from fmimaster.base.errors import DescriptionError, FileError
+from fmimaster.system import PowerBond
 from fmimaster.system.description import Connection, Endpoint, Experiment, Transformation
 from fmimaster.system.osp import FILE
 

@@ -25,7 +25,7 @@ from fmimaster.run.choice import Backend
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.run.outlook import Lookout
 from fmimaster.run.reference.executor import ReferenceExecutor
-from fmimaster.steps.estimators import PredictorCorrector
+from fmimaster.steps import PredictorCorrector
 from fmimaster.steps.halved import Halved
 from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import FreeStep, Ramp, Ramped

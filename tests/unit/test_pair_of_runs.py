@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fmimaster import FixedStep, Halved, OptionError, Ramp, Results
+from fmimaster import OptionError, Results
 from fmimaster.front.accuracy_pair import Pair, half
+from fmimaster.steps import FixedStep, Halved, Ramp
 
 COARSE = np.linspace(0.0, 1.0, 11)
 FINE = np.linspace(0.0, 1.0, 21)

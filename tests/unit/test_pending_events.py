@@ -9,42 +9,35 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster import (
-    NEPCE,
-    AutomaticSequence,
-    Check,
-    EarlyReturn,
-    EmbeddedOrders,
-    LookAhead,
-    LoopSolver,
-    Port,
-    PowerBond,
-    Predictive,
-    PredictorCorrector,
-    Refreshed,
-    Sequential,
-)
 from fmimaster.algorithms import (
     Algorithm,
+    AutomaticSequence,
     GaussSeidel,
     Jacobi,
+    Refreshed,
     Richardson,
+    Sequential,
     SubSteps,
     Waveform,
 )
-from fmimaster.algorithms.modes import HELD, LINEAR
-from fmimaster.algorithms.subsequence import SUBSEQUENCE
+from fmimaster.algorithms.modes import AlongLine, Corrected
+from fmimaster.algorithms.subsequence import Subsequence
 from fmimaster.base.errors import AccuracyWarning, OptionError, ProgramError, SimulationError
+from fmimaster.events import Check, EarlyReturn, LookAhead, Predictive
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.inputs import NEPCE
 from fmimaster.instants.instant import Goal, Instant
+from fmimaster.loops import LoopSolver
 from fmimaster.record.causes import GRID, Kind
 from fmimaster.results.results import Results
+from fmimaster.steps import EmbeddedOrders, PredictorCorrector
 from fmimaster.steps.estimators.step_doubling import StepDoubling
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.multi_rate import MultiRate
 from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.step_rule import FixedStep
+from fmimaster.system import Port, PowerBond
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
 from fmimaster.system.states import Call
 
@@ -110,8 +103,8 @@ def requested(results: Results) -> list[float]:
     [
         Jacobi(),
         GaussSeidel(),
-        GaussSeidel(mode=LINEAR),
-        GaussSeidel(mode=HELD),
+        GaussSeidel(mode=AlongLine()),
+        GaussSeidel(mode=Corrected()),
         Waveform(Jacobi(), tolerance=1e-6),
     ],
     ids=["jacobi", "end", "lin", "held", "waveform"],
@@ -175,7 +168,7 @@ def test_gauss_seidel_divides_no_step_of_an_fmu_with_event_mode(simulate: Simula
         simulate(
             {"a": plain(), "b": unit},
             ["a.y -> b.u"],
-            algorithm=GaussSeidel(mode=SUBSEQUENCE),
+            algorithm=GaussSeidel(mode=Subsequence()),
             **options,
         )
     depending = requesting(0.3, depends={"y": ["u"]})
@@ -184,7 +177,7 @@ def test_gauss_seidel_divides_no_step_of_an_fmu_with_event_mode(simulate: Simula
         simulate(
             {"a": plain(), "b": depending},
             ["a.y -> b.u"],
-            algorithm=GaussSeidel(mode=HELD),
+            algorithm=GaussSeidel(mode=Corrected()),
             **options,
         )
     assert [h for _, h in depending.instances[-1].called(Call.DO_STEP)] == pytest.approx(
@@ -293,8 +286,8 @@ STEPS: dict[str, Any] = {
 ALGORITHMS: dict[str, Algorithm] = {
     "jacobi": Jacobi(),
     "corrected": Jacobi(NEPCE),
-    "held": GaussSeidel(mode=HELD),
-    "sub": GaussSeidel(mode=SUBSEQUENCE),
+    "held": GaussSeidel(mode=Corrected()),
+    "sub": GaussSeidel(mode=Subsequence()),
     "refreshed": Refreshed(Jacobi()),
     "waveform": Waveform(Jacobi()),
     "solved": Waveform(Jacobi(), solver=LoopSolver()),

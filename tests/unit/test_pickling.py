@@ -13,17 +13,12 @@ import pytest
 from processes import PATIENCE
 from python_fmu import PythonFmu, describe, plan_of
 
-from fmimaster import (
-    FixedStep,
-    GaussSeidel,
-    Polynomial,
-    Results,
-    Simulation,
-    SystemBuilder,
-    reference_path,
-)
-from fmimaster.algorithms import assemble
+from fmimaster import Results, Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import GaussSeidel
+from fmimaster.algorithms.assemble import assemble
 from fmimaster.base.errors import CallError
+from fmimaster.inputs import Polynomial
+from fmimaster.steps import FixedStep
 from fmimaster.system.description import SystemDescription
 
 

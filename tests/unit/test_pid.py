@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fmimaster import PID, EmbeddedOrders, OptionError, PowerResidual, PredictorCorrector
+from fmimaster import OptionError
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause, Kind
-from fmimaster.steps.estimators import Estimator, Measured
+from fmimaster.steps import PID, EmbeddedOrders, PowerResidual, PredictorCorrector
+from fmimaster.steps.estimators.estimator import Estimator, Measured
 from fmimaster.steps.pid import MANY, Controlled
 
 BASE = TimeBase(10_000)

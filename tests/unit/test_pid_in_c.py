@@ -13,20 +13,14 @@ import numpy as np
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster import (
-    PID,
-    Backend,
-    EmbeddedOrders,
-    PredictorCorrector,
-    Results,
-    Simulation,
-    SimulationError,
-)
+from fmimaster import Results, Simulation, SimulationError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.plan.plan import Plan
+from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
-from fmimaster.steps.estimators import Estimator, Measured
+from fmimaster.steps import PID, EmbeddedOrders, PredictorCorrector
+from fmimaster.steps.estimators.estimator import Estimator, Measured
 from fmimaster.steps.pid import MANY, Controlled
 from fmimaster.system.model import DataType
 

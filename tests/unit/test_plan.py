@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu, describe, plan_of
 
-from fmimaster.algorithms import Jacobi, assemble
+from fmimaster.algorithms import Jacobi
+from fmimaster.algorithms.assemble import assemble
 from fmimaster.base.errors import OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan

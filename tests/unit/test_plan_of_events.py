@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.algorithms import Jacobi, assemble
+from fmimaster.algorithms import Jacobi
+from fmimaster.algorithms.assemble import assemble
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.configure.requirements import refuse_plan
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock

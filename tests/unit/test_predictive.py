@@ -11,8 +11,10 @@ import pytest
 from pytest import approx
 from python_fmu import PythonFmu
 
-from fmimaster import FreeStep, Predictive, Ramp, Results
+from fmimaster import Results
+from fmimaster.events import Predictive
 from fmimaster.fmu.instance import StepAnswer
+from fmimaster.steps import FreeStep, Ramp
 from fmimaster.system.model import Causality, DataType, EventDeclaration, Indicator, Scope
 
 pytestmark = pytest.mark.usefixtures("each_executor")

@@ -15,25 +15,19 @@ import numpy as np
 import pytest
 
 from fmimaster import (
-    Algorithm,
-    Backend,
     CallError,
     DescriptionError,
-    FreeStep,
-    GaussSeidel,
-    Jacobi,
-    Locate,
     ModelError,
     PythonComponent,
     Results,
-    Richardson,
     Simulation,
-    StepRule,
     SystemBuilder,
-    Unit,
-    Waveform,
     reference_path,
 )
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson, Waveform
+from fmimaster.run import Backend
+from fmimaster.steps import FreeStep, Locate, StepRule
+from fmimaster.system import Unit
 
 BOTH = (Backend.REFERENCE, Backend.FASTEST)
 

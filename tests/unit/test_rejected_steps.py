@@ -9,11 +9,12 @@ from math import exp, inf, nan
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster import FixedStep, Results, SimulationError
+from fmimaster import Results, SimulationError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Instant
-from fmimaster.steps.estimators import Measured
+from fmimaster.steps import FixedStep
+from fmimaster.steps.estimators.estimator import Measured
 from fmimaster.steps.step_context import StepContext
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
@@ -79,7 +80,8 @@ class Small(Rejecting):
 
 
 def test_a_rule_sees_the_outputs_of_the_try_that_it_judges(simulate: Simulate) -> None:
-    from fmimaster import GaussSeidel, Polynomial
+    from fmimaster.algorithms import GaussSeidel
+    from fmimaster.inputs import Polynomial
 
     units = {"a": decaying(), "b": PythonFmu(inputs={"u": 0.0}, provides_intermediate_update=True)}
     results = simulate(

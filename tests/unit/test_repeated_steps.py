@@ -10,14 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fmimaster import (
-    Backend,
-    Simulation,
-    SystemBuilder,
-    reference_path,
-    resume,
-    simulate,
-)
+from fmimaster import Simulation, SystemBuilder, reference_path, resume, simulate
 from fmimaster.base.errors import FileError
 from fmimaster.commands.cli import main
 from fmimaster.record import repeated_steps
@@ -27,6 +20,7 @@ from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepS
 from fmimaster.results.facts import read_facts
 from fmimaster.results.facts_writer import line, step_facts
 from fmimaster.results.results import Results
+from fmimaster.run import Backend
 from fmimaster.run.goal import REFRESH
 from fmimaster.system.description import SystemDescription
 

@@ -10,7 +10,8 @@ import pytest
 from command_line import reference
 
 import fmimaster
-from fmimaster import GaussSeidel, Simulation, SystemBuilder
+from fmimaster import Simulation, SystemBuilder
+from fmimaster.algorithms import GaussSeidel
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from python_fmu import PythonFmu
 from quarter_car_units import SPLIT_A, SUSPENSION, split_a
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Richardson, Waveform
-from fmimaster.algorithms.modes import LINEAR
-from fmimaster.algorithms.subsequence import SUBSEQUENCE
+from fmimaster.algorithms.modes import AlongLine
+from fmimaster.algorithms.subsequence import Subsequence
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.inputs.polynomial import Polynomial
@@ -60,7 +60,7 @@ RING = ["a.y -> b.u", ("b.y -> a.u", {"factor": -1.0})]
         Jacobi(LINE),
         Jacobi(PARABOLA),
         GaussSeidel(LINE),
-        GaussSeidel(LINE, mode=LINEAR),
+        GaussSeidel(LINE, mode=AlongLine()),
         Waveform(Jacobi(LINE), restart_sweeps=2),
         Waveform(Jacobi(LINE), solver=LoopSolver()),
         Refreshed(Jacobi(LINE)),
@@ -225,7 +225,7 @@ def test_a_base_that_cannot_go_back_is_refused(simulate: Simulate) -> None:
         simulate(
             ring(),
             RING,
-            algorithm=Richardson(GaussSeidel(mode=SUBSEQUENCE)),
+            algorithm=Richardson(GaussSeidel(mode=Subsequence())),
             stop_time=1,
             step_size=0.25,
         )

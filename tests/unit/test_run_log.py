@@ -7,7 +7,9 @@ import re
 
 import pytest
 
-from fmimaster import Backend, GaussSeidel, PythonComponent, SystemBuilder, reference_path, simulate
+from fmimaster import PythonComponent, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import GaussSeidel
+from fmimaster.run import Backend
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -10,31 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster import (
-    Algorithm,
-    Aligned,
-    GaussSeidel,
-    GivenWeights,
-    Jacobi,
-    LeastStale,
-    Simulation,
-)
+from fmimaster import Simulation
+from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import prepare
 from fmimaster.sequences import (
-    METHODS,
     Count,
     FeedThrough,
+    GivenWeights,
+    LeastStale,
     NearestNeighbour,
-    UnitConnection,
-    UnitGraph,
-    Units,
     Upstream,
 )
 from fmimaster.sequences.choice import check_sequence, choose_sequence
-from fmimaster.sequences.units import units_of
+from fmimaster.sequences.graph import UnitGraph
+from fmimaster.sequences.methods import METHODS
+from fmimaster.sequences.units import UnitConnection, Units, units_of
 from fmimaster.system.model import Variability
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fmimaster import Cvode, OptionError, PythonComponent
+from fmimaster import OptionError, PythonComponent
+from fmimaster.fmu import Cvode
 from fmimaster.fmu.model_exchange.choice import chosen_solvers
 from fmimaster.system.model import Interface
 

@@ -11,23 +11,21 @@ import pytest
 from command_line import reference
 from ssd_text import annotated, component, elements, read, ssd
 
-from fmimaster import (
-    ClockInterval,
-    DescriptionError,
-    Direction,
-    EventCounter,
-    FileError,
-    InputError,
-    LevelCrossing,
-    Quantizer,
-    SampleAndHold,
-    SystemBuilder,
-    UnitDelay,
-)
+from fmimaster import DescriptionError, FileError, InputError, SystemBuilder
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.rhythms import check_clocks
-from fmimaster.system import ssp_adaptation, ssp_clocks
+from fmimaster.system import (
+    ClockInterval,
+    Direction,
+    EventCounter,
+    LevelCrossing,
+    Quantizer,
+    SampleAndHold,
+    UnitDelay,
+    ssp_adaptation,
+    ssp_clocks,
+)
 from fmimaster.system.description import Endpoint, SystemDescription
 from fmimaster.system.model import DataType
 from fmimaster.system.resolve import ResolvedSystem, resolve

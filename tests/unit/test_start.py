@@ -37,7 +37,6 @@ _SELDOM = {
         "algorithms.sequential",
         "algorithms.sub_steps",
         "algorithms.waveform",
-        "api",
         "steps.estimators.power_residual",
         "steps.estimators.prediction",
         "steps.estimators.step_doubling",

@@ -16,7 +16,7 @@ from fmimaster.algorithms import Jacobi, Richardson
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
-from fmimaster.steps.estimators import EnergyDoubling, StepDoubling
+from fmimaster.steps import EnergyDoubling, StepDoubling
 from fmimaster.steps.pid import PID
 from fmimaster.system.states import Call
 

@@ -12,8 +12,8 @@ import pytest
 from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase
 from python_fmu import Bench, PythonFmu
 
-from fmimaster import AccuracyError, AccuracyWarning, GaussSeidel, Jacobi, Simulation, Waveform
-from fmimaster.algorithms import Algorithm
+from fmimaster import AccuracyError, AccuracyWarning, Simulation
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Waveform
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import LoopError
 from fmimaster.events.event_clock import EarlyReturn

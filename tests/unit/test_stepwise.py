@@ -16,29 +16,22 @@ import pytest
 from public_fmus import modelica_fmu
 
 from fmimaster import (
-    FIRST_ORDER,
-    LINE,
-    PID,
-    Algorithm,
-    Backend,
     CallError,
     DescriptionError,
-    EmbeddedOrders,
-    FreeStep,
-    GaussSeidel,
     Interrupted,
-    Jacobi,
-    LookAhead,
-    MultiRate,
     OptionError,
     PythonComponent,
     Results,
     Run,
     Simulation,
     SystemBuilder,
-    Waveform,
     reference_path,
 )
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Waveform
+from fmimaster.events import LookAhead
+from fmimaster.inputs import FIRST_ORDER, LINEAR
+from fmimaster.run import Backend
+from fmimaster.steps import PID, EmbeddedOrders, FreeStep, MultiRate
 
 CAR = reference_path("systems/quarter-car-a-fmi3.ssp")
 FEEDTHROUGH = reference_path("fmi3/Feedthrough.fmu")
@@ -61,7 +54,7 @@ def same(one: Results, other: Results) -> bool:
     "settings",
     [
         {"system": CAR, "step_size": 0.02},
-        {"system": MASSES, "step_size": 0.05, "algorithm": GaussSeidel(LINE)},
+        {"system": MASSES, "step_size": 0.05, "algorithm": GaussSeidel(LINEAR)},
         {"system": MASSES, "step_size": 0.05, "event_clock": LookAhead()},
         {"system": CAR, "step_size": 0.01, "algorithm": Waveform(GaussSeidel(), sweeps=2)},
         {"system": CAR, "step_size": MultiRate(0.02, {"wheel": 0.01})},
@@ -127,7 +120,7 @@ def test_what_is_set_is_what_a_table_with_jumps_gives(
 
 def test_control_and_extrapolation_begin_anew_where_a_value_is_set() -> None:
     rule = PID(0.02, (EmbeddedOrders(1e-3),), smallest=1e-4)
-    simulation = Simulation(CAR, stop_time=1, step_size=rule, algorithm=Jacobi(LINE))
+    simulation = Simulation(CAR, stop_time=1, step_size=rule, algorithm=Jacobi(LINEAR))
     table = {"time": [0.0, 0.5, 0.5, 1.0], "wheel.road": [0.1, 0.1, 0.2, 0.2]}
     expected = Simulation(**(vars(simulation) | {"input": table})).run()
     with simulation.start() as run:

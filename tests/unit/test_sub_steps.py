@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster.algorithms import MID, GaussSeidel, Jacobi, SubSteps
+from fmimaster.algorithms import AtMiddle, GaussSeidel, Jacobi, SubSteps
 from fmimaster.base.errors import OptionError
 from fmimaster.front.simulation import Simulation
 from fmimaster.plan.step_groups import Loops
@@ -105,7 +105,7 @@ def test_without_sub_steps_it_is_its_base_bit_by_bit(simulation: Make) -> None:
         found = simulation(units, ring, algorithm=algorithm, step_size="1/10", stop_time=1).run()
         return [*found["p.x"], *found["q.x"]]
 
-    base = GaussSeidel(mode=MID)
+    base = GaussSeidel(mode=AtMiddle())
     assert run(SubSteps(base)) == run(base) == run(SubSteps(base, {"p": 1, "q": 1}))
 
 
@@ -134,9 +134,9 @@ def test_sub_steps_of_a_fast_oscillator_are_as_accurate_as_short_steps_of_all(
         exact = [ratio * (cos(t) - cos(w * t)) for t in found.time]
         return max(abs(float(x) - e) for x, e in zip(found["x.x"], exact, strict=True))
 
-    together = error(GaussSeidel(mode=MID), "1/500")
+    together = error(GaussSeidel(mode=AtMiddle()), "1/500")
     divided = error(SubSteps(counts={"v": 10, "x": 10}), "1/50")
-    coarse = error(GaussSeidel(mode=MID), "1/50")
+    coarse = error(GaussSeidel(mode=AtMiddle()), "1/50")
     assert divided < 0.2 * coarse
     assert divided == pytest.approx(together, rel=0.1)
 

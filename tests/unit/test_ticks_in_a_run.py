@@ -12,21 +12,12 @@ import pytest
 from edited_fmu import edited_fmu
 from python_fmu import PythonFmu
 
-from fmimaster import (
-    PID,
-    Backend,
-    CallError,
-    MultiRate,
-    OptionError,
-    PredictorCorrector,
-    Results,
-    Simulation,
-    SubSteps,
-    SystemBuilder,
-    reference_path,
-)
+from fmimaster import CallError, OptionError, Results, Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import SubSteps
 from fmimaster.base.errors import AccuracyError, AccuracyWarning, SimulationError
 from fmimaster.fmu.instance import UpdateAnswer
+from fmimaster.run import Backend
+from fmimaster.steps import PID, MultiRate, PredictorCorrector
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import DataType, Variability
 from fmimaster.system.states import Call

@@ -12,30 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import (
-    PID,
-    Cvode,
-    FixedStep,
-    GaussSeidel,
-    GivenWeights,
-    Jacobi,
-    LevelCrossing,
-    LoopSolver,
-    MultiRate,
-    OptionError,
-    Port,
-    PowerBond,
-    PowerResidual,
-    Predictive,
-    Restart,
-    Simulation,
-    SystemBuilder,
-    Waveform,
-    reference_path,
-)
+from fmimaster import OptionError, Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import GaussSeidel, Jacobi, Waveform
 from fmimaster.configure.settings import Settings
-from fmimaster.inputs.polynomial import LINE
+from fmimaster.events import Predictive
+from fmimaster.fmu import Cvode, Restart
+from fmimaster.inputs.polynomial import LINEAR
+from fmimaster.loops import LoopSolver
 from fmimaster.results.files import row_writer
+from fmimaster.sequences import GivenWeights
+from fmimaster.steps import PID, FixedStep, MultiRate, PowerResidual
+from fmimaster.system import LevelCrossing, Port, PowerBond
 
 DAHLQUIST = reference_path("fmi3/Dahlquist.fmu")
 
@@ -121,7 +108,7 @@ def test_so_it_is_by_the_builder_of_systems(call: Callable[[Any], object], messa
 
 def test_numbers_of_numpy_and_fractions_are_numbers_and_lists_are_sequences() -> None:
     assert Predictive(near=np.float32(0.5)).near == 0.5
-    assert Waveform(Jacobi(LINE), np.int64(3)).sweeps == 3
+    assert Waveform(Jacobi(LINEAR), np.int64(3)).sweeps == 3
     assert FixedStep(Fraction(1, 3)).size == Fraction(1, 3)
     residual: Any = [PowerResidual()]
     assert PID(0.1, estimators=residual).estimators == residual

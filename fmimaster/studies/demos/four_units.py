@@ -16,7 +16,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.algorithms import LINEAR, GaussSeidel
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.reference_files import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
@@ -123,7 +124,7 @@ def run_all(version: str) -> list[SequenceRun]:
     """Simulate all sequences with fresh inputs interpolated over the step, with FMUs of ``"fmi2"`` or ``"fmi3"``."""
     simulation = Simulation(
         reference_path(f"systems/four-units-{version}.ssp"),
-        algorithm=GaussSeidel(mode=LINEAR),
+        algorithm=GaussSeidel(mode=AlongLine()),
         step_size=STEP_SIZE,
         stop_time=STOP_TIME,
     )

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from math import pi
 
-from fmimaster.algorithms import Algorithm, Aligned, AutomaticSequence, Jacobi, Sequential, Waveform
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.aligned import Aligned
+from fmimaster.algorithms.automatic_sequence import AutomaticSequence
+from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.algorithms.sequential import Sequential
+from fmimaster.algorithms.waveform import Waveform
 from fmimaster.base.reference_files import reference_path
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead

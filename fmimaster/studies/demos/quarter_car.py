@@ -110,8 +110,8 @@ def _integrated(car: QuarterCar) -> Callable[[Vector], Vector]:
     return lambda times: np.asarray(solved.sol(times))
 
 
-LINEAR = QuarterCar()
-NONLINEAR = QuarterCar(dc=900.0, nd=1.5, stop=2.0)
+LINEAR_CAR = QuarterCar()
+NONLINEAR_CAR = QuarterCar(dc=900.0, nd=1.5, stop=2.0)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class SeatChain:
     ms: float = 80.0
     ks: float = 8000.0
     ds: float = 400.0
-    car: QuarterCar = LINEAR
+    car: QuarterCar = LINEAR_CAR
 
     def seat_force(self, states: Vector) -> Vector:
         """Force Fs in N; `states` are zs, vs, zc, vc, zw, vw, shape (6, ...)."""

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from fmimaster.algorithms import Jacobi
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.reference_files import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.steps.estimators import (
-    PredictorCorrector,
-)
+from fmimaster.steps.estimators.predictor_corrector import PredictorCorrector
 from fmimaster.steps.pid import PID
 from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.studies.demos.quarter_car import (
     BOND,
-    LINEAR,
-    NONLINEAR,
+    LINEAR_CAR,
+    NONLINEAR_CAR,
     Measures,
     QuarterCar,
     Vector,
@@ -74,10 +72,10 @@ class Case:
 CASES = {
     case.name: case
     for case in (
-        Case("lin A", LINEAR, "a"),
-        Case("nl A", NONLINEAR, "a"),
-        Case("lin B", LINEAR, "b"),
-        Case("nl B", NONLINEAR, "b"),
+        Case("lin A", LINEAR_CAR, "a"),
+        Case("nl A", NONLINEAR_CAR, "a"),
+        Case("lin B", LINEAR_CAR, "b"),
+        Case("nl B", NONLINEAR_CAR, "b"),
     )
 }
 

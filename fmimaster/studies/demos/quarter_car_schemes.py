@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fmimaster.algorithms import LINEAR as INTERPOLATED
-from fmimaster.algorithms import GaussSeidel, Jacobi, Refreshed, Waveform
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.algorithms.modes import AlongLine
+from fmimaster.algorithms.refreshed import Refreshed
+from fmimaster.algorithms.waveform import Waveform
 from fmimaster.front.accuracy_pair import Pair, half
-from fmimaster.inputs.polynomial import LINE, MIDPOINT, NEPCE, QUADRATIC
-from fmimaster.steps.estimators import (
-    EnergyDoubling,
-    Estimator,
-    PowerResidual,
-    PredictorCorrector,
-)
+from fmimaster.inputs.polynomial import LINEAR, MIDPOINT, NEPCE, QUADRATIC
+from fmimaster.steps.estimators.estimator import Estimator
+from fmimaster.steps.estimators.power_residual import PowerResidual
+from fmimaster.steps.estimators.predictor_corrector import PredictorCorrector
+from fmimaster.steps.estimators.step_doubling import EnergyDoubling
 from fmimaster.steps.pid import PID
 from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.studies.demos.quarter_car import BOND, measures
@@ -136,12 +137,12 @@ SCHEMES = (
         _tolerances(1.41e-6, 3.8e-6, 4.1e-7, 1.2e-5),
         _refreshed(Jacobi(MIDPOINT)),
     ),
-    Scheme("linear", "D", _tolerances(3e-8, 2.96e-7, 1.8e-8, 1.55e-6), Jacobi(LINE), 1),
+    Scheme("linear", "D", _tolerances(3e-8, 2.96e-7, 1.8e-8, 1.55e-6), Jacobi(LINEAR), 1),
     Scheme(
         "linear, refreshed",
         "D, F",
         _tolerances(2.06e-8, 2.85e-7, 1.77e-8, 9.2e-7),
-        _refreshed(Jacobi(LINE)),
+        _refreshed(Jacobi(LINEAR)),
         1,
     ),
     Scheme(
@@ -155,7 +156,7 @@ SCHEMES = (
         "linear, one corrector",
         "D, R",
         _tolerances(1.6e-8, 5.33e-8, 1.11e-7, 3.34e-6),
-        Waveform(Jacobi(LINE)),
+        Waveform(Jacobi(LINEAR)),
         1,
     ),
     Scheme(
@@ -168,7 +169,7 @@ SCHEMES = (
         "linear, refreshed, step doubling",
         "D, F, R",
         _tolerances(2.24e-8, 1.63e-7, 1.01e-7, 1.22e-6),
-        _refreshed(Jacobi(LINE)),
+        _refreshed(Jacobi(LINEAR)),
         1,
         estimator=lambda _: EnergyDoubling(),
     ),
@@ -176,7 +177,7 @@ SCHEMES = (
         "Gauss-Seidel, linear",
         "D",
         _tolerances(8.11e-9, 3.31e-8, 5.53e-9, 5.85e-7),
-        GaussSeidel(LINE, mode=INTERPOLATED),
+        GaussSeidel(LINEAR, mode=AlongLine()),
         1,
         _WHEEL_FIRST,
     ),
@@ -184,7 +185,7 @@ SCHEMES = (
         "linear, two runs",
         "D",
         _tolerances(1.03e-6, 1.24e-5, 1.48e-6, 1.37e-4),
-        Jacobi(LINE),
+        Jacobi(LINEAR),
         1,
         is_pair=True,
     ),
@@ -192,7 +193,7 @@ SCHEMES = (
         "Gauss-Seidel, linear, two runs",
         "D",
         _tolerances(2.67e-7, 1.21e-6, 1.21e-6, 3.21e-5),
-        GaussSeidel(LINE, mode=INTERPOLATED),
+        GaussSeidel(LINEAR, mode=AlongLine()),
         1,
         _WHEEL_FIRST,
         is_pair=True,

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.reference_files import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results

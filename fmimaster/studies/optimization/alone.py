@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.algorithms import LINEAR, GaussSeidel
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.errors import AccuracyWarning, OptionError
 from fmimaster.front.simulation import Simulation
 from fmimaster.prepare.preparation import Prepared
@@ -91,7 +92,7 @@ class Alone:
         self.step_size = float(schedule.rule.exact_size)
         self._simulation = replace(
             simulation,
-            algorithm=GaussSeidel(mode=LINEAR),
+            algorithm=GaussSeidel(mode=AlongLine()),
             start_time=schedule.start,
             stop_time=schedule.stop,
             step_size=FixedStep(schedule.rule.exact_size),
@@ -139,7 +140,7 @@ class Alone:
         simulation = replace(
             self._simulation,
             system=self._system(shifted),
-            algorithm=GaussSeidel(mode=LINEAR, stale=late),
+            algorithm=GaussSeidel(mode=AlongLine(), stale=late),
         )
         with warnings.catch_warnings():
             warnings.simplefilter(

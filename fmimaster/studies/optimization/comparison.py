@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fmimaster.sequences import METHODS, Count, FeedThrough, UnitGraph
+from fmimaster.sequences.graph import UnitGraph
+from fmimaster.sequences.methods import METHODS
 from fmimaster.sequences.units import units_of
+from fmimaster.sequences.weights import Count, FeedThrough
 from fmimaster.studies.optimization.sequence_search import SequenceSearch
 from fmimaster.studies.optimization.signature import Candidate
 from fmimaster.studies.optimization.trial import stale_arcs

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fmimaster.plan.plan import Plan
-from fmimaster.sequences import FeedThrough, UnitGraph
+from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.levels import levels_of
 from fmimaster.sequences.makespan import pareto_front
 from fmimaster.sequences.units import units_of
+from fmimaster.sequences.weights import FeedThrough
 from fmimaster.studies.optimization.groups import Groups
 
 

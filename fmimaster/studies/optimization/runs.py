@@ -12,7 +12,7 @@ from math import ceil, floor
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.algorithms import GaussSeidel
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.base.errors import (
     AccuracyWarning,
     FmimasterError,

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from fmimaster.algorithms import LINEAR, GaussSeidel
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.input_signals import InputSignals
 from fmimaster.front.simulation import Simulation
 from fmimaster.prepare.preparation import Prepared
-from fmimaster.sequences import UnitGraph
+from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.search import least_stale
 from fmimaster.studies.optimization.alone import Alone
 from fmimaster.studies.optimization.groups import Groups, groups_of
@@ -77,7 +78,7 @@ class SequenceSearch:
     Parameters
     ----------
     simulation : Simulation
-        The system and its settings. Default algorithm: Gauss-Seidel with interpolated inputs (``LINEAR``). The search
+        The system and its settings. Default algorithm: Gauss-Seidel with interpolated inputs (``AlongLine()``). The search
         starts from its sequence.
     method : Signature, Propagated or Fuzzy
         Default: Signature.
@@ -111,7 +112,7 @@ class SequenceSearch:
         tell: Callable[[str], None] = log.info,
     ) -> None:
         if simulation.algorithm is None:
-            simulation = replace(simulation, algorithm=GaussSeidel(mode=LINEAR))
+            simulation = replace(simulation, algorithm=GaussSeidel(mode=AlongLine()))
         self.simulation, self.method = simulation, method or Signature()
         self.simulations, self._told = 0, tell
         self.prepared = simulation.prepare()
