@@ -16,7 +16,11 @@ from fmimaster.system.model import DataType
 Act = Callable[..., Any]
 """A call of an instance."""
 
-_PUBLIC = {name: member for name, member in vars(Instance).items() if not name.startswith("_")}
+_PUBLIC = {
+    name: member
+    for name, member in vars(Instance).items()
+    if not (name.startswith("_") or name == "kernel_entry")  # the kernel calls the wrapper
+}
 
 _HINTS = {name: get_type_hints(member) for name, member in _PUBLIC.items() if callable(member)}
 
@@ -51,8 +55,8 @@ def complete(kind: type, forwarded: Callable[[str], Act]) -> None:
 class Around(Instance):
     """Forwards everything to another instance; a subclass says in :meth:`around` what happens besides.
 
-    A method that :class:`Instance` gets later is forwarded too. The kernel calls all of them in Python: there is no other
-    binding. A subclass sets its own attributes before it calls this constructor, which calls its hooks.
+    A method that :class:`Instance` gets later is forwarded too. The kernel calls all of them in Python. A subclass sets its
+    own attributes before it calls this constructor, which calls its hooks.
 
     Parameters
     ----------
@@ -127,7 +131,7 @@ def _forwarded(name: str) -> Act:
 
 
 complete(Around, _forwarded)
-for _name in _PUBLIC.keys() - ANSWERS.keys() - {"binding"}:
+for _name in _PUBLIC.keys() - ANSWERS.keys():
     setattr(
         Around, _name, property(partial(lambda name, self: getattr(self.instance, name), _name))
     )

@@ -21,7 +21,8 @@ from fmimaster.apart import shared_run
 from fmimaster.base.errors import CallError
 from fmimaster.base.visible import visible
 from fmimaster.fmu.call_log import CallLog
-from fmimaster.fmu.instance import IN_PYTHON, Binding, Instance, KernelInterface, Signal, Transfer
+from fmimaster.fmu.instance import Instance, Signal, Transfer
+from fmimaster.fmu.kernel_entry import Binding, E, KernelEntries, KernelInterface
 from fmimaster.fmu.status import DISCARD, ERROR, FATAL, OK, SUCCESS, objection, status_name, word_of
 from fmimaster.system.model import DataType, Model
 
@@ -103,10 +104,13 @@ class BinaryInstance(Instance):
         return int(self.fmu.dll._handle)
 
     @property
+    def is_called_in_python(self) -> bool:
+        """Whether the kernel calls its methods: if its calls are logged."""
+        return self._call_log is not None
+
+    @property
     def binding(self) -> Binding:
-        """How the kernel calls it: in Python, if its calls are logged."""
-        if self._call_log is not None:
-            return IN_PYTHON
+        """How the kernel calls its functions."""
         return Binding(
             self.interface,
             self.library,
@@ -116,6 +120,13 @@ class BinaryInstance(Instance):
             self.raise_failure,
             lambda: tuple(self.messages.last),
         )
+
+    def kernel_entry(self, kernel: KernelEntries[E]) -> E:
+        """What the kernel calls it by: the functions of the FMU."""
+        return kernel.in_python() if self.is_called_in_python else self._functions_for(kernel)
+
+    def _functions_for(self, kernel: KernelEntries[E]) -> E:
+        return kernel.of_fmu(self.binding)
 
     def raise_failure(self, name: str, status: int, step: float) -> None:
         """Raise the error for a call that was made by the kernel, also for a missing function.

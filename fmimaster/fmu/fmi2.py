@@ -17,7 +17,8 @@ from fmpy.fmi2 import free as free_memory
 from numpy.typing import NDArray
 
 from fmimaster.fmu.binary import BinaryInstance, MessageLog
-from fmimaster.fmu.instance import InstanceOptions, KernelInterface, Signal, StepAnswer, Transfer
+from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer
+from fmimaster.fmu.kernel_entry import KernelInterface
 from fmimaster.fmu.status import DISCARD, ERROR, SUCCESS
 from fmimaster.system.model import DataType, Model
 

@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.instance import (
-    IN_PYTHON,
-    Binding,
     InstanceOptions,
-    KernelInterface,
     Signal,
     StepAnswer,
     Transfer,
     UpdateAnswer,
 )
+from fmimaster.fmu.kernel_entry import Binding, KernelInterface
 from fmimaster.fmu.status import DISCARD, SUCCESS
 from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.exact import exact
@@ -114,10 +112,8 @@ class Fmi3Instance(BinaryInstance):
 
     @property
     def binding(self) -> Binding:
-        """How the kernel calls it."""
+        """How the kernel calls its functions, also in Intermediate Update Mode."""
         binding = super().binding
-        if binding is IN_PYTHON:
-            return binding
         return replace(
             binding,
             intermediate=self._intermediate,

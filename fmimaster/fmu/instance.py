@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.intermediate import IntermediateOutputs
+from fmimaster.fmu.kernel_entry import E, KernelEntries, PartitionCallbacks, UpdateCallback
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Model
@@ -25,48 +25,6 @@ Transfer = Callable[[], None]
 
 Signal = Callable[[float, int], NDArray[np.float64]]
 """Time in s and order k → k-th time derivatives of inputs (k = 0: values), shape (n,)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UpdateCallback:
-    """The callback of an FMU in Intermediate Update Mode, if it is not in Python.
-
-    Parameters
-    ----------
-    function, environment : int
-        Address of the function, and its first argument.
-    kept : object
-        The owner of both.
-    read : function
-        Takes a function that reads outputs there: start of the step in s, NaN after the first update of a step; time in s;
-        whether the FMU can return early → the time at which it is requested to do so, or NaN.
-    """
-
-    function: int
-    environment: int
-    kept: Any
-    read: Callable[[Callable[[float, float, bool], float]], None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PartitionCallbacks:
-    """The callbacks of a Scheduled Execution FMU, if they are not in Python.
-
-    Parameters
-    ----------
-    clock_update, nothing, environment : int
-        Addresses: of the function for ``ClockUpdate``, of one for the locks of preemption, and of their environment.
-    kept : object
-        The owner of these.
-    otherwise : function
-        Takes the address of the function for ``ClockUpdate`` in partitions that are activated in Python.
-    """
-
-    clock_update: int
-    nothing: int
-    environment: int
-    kept: Any
-    otherwise: Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,62 +76,6 @@ class UpdateAnswer:
     """In s."""
 
 
-class KernelInterface(Enum):
-    """The functions through which the kernel calls an instance."""
-
-    PYTHON = "the methods of the Python object"
-    FMI2 = "the functions of an FMI 2.0 library"
-    FMI3 = "the functions of an FMI 3.0 library"
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """How the kernel calls an instance; for one in Python, only the interface is used.
-
-    Parameters
-    ----------
-    interface : KernelInterface
-    library, component : int
-        Handle of the library in this process, and address of the instance in it.
-    address : function name without prefix → address
-        0 if the library lacks the function.
-    lend_places : function
-        Takes a function that returns the addresses of the FMU states that the kernel has saved; they are freed with the
-        instance.
-    raise_failure : function
-        Raises the error for a call that failed: name of the function without prefix, what it returned, and the length in
-        s of the step if it was a step.
-    intermediate : tuple of int
-        Value references of the inputs that are set in Intermediate Update Mode.
-    update_callback : UpdateCallback or None
-        The function that sets them; None for a method in Python.
-    messages : function
-        The last messages that the instance has logged, oldest first.
-    exchange : ModelExchangeInstance or None
-        The instance, if an integrator steps it, for its memory and settings.
-    scheduled : ScheduledInstance or None
-        The instance, if its model partitions are activated in C, for its memory and clocks.
-    adaptation : AdaptationInstance or None
-        The instance, if it is an element of semantic adaptation, for its values.
-    """
-
-    interface: KernelInterface
-    library: int = 0
-    component: int = 0
-    address: Callable[[str], int] = lambda _: 0
-    lend_places: Callable[[Callable[[], list[int]]], None] = lambda _: None
-    raise_failure: Callable[[str, int, float], None] = lambda *_: None
-    messages: Callable[[], tuple[str, ...]] = tuple
-    intermediate: tuple[int, ...] = ()
-    update_callback: UpdateCallback | None = None
-    exchange: Any = None
-    scheduled: Any = None
-    adaptation: Any = None
-
-
-IN_PYTHON = Binding(KernelInterface.PYTHON)
-
-
 class Instance(ABC):
     """A simulation unit that can be stepped.
 
@@ -206,10 +108,9 @@ class Instance(ABC):
         """Whether it no longer takes part in the run, because its process was lost."""
         return False
 
-    @property
-    def binding(self) -> Binding:
-        """How the kernel calls it: through its methods, unless a subclass defines another binding."""
-        return IN_PYTHON
+    def kernel_entry(self, kernel: KernelEntries[E]) -> E:
+        """What the kernel calls it by: its methods, unless a subclass chooses another way."""
+        return kernel.in_python()
 
     @property
     def notes(self) -> tuple[str, ...]:

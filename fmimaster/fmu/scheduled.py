@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -25,13 +25,12 @@ from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.instance import (
-    IN_PYTHON,
-    Binding,
     InstanceOptions,
     StepAnswer,
     Transfer,
     UpdateAnswer,
 )
+from fmimaster.fmu.kernel_entry import E, KernelEntries, ScheduledParts
 from fmimaster.fmu.scheduled_memory import Memory
 from fmimaster.fmu.status import SUCCESS
 from fmimaster.system.clocks import Intervals, IntervalVariability, Qualifier
@@ -124,12 +123,25 @@ class ScheduledInstance(Fmi3Instance):
             raise ValueError("fmi3InstantiateScheduledExecution returned null")
 
     @property
-    def binding(self) -> Binding:
-        """How the kernel calls it: in Python, unless the callbacks of the FMU are those of the kernel."""
-        binding = super().binding
-        if binding is IN_PYTHON or self.callbacks_in_c is None:
-            return IN_PYTHON
-        return replace(binding, scheduled=self)
+    def is_called_in_python(self) -> bool:
+        """Whether the kernel calls its methods: also if the callbacks of the FMU are not those of the kernel."""
+        return super().is_called_in_python or self.callbacks_in_c is None
+
+    def _functions_for(self, kernel: KernelEntries[E]) -> E:
+        assert self.callbacks_in_c is not None
+        parts = ScheduledParts(
+            self.callbacks_in_c,
+            self.memory,
+            self.version,
+            self.has_fmu_states,
+            self.clocks,
+            self.output_clocks,
+            self.countdowns,
+            self.places,
+            self.second_tick,
+            self.behind_activation,
+        )
+        return kernel.of_scheduled(self.binding, parts)
 
     # Values
 

@@ -137,6 +137,8 @@ class ThresholdInstance(AdaptationInstance[Element]):
 class LevelCrossingInstance(ThresholdInstance[LevelCrossing]):
     """Each threshold is the level, reached from one side."""
 
+    twin = "level crossing"
+
     def _states(self) -> Iterator[State]:
         yield from super()._states()
         yield State(IS_ABOVE, DataType.BOOLEAN)
@@ -179,6 +181,8 @@ class LevelCrossingInstance(ThresholdInstance[LevelCrossing]):
 
 class QuantizerInstance(ThresholdInstance[Quantizer]):
     """One threshold is above the output, the other one below."""
+
+    twin = "quantizer"
 
     def _states(self) -> Iterator[State]:
         yield from super()._states()

@@ -23,6 +23,8 @@ BEFORE = "before"
 class SampleAndHoldInstance(AdaptationInstance[SampleAndHold]):
     """The input at each tick, held until the next one."""
 
+    twin = "sample and hold"
+
     def _evaluate(self) -> None:
         if self.values[CLOCK]:
             self.values[SAMPLE] = self.values[INPUT]
@@ -35,6 +37,8 @@ class SampleAndHoldInstance(AdaptationInstance[SampleAndHold]):
 
 class UnitDelayInstance(AdaptationInstance[UnitDelay]):
     """The input of the tick before, held until the next tick."""
+
+    twin = "unit delay"
 
     def _states(self) -> Iterator[State]:
         yield State(BEFORE, self.element.type, self.element.start)
@@ -53,6 +57,8 @@ class UnitDelayInstance(AdaptationInstance[UnitDelay]):
 class MicrostepDelayInstance(AdaptationInstance[UnitDelay]):
     """An event signal, repeated in the next event iteration."""
 
+    twin = "microstep delay"
+
     def _update(self) -> bool:
         is_active = bool(self.values[CLOCK])
         if is_active:
@@ -62,6 +68,8 @@ class MicrostepDelayInstance(AdaptationInstance[UnitDelay]):
 
 class EventCounterInstance(AdaptationInstance[EventCounter]):
     """The number of ticks so far."""
+
+    twin = "event counter"
 
     def _update(self) -> bool:
         self.values[COUNT] += self.values[CLOCK]

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.adaptation.values import Values
-from fmimaster.fmu.instance import (
-    Binding,
-    Instance,
-    KernelInterface,
-    StepAnswer,
-    Transfer,
-    UpdateAnswer,
-)
+from fmimaster.fmu.instance import Instance, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.kernel_entry import E, ElementParts, KernelEntries
 from fmimaster.system.adaptation import INPUT, TICK, Adaptation
 from fmimaster.system.model import DataType
 
@@ -51,6 +45,9 @@ class AdaptationInstance(Instance, Generic[Element]):
         Names of the clocks.
     """
 
+    twin: ClassVar[str]
+    """Name of its kind in the kernel."""
+
     def __init__(self, name: str, element: Element) -> None:
         super().__init__(name, element.model())
         self.element = element
@@ -66,9 +63,13 @@ class AdaptationInstance(Instance, Generic[Element]):
         self._places: dict[int, NDArray[np.uint64]] = {}
 
     @property
-    def binding(self) -> Binding:
-        """The kernel has its twin, which works on its values."""
-        return Binding(KernelInterface.PYTHON, adaptation=self)
+    def parts(self) -> ElementParts:
+        """What its twin in the kernel works on."""
+        return ElementParts(self.twin, self.element, self.values, self.clocks, self.partials)
+
+    def kernel_entry(self, kernel: KernelEntries[E]) -> E:
+        """What the kernel calls it by: its twin."""
+        return kernel.of_element(self.parts)
 
     # What an element defines
 

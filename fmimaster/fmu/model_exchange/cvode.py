@@ -14,9 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmimaster.fmu.model_exchange.integrator import (
+    CvodeParts,
     Equations,
     ErrorControlled,
     Integration,
+    KernelIntegrators,
     StuckError,
     Vector,
 )
@@ -121,11 +123,8 @@ class CvodeIntegration(Integration):
 
     Attributes
     ----------
-    memory, vectors, tolerance : int, list of int, float
-        Addresses of the memory of CVODE, and of its vectors ``states``, ``work`` and ``tolerances``; the relative
-        tolerance. They are for the twin in the kernel.
-    message : str
-        The last message of CVODE.
+    memory, vectors : int, list of int
+        Addresses of the memory of CVODE, and of its vectors ``states``, ``work`` and ``tolerances``.
     size : float
         Length in s of the longest step since it began; 0 if it begins.
     """
@@ -139,7 +138,6 @@ class CvodeIntegration(Integration):
         self.has_jacobian = has_jacobian
         self._raised: BaseException | None = None
         """The exception of a callback, which CVODE cannot pass on."""
-        self.message = ""
         self._sundials = sundials()
         n = equations.n
         self.states, self.work, self.tolerances = (np.zeros(n) for _ in range(3))
@@ -156,8 +154,25 @@ class CvodeIntegration(Integration):
         self._context, self.memory = c_void_p(), c_void_p()
         self._callbacks: tuple[Any, ...] = ()
 
-    def allocate(self, derivatives: int, jacobian: int, data: int | None = None) -> None:
-        """Allocate the memory of CVODE.
+    def continue_in(self, kernel: KernelIntegrators) -> None:
+        """Let the kernel continue with the memory of CVODE."""
+        kernel.cvode(
+            CvodeParts(
+                self._allocate,
+                self.states,
+                self.work,
+                self.tolerances,
+                self.relative,
+                self.absolute,
+                self._equations.has_inputs,
+                self.has_jacobian,
+            )
+        )
+
+    def _allocate(
+        self, derivatives: int, jacobian: int, data: int | None = None
+    ) -> tuple[int, list[int]]:
+        """Allocate the memory of CVODE; returns the addresses of the memory and of the vectors.
 
         Parameters
         ----------
@@ -186,6 +201,7 @@ class CvodeIntegration(Integration):
         s.CVodeSetLinearSolver(self.memory, self._solver, self._matrix)
         if self.has_jacobian:
             s.CVodeSetJacFn(self.memory, jacobian)
+        return self.memory.value or 0, self.vectors
 
     # What CVODE calls
 
@@ -239,7 +255,7 @@ class CvodeIntegration(Integration):
         """Start here; or go on, if nothing but the inputs can have changed, and the derivatives have hardly changed."""
         if not self.memory:
             self._callbacks = DERIVATIVES(self._derive), JACOBIAN(self._linearize)
-            self.allocate(*(cast(callback, c_void_p).value or 0 for callback in self._callbacks))
+            self._allocate(*(cast(callback, c_void_p).value or 0 for callback in self._callbacks))
         is_new = self.size == 0.0  # an earlier state was restored
         if is_new or time != self._time.value or self._has_other_states(states):
             self._is_fresh = True

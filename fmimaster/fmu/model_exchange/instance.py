@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.instance import (
-    IN_PYTHON,
-    Binding,
     InstanceOptions,
     Signal,
     StepAnswer,
     Transfer,
     UpdateAnswer,
 )
+from fmimaster.fmu.kernel_entry import Binding, E, ExchangeParts, KernelEntries
 from fmimaster.fmu.model_exchange.equations import FmuEquations
 from fmimaster.fmu.model_exchange.integrator import DEFAULT_TOLERANCE, Integration, StuckError
 from fmimaster.fmu.model_exchange.location import locate
@@ -54,8 +53,8 @@ class ModelExchangeInstance(BinaryInstance):
         self.memory = Memory(0, 0)
         self.equations: FmuEquations
         self.integration: Integration
-        self.prepared: Callable[[], None] = lambda: None
-        """Called when the memory has its size; an executor sets it."""
+        self._prepared: Callable[[], None] = lambda: None
+        """Called when the memory has its size."""
         self._uses_event_mode = options.event_mode
         self._stops = options.event_mode and options.early_return
         self._given_callback = options.update_callback
@@ -71,18 +70,37 @@ class ModelExchangeInstance(BinaryInstance):
         super().__init__(fmu, model, name, messages, options)  # type: ignore[arg-type]
 
     @property
+    def is_called_in_python(self) -> bool:
+        """Whether the kernel calls its methods: also if its integrator has no twin there."""
+        return super().is_called_in_python or not self.integrator.twin
+
+    @property
     def binding(self) -> Binding:
-        """How the kernel calls it: in Python, unless its integrator has a twin there."""
-        binding = super().binding
-        if binding is IN_PYTHON or not self.integrator.twin:
-            return IN_PYTHON
+        """How the kernel calls its functions; inputs between points are set by the kernel, if there is a callback."""
         callback = self._given_callback
-        return replace(
-            binding,
-            intermediate=inputs_between_points(self.model) if callback else (),
-            update_callback=callback,
-            exchange=self,
+        intermediate = inputs_between_points(self.model) if callback else ()
+        return replace(super().binding, intermediate=intermediate, update_callback=callback)
+
+    def _functions_for(self, kernel: KernelEntries[E]) -> E:
+        parts = ExchangeParts(
+            lambda: self.memory,
+            lambda: self.integration,
+            lambda: self.equations.jacobian_references,
+            self._when_prepared,
+            self.stops,
+            self.copies,
+            self.completes,
+            self.integrator.remembers,
+            self.execute_events,
+            self.stuck,
+            self.behind_event,
         )
+        return kernel.of_model_exchange(self.binding, parts)
+
+    def _when_prepared(self, act: Callable[[], None]) -> None:
+        self._prepared = act
+        if self.is_started:  # in an earlier structure of the system
+            act()
 
     @property
     def stops(self) -> bool:
@@ -157,7 +175,7 @@ class ModelExchangeInstance(BinaryInstance):
         self.tolerance = tolerance or DEFAULT_TOLERANCE
         self.integration = self.integrator.start(self.equations, self.tolerance)
         self.is_started = True
-        self.prepared()
+        self._prepared()
 
     def enter_event_mode(self) -> None:
         """``ExitInitializationMode``, which leads there, or ``EnterEventMode``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import ClassVar, Protocol
@@ -57,6 +58,39 @@ class Equations(Protocol):
         """Whether there are continuous inputs, which may jump at communication points."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CvodeParts:
+    """What the kernel works on to continue an integration by CVODE."""
+
+    allocate: Callable[[int, int, int], tuple[int, Sequence[int]]]
+    """Allocates the memory of CVODE: addresses of the functions for derivatives and for the Jacobian, and of what is passed
+    to both → addresses of the memory, and of the vectors of the next three."""
+    states: Vector
+    work: Vector
+    tolerances: Vector
+    relative: float
+    absolute: float
+    has_inputs: bool
+    has_jacobian: bool
+    """Whether the Jacobian consists of directional derivatives of the FMU."""
+
+
+class KernelIntegrators(Protocol):
+    """The integrators of the kernel; an integration chooses its twin."""
+
+    @abstractmethod
+    def dormand_prince(self, relative: float, absolute: float) -> None:
+        """Continue with these tolerances."""
+
+    @abstractmethod
+    def euler(self, step: float) -> None:
+        """Continue with steps of this length in s."""
+
+    @abstractmethod
+    def cvode(self, parts: CvodeParts) -> None:
+        """Continue with the memory of CVODE."""
+
+
 class Integration(ABC):
     """The integration of one instance.
 
@@ -73,6 +107,8 @@ class Integration(ABC):
     size: float = 0.0
     events: float = 0.0
     """How often Event Mode was entered; set before a restart."""
+    message: str = ""
+    """The last message of a library that integrates."""
     judges_events: ClassVar[bool] = False
     """Whether :meth:`restart` finds out what an event has changed; otherwise ``size`` is 0 after each, but
     for step events that leave the states as they are."""
@@ -103,6 +139,10 @@ class Integration(ABC):
 
     def mark_event(self) -> None:  # noqa: B027 (may do nothing)
         """An event follows here. The FMU stands where the last step has ended, with its inputs as they were."""
+
+    def continue_in(self, kernel: KernelIntegrators) -> None:
+        """Let its twin in the kernel continue; only if its integrator has one."""
+        raise NotImplementedError
 
     def free(self) -> None:  # noqa: B027 (may do nothing)
         """Release all resources. Never raises."""

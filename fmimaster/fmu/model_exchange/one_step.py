@@ -17,6 +17,7 @@ from fmimaster.fmu.model_exchange.integrator import (
     ErrorControlled,
     Integration,
     Integrator,
+    KernelIntegrators,
     StuckError,
     Vector,
 )
@@ -159,6 +160,10 @@ class _DormandPrinceSteps(_OneStep):
         super().__init__(equations, _STAGES)
         self._relative, self._absolute = relative, absolute
 
+    def continue_in(self, kernel: KernelIntegrators) -> None:
+        """Let the kernel continue with the same tolerances."""
+        kernel.dormand_prince(self._relative, self._absolute)
+
     def advance(self, end: float) -> float:
         """One step whose error is below the tolerance; the last stage is at its end."""
         time = self._time
@@ -227,6 +232,10 @@ class _EulerSteps(_OneStep):
         self._step = step
         self._end_of_parts, self._left, self._part = 0.0, 0, 0.0
         """The end to which so many equal parts of this length in s are left; none: they are not known yet."""
+
+    def continue_in(self, kernel: KernelIntegrators) -> None:
+        """Let the kernel continue with the same step size."""
+        kernel.euler(self._step)
 
     def restart(self, time: float, states: Vector) -> None:
         """Start here; the FMU stands there."""

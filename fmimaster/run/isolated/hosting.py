@@ -16,7 +16,7 @@ import numpy as np
 from fmimaster.apart.plain import DamagedError, decoded, error_of
 from fmimaster.apart.process import Exit, Process
 from fmimaster.base.errors import FmuLostError
-from fmimaster.fmu.instance import InstanceOptions
+from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.kernel._kernel import ffi, lib
@@ -34,7 +34,6 @@ from fmimaster.run.isolated.loss import (
 )
 from fmimaster.run.isolated.memory import SharedMemory
 from fmimaster.run.isolated.messages import Receiver
-from fmimaster.run.native.isolated import RemoteInstance
 from fmimaster.system.model import DataType, Variable
 
 log = logging.getLogger("fmimaster")
@@ -50,7 +49,7 @@ SENDING_TIMEOUT = 30.0
 the descriptor."""
 
 
-class HostedInstance(RemoteInstance):
+class HostedInstance(Instance):
     """What an isolated FMU needs in all calls: its process, messages to it, and the error if it is lost."""
 
     def __init__(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fmimaster.fmu.around import ANSWERS, Act, complete
 from fmimaster.fmu.instance import Signal, StepAnswer, UpdateAnswer
+from fmimaster.fmu.kernel_entry import E, KernelEntries, Requests
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
@@ -46,6 +47,19 @@ class IsolatedInstance(HostedInstance):
     OptionError
         If this platform cannot isolate FMUs.
     """
+
+    def kernel_entry(self, kernel: KernelEntries[E]) -> E:
+        """What the kernel calls it by: requests to its process."""
+        return kernel.of_other_process(
+            Requests(
+                self.isolated,
+                self.table,
+                self.remote,
+                self.remote_derivative,
+                self.raise_failure,
+                self.messages,
+            )
+        )
 
     # Values
 

@@ -14,19 +14,11 @@ from fmimaster.fmu.adaptation.at_thresholds import (
     IS_STARTED,
     MULTIPLE,
     NEAR,
-    LevelCrossingInstance,
-    QuantizerInstance,
     is_at,
 )
-from fmimaster.fmu.adaptation.at_ticks import (
-    BEFORE,
-    EventCounterInstance,
-    MicrostepDelayInstance,
-    SampleAndHoldInstance,
-    UnitDelayInstance,
-)
-from fmimaster.fmu.adaptation.instance import AdaptationInstance
+from fmimaster.fmu.adaptation.at_ticks import BEFORE
 from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.kernel_entry import ElementParts
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.instances import READ, Entry
@@ -34,13 +26,13 @@ from fmimaster.system.adaptation import CLOCK, COUNT, INPUT, OUTPUT, POLICY, SAM
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Variable
 
-_KINDS: Mapping[type[Instance], int] = {
-    SampleAndHoldInstance: lib.FM_SAMPLE_AND_HOLD,
-    UnitDelayInstance: lib.FM_UNIT_DELAY,
-    MicrostepDelayInstance: lib.FM_MICROSTEP_DELAY,
-    EventCounterInstance: lib.FM_EVENT_COUNTER,
-    LevelCrossingInstance: lib.FM_LEVEL_CROSSING,
-    QuantizerInstance: lib.FM_QUANTIZER,
+_KINDS: Mapping[str, int] = {
+    "sample and hold": lib.FM_SAMPLE_AND_HOLD,
+    "unit delay": lib.FM_UNIT_DELAY,
+    "microstep delay": lib.FM_MICROSTEP_DELAY,
+    "event counter": lib.FM_EVENT_COUNTER,
+    "level crossing": lib.FM_LEVEL_CROSSING,
+    "quantizer": lib.FM_QUANTIZER,
 }
 
 _SLOTS = {
@@ -68,22 +60,22 @@ class AdaptationEntry(Entry):
 
     Parameters
     ----------
-    instance : AdaptationInstance
+    parts : ElementParts
     n_places : int
         For states that are saved.
     """
 
-    def __init__(self, instance: AdaptationInstance[Any], n_places: int) -> None:
-        self.instance: AdaptationInstance[Any] = instance
-        values, element = instance.values, instance.element
+    def __init__(self, instance: Instance, parts: ElementParts, n_places: int) -> None:
+        self.instance, self._parts = instance, parts
+        values, element = parts.values, parts.element
         # few of the places are used: memory of the others is never touched
         places = np.zeros(n_places * len(values.memory), np.uint64)
         self._values = ffi.from_buffer("fm_slot[]", values.memory)
         self._kept: list[Any] = [places]
         self._element = e = ffi.new("fm_element *")
-        e.kind, e.size = _KINDS[type(instance)], len(values.memory)
+        e.kind, e.size = _KINDS[parts.twin], len(values.memory)
         e.values, e.places = self._values, self._lent(ffi.from_buffer("fm_slot[]", places))
-        clocks = [self._slot(name) for name in instance.clocks]
+        clocks = [self._slot(name) for name in parts.clocks]
         e.clocks, e.n_clocks = self._lent(ffi.new("fm_slot *[]", clocks)), len(clocks)
         for field, name in _SLOTS.items():
             if name in values:
@@ -109,7 +101,7 @@ class AdaptationEntry(Entry):
         self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
     ) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
-        partials = self.instance.partials(
+        partials = self._parts.partials(
             [v.value_reference for v in outputs], [v.value_reference for v in inputs]
         )
         call.partials = self._lent(ffi.from_buffer("double[]", np.ascontiguousarray(partials)))
@@ -130,7 +122,7 @@ class AdaptationEntry(Entry):
         return ()
 
     def _slot(self, name: str) -> Any:
-        return self._values + self.instance.values.places[name]
+        return self._values + self._parts.values.places[name]
 
     def _lent(self, thing: Any) -> Any:
         self._kept.append(thing)

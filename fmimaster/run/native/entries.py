@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.instance import Instance, KernelInterface
+from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.kernel_entry import (
+    Binding,
+    ElementParts,
+    ExchangeParts,
+    KernelEntries,
+    Requests,
+    ScheduledParts,
+)
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.run.native.context import Context
-from fmimaster.run.native.exchange import ExchangeEntry
-from fmimaster.run.native.instances import (
-    VERSIONS,
-    Entry,
-    FmuEntry,
-    PythonEntry,
-    Version,
-)
-from fmimaster.run.native.isolated import IsolatedEntry, RemoteInstance
+from fmimaster.run.native.instances import VERSIONS, Entry, FmuEntry, Lent, PythonEntry
 
 
 def make_entries(context: Context, instances: Sequence[Instance], n_places: int) -> list[Entry]:
@@ -49,30 +50,61 @@ def make_entry(
     functions
         Library → addresses of its functions; those of a new library are added.
     """
-    binding = instance.binding
-    if binding.adaptation is not None:
-        from fmimaster.run.native.adaptation import AdaptationEntry  # few systems need it
-
-        return AdaptationEntry(binding.adaptation, len(places))
-    python = PythonEntry(context, i, instance)
-    if isinstance(instance, RemoteInstance):
-        return IsolatedEntry(python, instance)
-    if binding.interface is KernelInterface.PYTHON:
-        return python
-    if binding.library not in functions:
-        functions[binding.library] = _functions_of(VERSIONS[binding.interface], binding.address)
-    kind: type[FmuEntry] = FmuEntry
-    if binding.exchange is not None:
-        kind = ExchangeEntry
-    elif binding.scheduled is not None:
-        from fmimaster.run.native.scheduled import ScheduledEntry  # as above
-
-        kind = ScheduledEntry
-    return kind(python, binding, places, functions[binding.library])
+    return instance.kernel_entry(_Ways(context, i, instance, places, functions))
 
 
-def _functions_of(version: Version, address: Callable[[str], int]) -> Any:
+@dataclass
+class _Ways(KernelEntries[Entry]):
+    """Makes the entry of one instance; parameters as of :func:`make_entry`. What few systems need is imported late."""
+
+    context: Context
+    i: int
+    instance: Instance
+    places: NDArray[np.uintp]
+    functions: dict[int, Any]
+
+    def in_python(self) -> PythonEntry:
+        """By the methods of the instance."""
+        return PythonEntry(self.context, self.i, self.instance)
+
+    def of_fmu(self, binding: Binding) -> Entry:
+        """By the functions of a Co-Simulation FMU."""
+        return FmuEntry(self._lent(binding))
+
+    def of_model_exchange(self, binding: Binding, parts: ExchangeParts) -> Entry:
+        """By the functions of a Model Exchange FMU, with an integrator of the kernel."""
+        from fmimaster.run.native.exchange import ExchangeEntry
+
+        return ExchangeEntry(self._lent(binding), parts)
+
+    def of_scheduled(self, binding: Binding, parts: ScheduledParts) -> Entry:
+        """By the functions of a Scheduled Execution FMU, whose partitions are activated in C."""
+        from fmimaster.run.native.scheduled import ScheduledEntry
+
+        return ScheduledEntry(self._lent(binding), parts)
+
+    def of_element(self, parts: ElementParts) -> Entry:
+        """By the twin of an element of semantic adaptation."""
+        from fmimaster.run.native.adaptation import AdaptationEntry
+
+        return AdaptationEntry(self.instance, parts, len(self.places))
+
+    def of_other_process(self, requests: Requests) -> Entry:
+        """By requests to another process."""
+        from fmimaster.run.native.isolated import IsolatedEntry
+
+        return IsolatedEntry(self.in_python(), requests)
+
+    def _lent(self, binding: Binding) -> Lent:
+        functions = self.functions
+        if binding.library not in functions:
+            functions[binding.library] = _functions_of(binding)
+        return Lent(self.in_python(), binding, self.places, functions[binding.library])
+
+
+def _functions_of(binding: Binding) -> Any:
     """Addresses of the FMI functions of a library."""
+    version = VERSIONS[binding.interface]
     names = [version.name(function) for function in range(lib.FM_FUNCTIONS)]
-    addresses = [address(ffi.string(name).decode()) if name else 0 for name in names]
+    addresses = [binding.address(ffi.string(name).decode()) if name else 0 for name in names]
     return ffi.new("void *[]", [ffi.cast("void *", a) for a in addresses])

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.instance import Instance, PartitionCallbacks, UpdateCallback
+from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin

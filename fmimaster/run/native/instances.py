@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal
+from fmimaster.fmu.instance import Instance, Signal
+from fmimaster.fmu.kernel_entry import Binding, KernelInterface
 from fmimaster.fmu.status import OK
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.kernel._kernel import ffi, lib
@@ -83,6 +84,8 @@ class PythonEntry(Entry):
         self.context = context
         self.index = i
         self.set_polynomials: Callable[[float, Signal], None] | None = None
+        self.execute_events: Callable[[], None] = lambda: None
+        """Event Mode inside a step, of a Model Exchange FMU."""
         self.handle = ffi.new_handle(self)
         self._transfers: list[Any] = []
         functions = (
@@ -234,6 +237,7 @@ def _extern(name: str) -> Callable[[Callable[..., int]], Any]:
 
 
 _extern("fm_python_update")(_called(_update))
+_extern("fm_python_events")(_called(lambda entry: entry.execute_events()))
 _extern("fm_python_transfer")(_transfer)
 _extern("fm_python_derive")(_derive)
 _extern("fm_python_set_polynomials")(_called(lambda entry, *_: entry.give_polynomials()))
@@ -265,12 +269,32 @@ VERSIONS = {
 }
 
 
-class FmuEntry(Entry):
-    """An FMU as the kernel calls it: addresses of its functions, which it shares with others from the same library."""
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What the entry of an FMU works on.
 
-    def __init__(
-        self, python: PythonEntry, binding: Binding, places: NDArray[np.uintp], functions: Any
-    ) -> None:
+    Parameters
+    ----------
+    python : PythonEntry
+        For what C cannot do.
+    binding : Binding
+    places : shape (number of places,)
+        Room for the addresses of its saved FMU states.
+    functions : cdata
+        Addresses of its functions, which it shares with others from the same library.
+    """
+
+    python: PythonEntry
+    binding: Binding
+    places: NDArray[np.uintp]
+    functions: Any
+
+
+class FmuEntry(Entry):
+    """An FMU as the kernel calls it."""
+
+    def __init__(self, lent: Lent) -> None:
+        python, binding, places, functions = lent.python, lent.binding, lent.places, lent.functions
         self._python = python
         self.instance = python.instance
         self._kept: list[Any] = [functions, places]
@@ -307,7 +331,7 @@ class FmuEntry(Entry):
         def bind(call: Any) -> None:
             self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, call)
 
-        return Updates(self._python.instance, i, segments[0], context.store.courses, bind)
+        return Updates(self._binding, i, segments[0], context.store.courses, bind)
 
     def _lend_rates(self, most_orders: int) -> None:
         """FMI 2.0: references and orders of the derivatives of all continuous inputs, and room for them."""

@@ -2,64 +2,30 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from numpy.typing import NDArray
 
-from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.kernel_entry import Requests
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.instances import READ, Entry, PythonEntry
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.model import DataType, Variable
-
-
-class RemoteInstance(Instance):
-    """An instance that is called by requests to another process.
-
-    Attributes
-    ----------
-    isolated : fm_isolated
-    table : fm_instance
-        Functions that request.
-    """
-
-    isolated: Any
-    table: Any
-
-    @abstractmethod
-    def remote(self, group: Group, kind: DataType, references: Sequence[int], n: int) -> Any:
-        """Variables of a group with n elements as the kernel reads or sets them: fm_remote."""
-
-    @abstractmethod
-    def remote_derivative(
-        self, unknowns: Sequence[int], knowns: Sequence[int], n_seed: int, n_sensitivity: int
-    ) -> Any:
-        """A directional derivative as the kernel requests it: fm_remote."""
-
-    @abstractmethod
-    def raise_failure(self) -> NoReturn:
-        """Raise the error of the last request."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def messages(self) -> tuple[str, ...]:
-        """What the FMU has logged last."""
+from fmimaster.system.model import Variable
 
 
 class IsolatedEntry(Entry):
     """An FMU in a process of its own: requests are collected and sent in C."""
 
-    def __init__(self, python: PythonEntry, instance: RemoteInstance) -> None:
+    def __init__(self, python: PythonEntry, requests: Requests) -> None:
         self._python = python
         self.instance = python.instance
-        self._instance = instance
+        self._requests = requests
         context, i = python.context, python.index
-        self.entry = instance.table
+        self.entry = requests.table
         registers, courses = context.registers, context.store.courses
-        instance.kept_from = lambda: registers.kept_from.item(i)
+        self.instance.kept_from = lambda: registers.kept_from.item(i)
         self._kept = [
             ffi.from_buffer("double[]", registers.at),
             ffi.from_buffer("double[]", registers.kept_from),
@@ -68,7 +34,7 @@ class IsolatedEntry(Entry):
             ffi.from_buffer("double[]", courses.coefficients[i]),
         ]
         at, kept_from, degree, centre, coefficients = self._kept
-        c = instance.isolated
+        c = requests.isolated
         c.at, c.kept_from = at + i, kept_from + i
         c.source_degree, c.source_centre = degree + i, centre + i
         c.source_coefficients = coefficients
@@ -81,7 +47,7 @@ class IsolatedEntry(Entry):
             self._python.bind(call, group, segment, values)
             return
         is_get = group in READ
-        remote = self._instance.remote(group, segment.type, segment.value_references, call.size)
+        remote = self._requests.remote(group, segment.type, segment.value_references, call.size)
         self._kept.append(remote)
         call.self, call.function = remote, ffi.NULL
         call.transfer = ffi.addressof(lib, "fm_isolated_get" if is_get else "fm_isolated_set")
@@ -91,7 +57,7 @@ class IsolatedEntry(Entry):
     ) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         unknowns, knowns = ([v.value_reference for v in some] for some in (outputs, inputs))
-        remote = self._instance.remote_derivative(unknowns, knowns, call.n_seed, call.n_sensitivity)
+        remote = self._requests.remote_derivative(unknowns, knowns, call.n_seed, call.n_sensitivity)
         self._kept.append(remote)
         call.self, call.derive = remote, ffi.addressof(lib, "fm_isolated_derive")
 
@@ -106,8 +72,8 @@ class IsolatedEntry(Entry):
         del function, status, step
         if self._python.error is not None:
             raise self._python.error
-        self._instance.raise_failure()
+        self._requests.raise_failure()
 
     def messages(self) -> tuple[str, ...]:
         """What the FMU has logged last."""
-        return self._instance.messages()
+        return self._requests.messages()

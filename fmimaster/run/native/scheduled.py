@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.instance import Binding, PartitionCallbacks
-from fmimaster.fmu.scheduled import ScheduledInstance
+from fmimaster.fmu.kernel_entry import PartitionCallbacks, ScheduledParts
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.clock_calls import asked_in_calls
 from fmimaster.run.native.header import TYPES
-from fmimaster.run.native.instances import READ, FmuEntry, PythonEntry
+from fmimaster.run.native.instances import READ, FmuEntry, Lent
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 
@@ -36,29 +34,26 @@ def make_partition_callbacks() -> PartitionCallbacks:
 
 
 class ScheduledEntry(FmuEntry):
-    """A Scheduled Execution FMU as the kernel calls it. Parameters as of :class:`FmuEntry`."""
+    """A Scheduled Execution FMU as the kernel calls it."""
 
-    def __init__(
-        self, python: PythonEntry, binding: Binding, places: NDArray[np.uintp], functions: Any
-    ) -> None:
-        super().__init__(python, binding, places, functions)
-        self._instance: ScheduledInstance = binding.scheduled
-        assert self._instance.callbacks_in_c is not None
-        self._scheduled = s = self._instance.callbacks_in_c.kept
+    def __init__(self, lent: Lent, parts: ScheduledParts) -> None:
+        super().__init__(lent)
+        self._parts = parts
+        self._scheduled = s = parts.callbacks.kept
         self._error: CallError | None = None
         """Of the first call in ``ClockUpdate`` that failed."""
         self._handle = ffi.new_handle(self)
-        s.fmu, s.python = self._fmu, python.entry
+        s.fmu, s.python = self._fmu, lent.python.entry
         s.fail, s.self = lib.fm_python_update_failed, self._handle
-        s.has_fmu_states = self._instance.has_fmu_states
+        s.has_fmu_states = self._parts.has_fmu_states
         s.unclocked = ffi.NULL
-        self._lend_memory(len(places))
+        self._lend_memory(len(lent.places))
         self._lend_clocks()
         lib.fm_scheduled_table(s, self.entry)
 
     def _lend_memory(self, n_places: int) -> None:
         """The memory of the instance, and room for copies."""
-        memory, s = self._instance.memory, self._scheduled
+        memory, s = self._parts.memory, self._scheduled
         s.size = memory.values.nbytes
         s.values = self._array("char[]", memory.values)
         s.places = self._lent("char[]", n_places * memory.values.nbytes)
@@ -72,20 +67,20 @@ class ScheduledEntry(FmuEntry):
             self._array("uint8_t[]", array) for array in (memory.is_set, memory.due, memory.active)
         )
         self._fill(m.announced, memory.announced)
-        s.version = self._array("int64_t[]", self._instance.version)
+        s.version = self._array("int64_t[]", self._parts.version)
 
     def _lend_clocks(self) -> None:
         """All clocks, and what is read in ``ClockUpdate``."""
-        instance, s = self._instance, self._scheduled
-        s.n_clocks = len(instance.clocks)
-        s.clocks = self._references([c.value_reference for c in instance.clocks])
+        parts, s = self._parts, self._scheduled
+        s.n_clocks = len(parts.clocks)
+        s.clocks = self._references([c.value_reference for c in parts.clocks])
         call = s.output_clocks
-        references = [c.value_reference for c in instance.output_clocks]
+        references = [c.value_reference for c in parts.output_clocks]
         call.references, call.n = self._references(references), len(references)
         call.values = self._lent("uint8_t[]", len(references))
         self._version.bind(self._fmu, TYPES[DataType.CLOCK], True, ffi.addressof(call))
-        s.output_places = self._places(instance.places(references))
-        calls = asked_in_calls(instance.countdowns, range(len(instance.countdowns)))
+        s.output_places = self._places(parts.places(references))
+        calls = asked_in_calls(parts.countdowns, range(len(parts.countdowns)))
         s.n_countdowns = len(calls)
         s.countdowns = table = self._lent("fm_countdowns[]", len(calls))
         for record, asked in zip(table, calls, strict=True):
@@ -106,7 +101,7 @@ class ScheduledEntry(FmuEntry):
         is_get = group in READ
         record = self._record(call)
         if segment.type is DataType.CLOCK:
-            record.places = self._places(self._instance.places(segment.value_references))
+            record.places = self._places(self._parts.places(segment.value_references))
             call.transfer = lib.fm_scheduled_get_clocks if is_get else lib.fm_scheduled_set_clocks
             return
         if is_get:
@@ -124,8 +119,8 @@ class ScheduledEntry(FmuEntry):
         """Make the call ready that asks for the intervals of clocks."""
         record = self._record(call)
         super().bind_intervals(record.call, references, answers, by_fraction)
-        none = len(self._instance.clocks)
-        places = {c.value_reference: row for row, c in enumerate(self._instance.countdowns)}
+        none = len(self._parts.clocks)
+        places = {c.value_reference: row for row, c in enumerate(self._parts.countdowns)}
         record.places = self._places([places.get(clock, none) for clock in references])
         call.transfer = lib.fm_scheduled_ask
 
@@ -150,9 +145,9 @@ class ScheduledEntry(FmuEntry):
         if self._error is not None:
             raise self._error
         if status == lib.FM_SECOND_TICK:
-            raise self._instance.second_tick(s.second)
+            raise self._parts.second_tick(s.second)
         if status == lib.FM_BEHIND_EVENT:
-            raise self._instance.behind_activation(s.wanted)
+            raise self._parts.behind_activation(s.wanted)
         if not function and s.function:  # it was called by what the kernel called
             function = ffi.string(s.function).decode()
         super().raise_failure(function, status, step)

@@ -7,7 +7,7 @@ from math import nan
 from typing import Any
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.instance import Instance, UpdateCallback
+from fmimaster.fmu.kernel_entry import Binding, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Segment
 from fmimaster.program.store import Courses
@@ -40,6 +40,8 @@ class Updates:
 
     Parameters
     ----------
+    binding : Binding
+        How the kernel calls the instance.
     i : int
         Number of the instance.
     segment : Segment
@@ -56,13 +58,13 @@ class Updates:
 
     def __init__(
         self,
-        instance: Instance,
+        binding: Binding,
         i: int,
         segment: Segment,
         courses: Courses,
         bind: Callable[[Any], None],
     ) -> None:
-        binding, coefficients = instance.binding, courses.coefficients[i]
+        coefficients = courses.coefficients[i]
         assert binding.update_callback is not None
         self.error: CallError | None = None
         self._raise_failure = binding.raise_failure

@@ -1,0 +1,218 @@
+"""How the kernel calls an instance: the ways that there are, and what an instance gives the kernel for each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+
+if TYPE_CHECKING:  # few runs need all of them
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fmimaster.base.errors import CallError
+    from fmimaster.fmu import scheduled_memory
+    from fmimaster.fmu.adaptation.values import Values
+    from fmimaster.fmu.model_exchange.integrator import Integration
+    from fmimaster.fmu.model_exchange.memory import Memory
+    from fmimaster.plan.layout import Group
+    from fmimaster.system.adaptation import Adaptation
+    from fmimaster.system.model import DataType, Variable
+
+E = TypeVar("E", covariant=True)
+
+
+class KernelEntries(Protocol[E]):
+    """Makes the entry through which the kernel calls one instance, which chooses one of these ways."""
+
+    @abstractmethod
+    def in_python(self) -> E:
+        """By the methods of the instance."""
+
+    @abstractmethod
+    def of_fmu(self, binding: Binding) -> E:
+        """By the functions of a Co-Simulation FMU."""
+
+    @abstractmethod
+    def of_model_exchange(self, binding: Binding, parts: ExchangeParts) -> E:
+        """By the functions of a Model Exchange FMU, with an integrator of the kernel."""
+
+    @abstractmethod
+    def of_scheduled(self, binding: Binding, parts: ScheduledParts) -> E:
+        """By the functions of a Scheduled Execution FMU, whose partitions are activated in C."""
+
+    @abstractmethod
+    def of_element(self, parts: ElementParts) -> E:
+        """By the twin of an element of semantic adaptation."""
+
+    @abstractmethod
+    def of_other_process(self, requests: Requests) -> E:
+        """By requests to another process."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UpdateCallback:
+    """The callback of an FMU in Intermediate Update Mode, if it is not in Python.
+
+    Parameters
+    ----------
+    function, environment : int
+        Address of the function, and its first argument.
+    kept : object
+        The owner of both.
+    read : function
+        Takes a function that reads outputs there: start of the step in s, NaN after the first update of a step; time in s;
+        whether the FMU can return early → the time at which it is requested to do so, or NaN.
+    """
+
+    function: int
+    environment: int
+    kept: Any
+    read: Callable[[Callable[[float, float, bool], float]], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionCallbacks:
+    """The callbacks of a Scheduled Execution FMU, if they are not in Python.
+
+    Parameters
+    ----------
+    clock_update, nothing, environment : int
+        Addresses: of the function for ``ClockUpdate``, of one for the locks of preemption, and of their environment.
+    kept : object
+        The owner of these.
+    otherwise : function
+        Takes the address of the function for ``ClockUpdate`` in partitions that are activated in Python.
+    """
+
+    clock_update: int
+    nothing: int
+    environment: int
+    kept: Any
+    otherwise: Callable[[int], None]
+
+
+class KernelInterface(Enum):
+    """The functions through which the kernel calls an FMU."""
+
+    FMI2 = "the functions of an FMI 2.0 library"
+    FMI3 = "the functions of an FMI 3.0 library"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How the kernel calls the functions of an FMU in this process.
+
+    Parameters
+    ----------
+    interface : KernelInterface
+    library, component : int
+        Handle of the library in this process, and address of the instance in it.
+    address : function name without prefix → address
+        0 if the library lacks the function.
+    lend_places : function
+        Takes a function that returns the addresses of the FMU states that the kernel has saved; they are freed with the
+        instance.
+    raise_failure : function
+        Raises the error for a call that failed: name of the function without prefix, what it returned, and the length in
+        s of the step if it was a step.
+    messages : function
+        The last messages that the instance has logged, oldest first.
+    intermediate : tuple of int
+        Value references of the inputs that are set in Intermediate Update Mode.
+    update_callback : UpdateCallback or None
+        The function that sets them; None for a method in Python.
+    """
+
+    interface: KernelInterface
+    library: int
+    component: int
+    address: Callable[[str], int]
+    lend_places: Callable[[Callable[[], list[int]]], None]
+    raise_failure: Callable[[str, int, float], None]
+    messages: Callable[[], tuple[str, ...]]
+    intermediate: tuple[int, ...] = ()
+    update_callback: UpdateCallback | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExchangeParts:
+    """What the kernel works on to step a Model Exchange FMU."""
+
+    memory: Callable[[], Memory]
+    """Another one from Initialization Mode on, when its size is known."""
+    integration: Callable[[], Integration]
+    """From Initialization Mode on."""
+    jacobian_references: Callable[[], tuple[list[int], list[int]] | None]
+    """Value references of the derivatives and of the states; None if one is not declared."""
+    when_prepared: Callable[[Callable[[], None]], None]
+    """Takes a function that is called when both exist."""
+    stops: bool
+    """Whether a step ends at the first event."""
+    copies: bool
+    """Whether states are copied, because the FMU cannot save its own."""
+    completes: bool
+    """Whether ``CompletedIntegratorStep`` is called."""
+    remembers: bool
+    """Whether a step of the integrator depends on the steps before."""
+    execute_events: Callable[[], None]
+    """Event Mode from its start to its end, inside a step."""
+    stuck: Callable[[float, str], CallError]
+    """Time in s and reason → the error for an integrator that cannot go on."""
+    behind_event: Callable[[float], CallError]
+    """Time in s → the error if there was an event after the states were copied."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScheduledParts:
+    """What the kernel works on to activate the partitions of a Scheduled Execution FMU."""
+
+    callbacks: PartitionCallbacks
+    memory: scheduled_memory.Memory
+    version: NDArray[np.int64]
+    """Changes with each activation and each restored state; shape ()."""
+    has_fmu_states: bool
+    clocks: Sequence[Variable]
+    """In the order in which they are activated."""
+    output_clocks: Sequence[Variable]
+    countdowns: Sequence[Variable]
+    places: Callable[[Sequence[int]], list[int]]
+    """Value references of clocks → where they stand in the memory."""
+    second_tick: Callable[[int], CallError]
+    """Place of a clock → the error if it ticks a second time at one time."""
+    behind_activation: Callable[[float], CallError]
+    """Time in s → the error if a partition was activated since then."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ElementParts:
+    """What the kernel works on to be an element of semantic adaptation."""
+
+    twin: str
+    """Name of the element in the kernel."""
+    element: Adaptation
+    values: Values
+    clocks: Sequence[str]
+    """Names of the clocks."""
+    partials: Callable[[Sequence[int], Sequence[int]], NDArray[np.float64]]
+    """Value references of unknowns and knowns → partial derivatives, shape (unknowns, knowns)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """What the kernel needs to call an FMU in another process."""
+
+    isolated: Any
+    """fm_isolated"""
+    table: Any
+    """fm_instance: functions that request."""
+    remote: Callable[[Group, DataType, Sequence[int], int], Any]
+    """Variables of a group, with so many elements, as the kernel reads or sets them: fm_remote."""
+    remote_derivative: Callable[[Sequence[int], Sequence[int], int, int], Any]
+    """Value references of unknowns and knowns, sizes of seed and sensitivity → the derivative: fm_remote."""
+    raise_failure: Callable[[], NoReturn]
+    """Raises the error of the last request."""
+    messages: Callable[[], tuple[str, ...]]
+    """What the FMU has logged last."""
