@@ -92,15 +92,8 @@ def refuse_plan(
     plan: Plan,
     rule: StepRule[Any],
     clock: EventClock | None,
-    *,
-    is_one_of_several: bool = False,
 ) -> None:
     """Raise if a step-size rule or an event clock cannot work in a system.
-
-    Parameters
-    ----------
-    is_one_of_several : bool
-        Whether it is one of several structures of a system: the event clock may have nothing to do in it.
 
     Raises
     ------
@@ -123,7 +116,7 @@ def refuse_plan(
     if clock.fires:
         _refuse_untriggered(plan)
         _refuse_hidden_right_limits(plan)
-    if not is_one_of_several:
+    if plan.structure is None:  # in one of several structures it may have nothing to do
         _refuse_nothing_to_do(plan, clock)
 
 

@@ -86,9 +86,11 @@ def make_plan(
     tolerance: Tolerance | None = None,
     loops: Loops = Loops.REAL,
     steady: Sequence[str] = (),
-    is_one_of_several: bool = False,
 ) -> Plan:
     """Derive the plan of a system: a pure function.
+
+    Of one of several structures of a system, globs may fit nothing, and recorded outputs can be corrected too, so that they
+    show a change.
 
     Parameters
     ----------
@@ -108,9 +110,6 @@ def make_plan(
         Which algebraic loops are solved in Step Mode.
     steady
         Names of states whose start values are unknown, and whose derivatives are 0 at the start.
-    is_one_of_several : bool
-        Whether it is one of several structures of a system: globs may fit nothing, and recorded outputs can be corrected
-        too, so that they show a change.
 
     Raises
     ------
@@ -126,7 +125,7 @@ def make_plan(
         bare_names,
         signals,
         system.root_connectors,
-        must_fit=not is_one_of_several,
+        must_fit=system.structure is None,
     )
     use = use or EventUse()
     refreshed = [use.refreshes and _can_be_refreshed(c.model) for c in system.components]
@@ -205,12 +204,13 @@ def make_plan(
         steady=steady_ones,
         power_bonds=place_bonds(system.power_bonds, models, layout),
         corrections=find_corrections(
-            models, system.links, events, layout, read if is_one_of_several else ()
+            models, system.links, events, layout, () if system.structure is None else read
         ),
         step_groups=in_order_of_sweeps(groups, step_loops, models, sequence),
         settled=settled(
             step_loops, models, loops, groups, [i for i, p in enumerate(instances) if p.event_mode]
         ),
+        structure=system.structure,
     )
 
 

@@ -20,6 +20,7 @@ from fmimaster.plan.recorded import Recorded
 from fmimaster.plan.steady import SteadyState
 from fmimaster.plan.tolerance import Tolerance
 from fmimaster.system.description import Source
+from fmimaster.system.lifetime import Structure
 from fmimaster.system.model import DataType, Model
 
 
@@ -144,6 +145,9 @@ class Plan:
 
     settled: tuple[int, ...] = ()
     """Instances in algebraic loops that are solved at the end of each step, by setting inputs and reading outputs."""
+
+    structure: Structure | None = None
+    """Which parts of a system these are, if its structure changes during the run."""
 
     def __repr__(self) -> str:
         names = ", ".join(i.name for i in self.instances[:MOST_NAMES])

@@ -27,6 +27,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import exact
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.layout import Group, Signal
@@ -146,27 +147,23 @@ def prepare(
     loader: Loader,
     *,
     needs_stop_time: bool = True,
-    is_one_of_several: bool = False,
 ) -> Prepared:
     """Make the plan, the programs and the times of a simulation; of the structure at its start, if that changes.
 
     Parameters
     ----------
-    is_one_of_several : bool
-        Whether it is one of several structures of a system: recorded variables may be missing.
     needs_stop_time : bool
         Whether a missing stop time is an error; otherwise the times are those of a run of 500 steps.
     """
     description = whole = read_description(settings)
     if is_dynamic(whole):
-        is_one_of_several = True
         start = settings.start_time, whole.experiment.start_time, 0
         note = structure_note(whole)
         every = [name for name, _ in description.components()]
         description = structure_at(whole, exact(next(t for t in start if t is not None)))
         description = replace(description, notes=(*description.notes, note))
         settings = settings_of_structure(settings, every, dict(description.components()))
-    if is_one_of_several and settings.event_mode is None:
+    if description.structure is not None and settings.event_mode is None:
         settings = replace(settings, event_mode=True)  # a change of connections is an event
     components = dict(description.components())
     models = {name: loader.model(component) for name, component in components.items()}
@@ -222,11 +219,8 @@ def prepare(
         resolved,
         description,
         marked if settings.on_fault_used.marks else (),
-        is_one_of_several,
     )
-    given = (
-        fitting_inputs(plan, settings.inputs_used) if is_one_of_several else settings.inputs_used
-    )
+    given = _given_inputs(plan, settings)
     rule = schedule.rule.with_inputs(
         extrapolation_degree(plan, settings.algorithm_used.course, given)
     )
@@ -258,13 +252,18 @@ def read_description(settings: Settings) -> SystemDescription:
     return system
 
 
+def _given_inputs(plan: Plan, settings: Settings) -> Mapping[str, Polynomial]:
+    """The polynomials that the user has chosen; of one of several structures, those that fit an input of it."""
+    given = settings.inputs_used
+    return given if plan.structure is None else fitting_inputs(plan, given)
+
+
 def _planned(
     settings: Settings,
     schedule: Schedule,
     resolved: ResolvedSystem,
     description: SystemDescription,
     marked: Sequence[str],
-    is_one_of_several: bool,
 ) -> tuple[Plan, Programs]:
     """The plan and its programs; rows without one of the marked instances are marked."""
     clock, algorithm, rule = settings.event_clock_used, settings.algorithm_used, schedule.rule
@@ -300,14 +299,11 @@ def _planned(
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
         loops=settings.loops_used,
         steady=settings.steady_states,
-        is_one_of_several=is_one_of_several,
     )
-    refuse_plan(plan, rule, clock, is_one_of_several=is_one_of_several)
+    refuse_plan(plan, rule, clock)
     if rates is not None:
         refuse_plan_with_rates(plan)
-    given = (
-        fitting_inputs(plan, settings.inputs_used) if is_one_of_several else settings.inputs_used
-    )
+    given = _given_inputs(plan, settings)
     degree = extrapolation_degree(plan, settings.algorithm_used.course, given)
     programs = assemble(
         plan,

@@ -26,6 +26,7 @@ from fmimaster.system.structure import (
     events_of_changes,
     is_dynamic,
     structure_at,
+    structure_of,
     times_of_changes,
 )
 
@@ -61,7 +62,7 @@ class Structures:
         """Times in s at which the structure changes."""
         self.events = events_of_changes(self._description)
         """Names of the events at which it changes, when they occur first."""
-        self._known: dict[object, Prepared] = {self._key(schedule.start, frozenset()): first}
+        self._known = {first.description.structure: first}
         self._start = schedule.start
         self.columns, self._widths, self._flags = self._all_columns()
 
@@ -73,14 +74,14 @@ class Structures:
         FmimasterError
             If it cannot be simulated.
         """
-        key = self._key(time, happened)
+        description = structure_at(self._description, time, happened)
+        key = description.structure
         if key not in self._known:
-            description = structure_at(self._description, time, happened)
             every = [name for name, _ in self._description.components()]
             settings = settings_of_structure(
                 replace(self._settings, system=description), every, dict(description.components())
             )
-            self._known[key] = prepare(settings, self._loader, is_one_of_several=True)
+            self._known[key] = prepare(settings, self._loader)
         return self._known[key]
 
     def every(self) -> Iterator[tuple[str, Prepared | FmimasterError]]:
@@ -91,7 +92,7 @@ class Structures:
         seen = set()
         for time in (self._start, *self.times):
             for happened in self._combinations():
-                key = self._key(time, happened)
+                key = structure_of(self._description, time, happened)
                 if key in seen:
                     continue
                 seen.add(key)
@@ -115,10 +116,6 @@ class Structures:
             for prepared in self._known.values()
             for i in prepared.programs.polynomial_inputs
         )
-
-    def _key(self, time: Fraction, happened: frozenset[str]) -> object:
-        system = structure_at(self._description, time, happened).system
-        return repr(system)
 
     def _all_columns(
         self,

@@ -18,6 +18,18 @@ from fmimaster.run.log import EventLog, StepLog, Stretch
 from fmimaster.run.timeline import Timeline
 
 
+@dataclass(frozen=True, slots=True)
+class StructureHistory:
+    """The changes of the structure of a system so far."""
+
+    happened: frozenset[str] = frozenset()
+    """Events that have changed it: only the first of each name does."""
+    seen: int = 0
+    """Number of events that have been looked at."""
+    has_changed: bool = False
+    """Whether there was a change."""
+
+
 @dataclass
 class RunState:
     """The state of a run in Python: a deep copy can replace it."""
@@ -76,6 +88,8 @@ class RunState:
     activation_log: ActivationLog = field(default_factory=ActivationLog)
     warnings: tuple[str, ...] = ()
     """Reasons for a loss of accuracy because the run has continued from a checkpoint."""
+    structure: StructureHistory = StructureHistory()
+    """Changes of the structure of the system; the present structure is in the plan."""
     accumulating: EventHistory = field(default_factory=EventHistory)
     """Times of the last events of each kind."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,8 +17,8 @@ from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.program.instructions import Program, Set
+from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Executor
-from fmimaster.session.carried_over import carry_over
 from fmimaster.session.session import Session, timeline_of
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.values import parse_value
@@ -38,11 +39,6 @@ class StructureChanges:
     def __init__(self, session: Session, structures: Structures) -> None:
         self._session = session
         self._structures = structures
-        self._happened: frozenset[str] = frozenset()
-        self._seen = 0
-        """Number of events that have been looked at."""
-        self._has_changed = False
-        """Whether the structure has ever changed."""
 
     def steps(self, until: Instant) -> Iterator[None]:
         """Step until the stop time; yields as :meth:`Stepper.advance` does."""
@@ -69,12 +65,13 @@ class StructureChanges:
         try:
             yield from self._session.stepper.advance(goal)
         except ConvergenceError as error:
-            if self._has_changed and self._session.state.time == begin:
+            state = self._session.state
+            if state.structure.has_changed and state.time == begin:
                 raise self._unsolved(error) from error
             raise
 
     def _tell_of_missing_events(self) -> None:
-        for name in sorted(self._structures.events - self._happened):
+        for name in sorted(self._structures.events - self._session.state.structure.happened):
             log.warning(
                 "the event '%s', at which the structure of the system changes, has not occurred: see the names in "
                 "Results.events",
@@ -90,11 +87,13 @@ class StructureChanges:
 
     def _has_cause(self) -> bool:
         """Whether events since the last look have happened first that change the structure."""
-        log = self._session.state.event_log
-        new = log.events[len(log.events) - (log.count - self._seen) :]
-        self._seen = log.count
-        found = self._structures.events.intersection(e.name for e in new) - self._happened
-        self._happened |= found
+        state, log = self._session.state, self._session.state.event_log
+        past = state.structure
+        if log.count == past.seen:
+            return False
+        new = log.events[len(log.events) - (log.count - past.seen) :]
+        found = self._structures.events.intersection(e.name for e in new) - past.happened
+        state.structure = replace(past, happened=past.happened | found, seen=log.count)
         return bool(found)
 
     def _change(self) -> None:
@@ -102,7 +101,7 @@ class StructureChanges:
         session, state = self._session, self._session.state
         before, time = session.prepared, session.prepared.schedule.time_of(state.time)
         try:
-            after = self._structures.at(time, self._happened)
+            after = self._structures.at(time, state.structure.happened)
         except FmimasterError as error:
             raise SimulationError(
                 f"The structure of the system changes at t = {float(time):.12g} s, and the new one cannot be simulated: "
@@ -110,7 +109,7 @@ class StructureChanges:
             ) from error
         if after is before:
             return
-        self._has_changed = True
+        state.structure = replace(state.structure, has_changed=True)
         old = {i.name: k for k, i in enumerate(before.plan.instances)}
         new = {i.name: k for k, i in enumerate(after.plan.instances)}
         _refuse_other_uses(before, after, float(time))
@@ -121,7 +120,7 @@ class StructureChanges:
         told = _by_name(state.calendar.told, before.plan)
         earlier = session.executor
         session.take_structure(after, old.keys() & new.keys())
-        carry_over(before.plan, earlier.store, after.plan, session.executor.store)
+        _carry_over(before.plan, earlier.store, after.plan, session.executor.store)
         base = after.schedule.base
         factor = Fraction(base.resolution, before.schedule.base.resolution)
         self._renew_state(after, factor)
@@ -207,6 +206,30 @@ class StructureChanges:
             place = self._session.plan.layout.slots.get((i, Group.OUTPUTS, variable.name))
             if place is not None:  # recorded: FMI forbids to read it now in Step Mode
                 self._session.executor.store.values[place[0]][place[1]] = values
+
+
+def _carry_over(before: Plan, old: ValueStore, after: Plan, new: ValueStore) -> None:
+    """What instances that stay have as inputs and outputs goes from one value store to another."""
+    numbers = {planned.name: i for i, planned in enumerate(before.instances)}
+    for i, planned in enumerate(after.instances):
+        j = numbers.get(planned.name)
+        if j is None:
+            continue
+        _hold_inputs(before, old, j)
+        for group in (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE):
+            for name in (v.name for s in after.layout.segments(i, group) for v in s.variables):
+                if (place := before.layout.slots.get((j, group, name))) is not None:
+                    kind, slot = after.layout.slots[i, group, name]
+                    new.values[kind][slot] = old.values[kind][place[1]]
+
+
+def _hold_inputs(plan: Plan, store: ValueStore, i: int) -> None:
+    """Continuous inputs that follow polynomials ← their present values."""
+    if store.courses.degree[i] >= 0:
+        (segment,) = plan.layout.segments(i, Group.CONTINUOUS)
+        highest = plan.instances[i].highest_order
+        values = store.courses.value(i, store.interval[1], highest)
+        store.values[segment.type][segment.start : segment.stop] = values
 
 
 def _clocks(plan: Plan) -> dict[tuple[str, str], int]:

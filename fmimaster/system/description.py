@@ -18,7 +18,7 @@ from fmimaster.base.text import count
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import ClockInterval
-from fmimaster.system.lifetime import ALWAYS, Lifetime
+from fmimaster.system.lifetime import ALWAYS, Lifetime, Structure
 from fmimaster.system.model import Causality, DataType, Interface, Unit
 from fmimaster.system.python_component import PythonComponent
 
@@ -327,6 +327,9 @@ class SystemDescription:
 
     sequence: tuple[str, ...] = ()
     """Full names of the components in the order in which they are stepped; empty if the description leaves it open."""
+
+    structure: Structure | None = None
+    """Of a system whose structure changes: which of its parts these are. None if these are all parts."""
 
     def __repr__(self) -> str:
         components = count(sum(1 for _ in self.components()), "component")

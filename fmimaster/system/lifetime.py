@@ -98,3 +98,11 @@ def _time(name: str, value: Any) -> Fraction:
         return exact(value)
     except OptionError as error:
         raise DescriptionError(f"{name}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The parts of a system that exist at one time, of those that do not always exist."""
+
+    parts: frozenset[int]
+    """Their numbers; connections that are equal but for their lifetimes have the same number."""

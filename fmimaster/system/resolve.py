@@ -26,6 +26,7 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
+from fmimaster.system.lifetime import Structure
 from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
 from fmimaster.system.notes import Notes
 from fmimaster.system.power_bonds import ResolvedPowerBond, resolve_power_bonds
@@ -119,6 +120,8 @@ class ResolvedSystem:
     """Probable mistakes in the description."""
     root_connectors: tuple[RootConnector, ...] = ()
     """Root connectors with known values: outputs, and inputs with signals."""
+    structure: Structure | None = None
+    """See :class:`fmimaster.system.description.SystemDescription`."""
 
     def with_bond_tolerance(self, tolerance: float | None) -> ResolvedSystem:
         """The system with this relative tolerance for all power bonds that have an energy scale; None keeps their
@@ -200,6 +203,7 @@ def resolve(
         bonds,
         warnings.lines(),
         tuple(_root_connectors(components, wiring, conversions)),
+        description.structure,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from fmimaster.system.description import Connection, System, SystemDescription
-from fmimaster.system.lifetime import ALWAYS, Lifetime
+from fmimaster.system.lifetime import ALWAYS, Lifetime, Structure
 from fmimaster.system.notes import listed
 
 Exists = Callable[[Lifetime], bool]
@@ -67,7 +67,37 @@ def structure_at(
         description,
         system=_at(description.system, exists),
         sequence=tuple(name for name in description.sequence if name in names),
+        structure=structure_of(description, time, happened),
     )
+
+
+def structure_of(
+    description: SystemDescription, time: Fraction, happened: frozenset[str]
+) -> Structure:
+    """Which parts exist at that time: equal for equal systems of :func:`structure_at`."""
+    changing = [*_changing(description.system, "")]
+    parts = [part for part, _ in changing]
+    return Structure(
+        frozenset(
+            parts.index(part)
+            for part, lives in changing
+            if all(life.exists(time, happened) for life in lives)
+        )
+    )
+
+
+def _changing(system: System, path: str) -> Iterator[tuple[object, list[Lifetime]]]:
+    """The parts that do not always exist, without their lifetimes: with the lifetimes of each and of its ends."""
+    of_components = {c.name: c.lifetime for c in system.components if c.lifetime != ALWAYS}
+    for name, life in of_components.items():
+        yield (path, name), [life]
+    for c in system.connections:
+        ends = {end.element for end in (c.start, c.end)} & of_components.keys()
+        lives = [of_components[name] for name in ends]
+        if lives or c.lifetime != ALWAYS:
+            yield (path, replace(c, lifetime=ALWAYS)), [c.lifetime, *lives]
+    for inner in system.systems:
+        yield from _changing(inner, f"{path}{inner.name}.")
 
 
 def _at(system: System, exists: Exists) -> System:
