@@ -123,9 +123,9 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 def _any_left_alone() -> bool:
-    """Whether an FMU is still being called; if the package of runs is not imported, none is."""
-    session = sys.modules.get("fmimaster.session")
-    return session is not None and session.any_left_alone()
+    """Whether an FMU is still being called; if the module that calls FMUs is not imported, none is."""
+    threads = sys.modules.get("fmimaster.session.work_thread")
+    return threads is not None and threads.any_left_alone()
 
 
 def _leave(status: int) -> NoReturn:
