@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -301,6 +302,28 @@ def test_settings_may_name_what_exists_later(
     for name in settings.keys() & {"inputs", "start_values"}:
         with pytest.raises(InputError, match=r"q\.u"):
             run(system, backend, **{name: {"q.u": next(iter(settings[name].values()))}})
+
+
+@pytest.mark.parametrize(
+    ("sequence", "expected"), [("bka", [1, 0, -1, -1, 0]), ("kab", [1, 1, 0, -1, -1])]
+)
+def test_the_order_of_the_description_holds_in_each_structure(
+    sequence: str, expected: list[float], backend: Backend, tmp_path: Path
+) -> None:
+    """a' = b and b' = -a from a = 1, b = 0 in steps of 1 s with held inputs. If b steps first, b -= a, then a += b."""
+    unit = LinearSystem(a=[[0.0]], b=[[1.0]], c=[[1.0]], x0=[1.0])
+    write_fmu(tmp_path / "unit.fmu", unit, reference_path("fmi3/LinearSystem.fmu"))
+    system = SystemBuilder("ring")
+    system.add("a", tmp_path / "unit.fmu")
+    system.add("b", tmp_path / "unit.fmu", {"x1": 0})
+    system.add("k", constant(tmp_path / "k.fmu", 1.0), lifetime=Lifetime(until_time=2))
+    system.connect("b.y1", "a.u1")
+    system.connect("a.y1", "b.u1", factor=-1.0)
+    description = replace(system.build(), sequence=tuple(sequence))
+    results = Simulation(
+        description, stop_time=4, step_size=1, algorithm="gauss-seidel", backend=backend
+    ).run()
+    assert [rows_at(results, t, "a.y1")[-1] for t in range(5)] == expected
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])

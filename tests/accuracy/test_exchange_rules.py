@@ -73,6 +73,20 @@ def test_discrete_inputs_are_set_again_where_a_step_is_repeated(
 
 
 @pytest.mark.parametrize("clock", [None, "early-return"])
+def test_after_a_time_event_at_the_end_of_a_step_the_integrator_estimates_its_first_step_anew(
+    path: Path, clock: str | None
+) -> None:
+    """Also where the FMU requests a step event at the same time: it enters Event Mode after each step of the integrator.
+    The first one is of 1e-6 s where x is 0, then of 1 % of x; each other one is ten times as long as the one before it."""
+    settings: dict[str, Any] = {"solver": "dormand-prince", "event_clock": clock}
+    values = {"period": 0.25, "eager": 1, "d": 1.0}
+    results = both(path, start_values=values, stop_time=1.0, step_size=0.25, **settings)
+    quarters = (0.0, 0.25, 0.5, 0.75, 1.0)
+    found = [int(results["entries"][results.time == t][-1]) for t in quarters]
+    assert found == [0, 7, 10, 13, 16]
+
+
+@pytest.mark.parametrize("clock", [None, "early-return"])
 def test_an_input_that_jumps_over_a_threshold_is_a_state_event(
     path: Path, clock: str | None
 ) -> None:

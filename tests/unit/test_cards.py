@@ -211,6 +211,13 @@ def test_what_follows_a_get_after_a_set_without_a_step_is_no_fault(tmp_path: Pat
     assert [d for d in differences(card) if d.measurement in ("read_before", "feedthrough")] == []
 
 
+def test_each_input_is_back_at_its_start_value_when_the_next_one_is_tried() -> None:
+    """latch = set or (q and not reset), at q = set = reset = false: set has an effect, and reset alone has none."""
+    use = Use(Source(reference_path("fmi3/LoopFunction.fmu")), "function")
+    found = answers.feedthrough(use, False)
+    assert found.at_start["latch"] == ("q", "set")
+
+
 def test_other_bytes_of_the_same_state_are_no_difference(ball: FmuCard) -> None:
     assert ball.serialization is not None
     card = replace(ball, serialization=replace(ball.serialization, equal=False))

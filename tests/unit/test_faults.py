@@ -121,6 +121,14 @@ def test_a_dropped_instance_holds_its_outputs_and_marks_its_rows(
     assert not found["b.dropped"].any()
 
 
+@pytest.mark.parametrize("policy", ["stop", "restart"])
+def test_only_a_run_that_may_drop_instances_marks_rows(
+    simulate: Callable[..., Results], policy: str
+) -> None:
+    found = simulate(pair(lambda t: False), RING, on_fault=policy, **TIMES)
+    assert [*found] == ["time", "a.y", "b.y"]
+
+
 def test_what_is_lost_before_its_first_outputs_cannot_be_dropped(
     simulation: Callable[..., Simulation],
 ) -> None:

@@ -165,6 +165,25 @@ def test_undeclared_dependencies_and_the_loops_that_follow_are_noted(
     assert all("assumed, because an FMU does not declare" in what for what in loops)
 
 
+def test_only_outputs_without_dependencies_are_named_as_undeclared(
+    feedthrough: Path, tmp_path: Path
+) -> None:
+    def without_some(text: str) -> str:
+        for number in re.findall(r'name="Int(?:8|32)_output" valueReference="(\d+)"', text):
+            text, n = re.subn(
+                rf'(valueReference="{number}") dependencies="[^"]*"( dependenciesKind="[^"]*")?',
+                r"\1",
+                text,
+            )
+            assert n > 0
+        return text
+
+    path = changed(feedthrough, tmp_path / "a.fmu", description=without_some)
+    said = "The FMU does not declare on which inputs these outputs depend: "
+    [note] = [f.what for f in validate(path) if f.what.startswith(said)]
+    assert note.startswith(f"{said}Int8_output, Int32_output. They are assumed")
+
+
 def test_a_real_loop_is_not_called_assumed(feedthrough: Path, tmp_path: Path) -> None:
     out, into = "Float64_continuous_output", "Float64_continuous_input"
     ring = [f"a.{out} -> b.{into}", f"b.{out} -> a.{into}"]
