@@ -16,7 +16,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.prepare.preparation import prepare
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.run.executor import Experiment
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.system.states import State

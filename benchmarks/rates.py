@@ -13,7 +13,10 @@ from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import Prepared, prepare
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.instructions import Get, Program, Set, Step
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.inputs import Set
+from fmimaster.program.instructions.outputs import Get
+from fmimaster.program.instructions.steps import Step
 from fmimaster.run.executor import Experiment
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.steps import MultiRate

@@ -19,11 +19,13 @@ from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.plan import Instances, Plan
 from fmimaster.plan.policy import Policy, stops_at_events
 from fmimaster.plan.step_groups import Loops
-from fmimaster.program.check.walk import check
+from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
 from fmimaster.program.hook import Hook, Hooks
-from fmimaster.program.instructions import Fit, Keep, Program
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.inputs import Fit
+from fmimaster.program.instructions.outputs import Keep
 from fmimaster.program.programs import Programs, Replay, Variant
 from fmimaster.system.states import State
 

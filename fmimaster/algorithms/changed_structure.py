@@ -14,10 +14,10 @@ from fmimaster.plan.corrections import Means
 from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.check.walk import check
+from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook, Hooks
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import ChangedStructure
 from fmimaster.program.store import ValueStore
 from fmimaster.system.states import State

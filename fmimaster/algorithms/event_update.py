@@ -9,10 +9,10 @@ from fmimaster.algorithms.settling import Settling
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.check.walk import check
+from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook, Hooks
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.system.states import State
 
 

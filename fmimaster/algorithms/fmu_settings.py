@@ -11,7 +11,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy, settings
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType, Initial
 from fmimaster.system.states import State

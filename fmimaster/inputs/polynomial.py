@@ -38,7 +38,7 @@ class Polynomial(TypedArguments):
         always gets the mean, unless the polynomial is ``held``.
     adaptive : bool
         One point or one derivative less is used if this would have predicted the newest point better, see
-        :class:`fmimaster.program.instructions.Fit`. Needs at least 2 points.
+        :class:`fmimaster.program.instructions.inputs.Fit`. Needs at least 2 points.
     compensation : float, 0 to 1
         For a held input: this fraction of the difference between the output and the mean of the input over the last
         interval is added over the present one. Source: Benedikt et al. (2013), NEPCE; there it is 1, which is unstable

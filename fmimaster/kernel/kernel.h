@@ -2,7 +2,7 @@
  *
  * The kernel knows a value store, programs, and for each instance a table of functions and an opaque pointer. It has no
  * access to FMUs, files, units, names, controllers, or Python. All arrays are borrowed; it allocates when it is made and
- * never during a run. fmimaster/program/instructions.py defines each instruction; the interpreter in Python is
+ * never during a run. fmimaster/program/instructions/ defines each instruction; the interpreter in Python is
  * fmimaster/run/reference/, and the two agree bit for bit. */
 
 /* Status of FMI functions, and what the kernel adds: numbers that no FMI function returns by accident. An FMU may return any

@@ -21,7 +21,7 @@ from fmimaster.pages import (
 from fmimaster.plan.plan import Plan
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.system.model import standard_in_words

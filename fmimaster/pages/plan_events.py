@@ -8,7 +8,7 @@ from typing import Any
 from fmimaster.base.text import aligned, section
 from fmimaster.plan.events import Event, Member, Trigger, concerned, executes_itself
 from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import Programs
 
 

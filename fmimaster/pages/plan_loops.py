@@ -10,7 +10,7 @@ from fmimaster.base.text import named, section
 from fmimaster.plan.graph import Node
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.unsolved import UnsolvedLoop, unsolved_loops
 
 _MOST_SHOWN = 8

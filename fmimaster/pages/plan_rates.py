@@ -9,7 +9,7 @@ from typing import Any
 
 from fmimaster.plan.plan import Plan
 from fmimaster.program.delays import Delay
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import Programs
 from fmimaster.steps.step_rule import StepRule
 

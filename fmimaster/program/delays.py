@@ -3,27 +3,16 @@ name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import (
-    Fit,
-    Fitted,
-    Get,
-    Instruction,
-    Keep,
-    Move,
-    Program,
-    Recall,
-    Restore,
-    Revert,
-    Save,
-    Step,
-    closings,
-)
+from fmimaster.program.effects import Effects, Fitted
+from fmimaster.program.instructions.base import Instruction, Program
+from fmimaster.program.instructions.control import closings
+from fmimaster.program.instructions.steps import Step
 
 NEWEST = Fitted(1, 0)
 """The newest value, as set by MOVE."""
@@ -76,7 +65,8 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
     """
     walk = _Walk(plan)
     for line in _lines(attempt.instructions):
-        walk.act(attempt.instructions[line], line)
+        walk.line = line
+        attempt.instructions[line].effect(walk)
     steps: dict[int, list[tuple[int, float]]] = {}
     for line, instruction in enumerate(attempt.instructions):
         if isinstance(instruction, Step):
@@ -99,7 +89,7 @@ class _Take:
 
     line: int
     read: float
-    fitted: Fitted = NEWEST
+    fitted: Fitted
 
 
 @dataclass(frozen=True)
@@ -111,7 +101,7 @@ class _Use:
 
 
 @dataclass
-class _Walk:
+class _Walk(Effects):
     """The state of instances and outputs at one point of the program."""
 
     plan: Plan
@@ -126,41 +116,52 @@ class _Walk:
     places: dict[int, float] = field(default_factory=dict)
     buffers: dict[int, dict[int, float]] = field(default_factory=dict)
 
-    def act(self, instruction: Instruction, line: int) -> None:
-        match instruction:
-            case Move(target, group):
-                for route in self.plan.routes.get((target, group), ()):
-                    take = _Take(line, self.read.get(route.link.source, 0.0))
-                    self.takes.setdefault(target, {})[route.link.input.name] = take
-            case Fit(target):
-                for k, route in enumerate(self.plan.routes.get((target, Group.CONTINUOUS), ())):
-                    take = self._fitted(route, k, instruction, line)
-                    self.takes.setdefault(target, {})[route.link.input.name] = take
-            case Step(target, end):
-                self.at[target] = end
-                use = _Use(end, dict(self.takes.get(target, {})))
-                self.uses.setdefault(target, []).append(use)
-            case Get(instance, Group.OUTPUTS):
-                self.read[instance] = self.at.get(instance, 0.0)
-            case Save(instance, place):
-                self.places[place] = self.at.get(instance, 0.0)
-            case Restore(instance, place):
-                at = self.at[instance] = self.places[place]
-                self.uses[instance] = [u for u in self.uses.get(instance, ()) if u.end <= at]
-            case Keep(buffer):
-                self.buffers[buffer] = dict(self.read)
-            case Recall(buffer):
-                self.read = dict(self.buffers[buffer])
-            case Revert(instance, buffer):
-                self.read[instance] = self.buffers[buffer].get(instance, 0.0)
+    line: int = 0
+    """Index of the present instruction."""
 
-    def _fitted(self, route: Route, k: int, fit: Fit, line: int) -> _Take:
-        """The value of the k-th route; it is held if its source publishes too few derivatives."""
-        read = self.read.get(route.link.source, 0.0)
-        fitted = fit.of_route(k)
-        if len(route.derivatives) < fitted.derivatives:
-            return _Take(line, read)
-        return _Take(line, read, fitted)
+    def move(self, i: int, group: Group, fitted: Callable[[int], Fitted] | None = None) -> None:
+        """The inputs take values of their sources as they were read."""
+        for k, route in enumerate(self.plan.routes.get((i, group), ())):
+            read = self.read.get(route.link.source, 0.0)
+            take = _Take(self.line, read, self._of_route(route, k, fitted))
+            self.takes.setdefault(i, {})[route.link.input.name] = take
+
+    @staticmethod
+    def _of_route(route: Route, k: int, of: Callable[[int], Fitted] | None) -> Fitted:
+        """The polynomial of the k-th route; it is held if its source publishes too few derivatives."""
+        fitted = NEWEST if of is None else of(k)
+        return NEWEST if len(route.derivatives) < fitted.derivatives else fitted
+
+    def step(self, i: int, end: float) -> None:
+        """The instance uses the values that its inputs have taken."""
+        self.at[i] = end
+        self.uses.setdefault(i, []).append(_Use(end, dict(self.takes.get(i, {}))))
+
+    def get(self, i: int, group: Group) -> None:
+        """Outputs are those of the time of the instance."""
+        if group is Group.OUTPUTS:
+            self.read[i] = self.at.get(i, 0.0)
+
+    def save(self, i: int, place: int) -> None:
+        """The time of the instance is that of the place."""
+        self.places[place] = self.at.get(i, 0.0)
+
+    def restore(self, i: int, place: int) -> None:
+        """Steps beyond the time of the place are undone."""
+        at = self.at[i] = self.places[place]
+        self.uses[i] = [u for u in self.uses.get(i, ()) if u.end <= at]
+
+    def keep(self, buffer: int) -> None:
+        """When the outputs in the buffer were read."""
+        self.buffers[buffer] = dict(self.read)
+
+    def recall(self, buffer: int) -> None:
+        """When the outputs were read that are in the buffer."""
+        self.read = dict(self.buffers[buffer])
+
+    def revert(self, i: int, buffer: int) -> None:
+        """When the outputs of the instance were read that are in the buffer."""
+        self.read[i] = self.buffers[buffer].get(i, 0.0)
 
 
 def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:

@@ -18,33 +18,21 @@ from fmimaster.program.fits import (
     sub_steps,
 )
 from fmimaster.program.hook import Hook, Hooks
-from fmimaster.program.instructions import (
-    Align,
-    Call,
+from fmimaster.program.instructions.base import Instruction, Program
+from fmimaster.program.instructions.control import Call, Mode, Repeat, Tick, Until, Update
+from fmimaster.program.instructions.inputs import Fit, Move, Set
+from fmimaster.program.instructions.outputs import (
     Correct,
     Derive,
-    Fit,
     Forget,
     Get,
-    Instruction,
     Keep,
-    Mode,
-    Move,
-    Parallel,
-    Program,
     Recall,
     Remember,
-    Repeat,
-    Restore,
     Revert,
     Sample,
-    Save,
-    Set,
-    Step,
-    Tick,
-    Until,
-    Update,
 )
+from fmimaster.program.instructions.steps import Align, Parallel, Restore, Save, Step
 from fmimaster.program.trace import Interval, Trace
 from fmimaster.system.states import State
 
@@ -325,7 +313,6 @@ class Emitter:
         self._saved.pop(instance, None)
         end = self._intervals[-1].end
         self._write(Step(instance, end))
-        self._trace.step(instance, end)
 
     def step_all(self, instances: Iterable[int]) -> None:
         """``DoStep`` of all these instances to the end of the interval, in any order or at the same time.
@@ -347,7 +334,6 @@ class Emitter:
         """Outputs of the FMU → store, or the SOURCES among them; nothing if none is used."""
         if self._has(instance, group):
             self._write(Get(instance, group))
-            self._trace.get(instance)
 
     def correct(self, instances: Iterable[int]) -> None:
         """Correct outputs of these instances that depend directly on held inputs, as far as it can be done."""
@@ -355,7 +341,6 @@ class Emitter:
             for instance in chosen:
                 self.corrected.add(instance)
                 self._write(Correct(instance))
-                self._trace.change()
 
     def correct_means(self) -> None:
         """Correct the instances whose inputs were held at means over the steps that have been written and measured."""
@@ -390,7 +375,6 @@ class Emitter:
     def align(self, instance: int, place: int) -> None:
         """Roll the instance back if it is past an early return."""
         self._write(Align(instance, place))
-        self._trace.change()
 
     # Events
 
@@ -405,7 +389,6 @@ class Emitter:
     def call(self, hook: Hook) -> None:
         """Call a hook on the value store."""
         self._write(Call(self.hooks.number(hook)))
-        self._trace.change()
 
     def measure(self) -> None:
         """Call the measures for the step that has been written, or for the instant of an event."""
@@ -440,7 +423,6 @@ class Emitter:
         for instance in instances:
             if instance not in self._saved:  # or it has not moved since
                 self._write(Save(instance, self.n_places))
-                self._trace.save(instance, self.n_places)
                 self._saved[instance] = self.n_places
                 self.n_places += 1
         return {instance: self._saved[instance] for instance in instances}
@@ -450,21 +432,18 @@ class Emitter:
         for instance, place in places.items():
             self._write(Restore(instance, place))
             self._saved[instance] = place
-            self._trace.restore(instance, place)
 
     def keep(self) -> int:
         """Keep all outputs in a buffer, whose number is returned; outputs that are kept already are not kept again."""
         outputs = self._trace.outputs()
         if outputs.number not in self._trace.kept:
             self._write(Keep(self.n_buffers))
-            self._trace.keep(self.n_buffers, outputs)
             self.n_buffers += 1
         return self._trace.kept[outputs.number]
 
     def recall(self, buffer: int) -> None:
         """All outputs ← buffer."""
         self._write(Recall(buffer))
-        self._trace.recall(buffer)
 
     @contextmanager
     def through_begin(self) -> Iterator[None]:
@@ -486,7 +465,6 @@ class Emitter:
     def revert(self, instance: int, buffer: int) -> None:
         """Outputs of one instance, and when they were read ← buffer."""
         self._write(Revert(instance, buffer))
-        self._trace.revert(instance, buffer)
 
     def new_buffer(self) -> int:
         """Number of a buffer for :meth:`keep_in`."""
@@ -496,8 +474,6 @@ class Emitter:
     def keep_in(self, buffer: int) -> None:
         """Keep all outputs in a buffer, in place of what was kept there before."""
         self._write(Keep(buffer))
-        self._trace.forget(buffer)
-        self._trace.keep(buffer, self._trace.outputs())
 
     def keep_between(self) -> None:
         """Keep all outputs as a point of the history between the start of the step and its end, once it is accepted.
@@ -519,7 +495,7 @@ class Emitter:
         kept = self._trace.kept
         if interval.outputs.number not in kept:
             self._instructions[interval.line] = Keep(self.n_buffers)
-            self._trace.keep(self.n_buffers, interval.outputs)
+            self._trace.hold(self.n_buffers, interval.outputs)
             self.n_buffers += 1
         return kept[interval.outputs.number]
 
@@ -561,11 +537,9 @@ class Emitter:
     ) -> Iterator[None]:
         """Repeat the instructions written inside until the outputs have converged; see UNTIL."""
         self._write(Repeat(least, most, bounded))
-        self._trace.repeat()
         self._saved = {}  # the next pass starts with other states
         yield
         self._write(Until(tolerance))
-        self._trace.change()
 
     def mode(self, instance: int, state: State) -> None:
         """Bring the instance to a state."""
@@ -579,6 +553,7 @@ class Emitter:
 
     def _write(self, instruction: Instruction) -> None:
         self._instructions.append(instruction)
+        instruction.effect(self._trace)
 
     def _has(self, instance: int, group: Group) -> bool:
         return group in self.plan.layout.groups[instance]

@@ -8,7 +8,8 @@ from fmimaster.base.errors import OptionError
 from fmimaster.inputs.polynomial import HOLD, MOST_COEFFICIENTS, Polynomial
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import Fit, Fitted
+from fmimaster.program.effects import Fitted
+from fmimaster.program.instructions.inputs import Fit
 
 
 def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> list[Polynomial]:

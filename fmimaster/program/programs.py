@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fmimaster.program.hook import Hook
-from fmimaster.program.instructions import Fit, Program
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.inputs import Fit
 
 
 class EventPrograms(Protocol):

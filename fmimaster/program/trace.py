@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from fmimaster.plan.layout import Group
+from fmimaster.program.effects import Effects
+
 AHEAD = 1e-12
 """Fractions of the interval that differ by no more are the same."""
 
@@ -39,7 +42,7 @@ class Interval:
 
 
 @dataclass
-class Trace:
+class Trace(Effects):
     """Times of instances, read times of their outputs, and the contents of buffers, in the first pass of each
     repetition."""
 
@@ -66,32 +69,38 @@ class Trace:
         self._last += 1
         self._number = self._last
 
-    def step(self, instance: int, end: float) -> None:
+    def step(self, i: int, end: float) -> None:
         """The instance has stepped."""
-        self._stands[instance] = end
+        self._stands[i] = end
         self.change()
 
-    def get(self, instance: int) -> None:
+    def get(self, i: int, group: Group) -> None:
         """Outputs of the instance have been read."""
-        self._read[instance] = self._stands.get(instance, 0.0)
+        if group in (Group.OUTPUTS, Group.SOURCES):
+            self._read[i] = self._stands.get(i, 0.0)
+            self.change()
+
+    def align(self, i: int) -> None:
+        """The outputs of the instance may have been read again."""
         self.change()
 
-    def save(self, instance: int, place: int) -> None:
+    def save(self, i: int, place: int) -> None:
         """The instance has been saved."""
-        self._places[place] = self._stands.get(instance, 0.0)
+        self._places[place] = self._stands.get(i, 0.0)
 
-    def restore(self, instance: int, place: int) -> None:
+    def restore(self, i: int, place: int) -> None:
         """The instance has been restored."""
-        self._stands[instance] = self._places.get(place, 0.0)
+        self._stands[i] = self._places.get(place, 0.0)
 
-    def keep(self, buffer: int, outputs: Outputs) -> None:
-        """A buffer holds these outputs."""
+    def keep(self, buffer: int) -> None:
+        """A buffer holds the outputs, in place of what it held before."""
+        self.kept = {number: b for number, b in self.kept.items() if b != buffer}
+        self.hold(buffer, self.outputs())
+
+    def hold(self, buffer: int, outputs: Outputs) -> None:
+        """A buffer that is not used yet holds these outputs."""
         self.kept[outputs.number] = buffer
         self._buffers[buffer] = outputs
-
-    def forget(self, buffer: int) -> None:
-        """A buffer no longer holds what it held."""
-        self.kept = {number: b for number, b in self.kept.items() if b != buffer}
 
     def recall(self, buffer: int) -> None:
         """The outputs are those of a buffer again."""
@@ -102,11 +111,11 @@ class Trace:
         self._number, self._otherwise = known.number, known.otherwise
         self._read = dict(known.read)
 
-    def revert(self, instance: int, buffer: int) -> None:
+    def revert(self, i: int, buffer: int) -> None:
         """The outputs of one instance are those of a buffer again."""
         known = self._buffers.get(buffer)
-        before = inf if known is None else known.read.get(instance, known.otherwise)
-        self._read[instance] = before
+        before = inf if known is None else known.read.get(i, known.otherwise)
+        self._read[i] = before
         self.change()
 
     def repeat(self) -> None:

@@ -9,7 +9,10 @@ from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.delays import Delay, course, delays, in_steps
-from fmimaster.program.instructions import Get, Program, Set, Step
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.inputs import Set
+from fmimaster.program.instructions.outputs import Get
+from fmimaster.program.instructions.steps import Step
 from fmimaster.system.notes import listed
 
 

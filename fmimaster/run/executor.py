@@ -15,7 +15,7 @@ from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.program.hook import Twin
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.store import ValueStore
 from fmimaster.run.log import Stretch

@@ -13,7 +13,9 @@ from fmimaster.plan.events import concerned
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.indicators import NONE
-from fmimaster.program.instructions import Get, Mode, Program, Sample
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.control import Mode
+from fmimaster.program.instructions.outputs import Get, Sample
 from fmimaster.program.programs import ChangedStructure
 from fmimaster.run.loop import Loop
 from fmimaster.run.outdated import outdated_instances, unseen_sets

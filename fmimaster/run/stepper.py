@@ -8,7 +8,7 @@ from dataclasses import replace
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Goal, Instant
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Pattern, Variant
 from fmimaster.record.causes import GRID

@@ -13,7 +13,7 @@ from fmimaster.instants.calendar import Period
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.instants.merged_ticks import LARGEST, Every, distinct, members, merged, ticking
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.record.causes import GRID, Cause
 from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.executor import EventsAhead

@@ -13,7 +13,7 @@ from fmimaster.events.watch import watch_data
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.hook import Twin
 from fmimaster.program.indicators import NONE
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes

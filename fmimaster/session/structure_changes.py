@@ -16,7 +16,8 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.prepare.structures import Structures
-from fmimaster.program.instructions import Program, Set
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.inputs import Set
 from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Executor
 from fmimaster.session.session import Session, timeline_of

@@ -20,7 +20,7 @@ from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.run import Backend
 from fmimaster.run.native.encoding import Encoded, Encoder
 from fmimaster.system.description import SystemDescription

@@ -26,7 +26,8 @@ from fmimaster.events import Check, EarlyReturn, Predictive
 from fmimaster.fmu.load import Loader
 from fmimaster.inputs import NEPCE, Polynomial
 from fmimaster.prepare.preparation import prepare
-from fmimaster.program.instructions import Instruction, Program, Restore, Save
+from fmimaster.program.instructions.base import Instruction, Program
+from fmimaster.program.instructions.steps import Restore, Save
 from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 from fmimaster.session.session import Session

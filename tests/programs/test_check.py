@@ -14,9 +14,9 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import ProgramError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
-from fmimaster.program.check.walk import check
+from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.instructions import Instruction, Program
+from fmimaster.program.instructions.base import Instruction, Program
 from fmimaster.system.model import Causality, DataType, EventPolicy
 from fmimaster.system.states import State
 

@@ -11,7 +11,8 @@ from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.instructions import Fit, Move, Set, Step
+from fmimaster.program.instructions.inputs import Fit, Move, Set
+from fmimaster.program.instructions.steps import Step
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from fmimaster.base.errors import LoopError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.loops.discrete import MOST_SWEEPS
 from fmimaster.plan.policy import EventUse
-from fmimaster.program.instructions import Save
+from fmimaster.program.instructions.steps import Save
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, Variability
 

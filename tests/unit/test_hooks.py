@@ -9,7 +9,7 @@ from python_fmu import Bench, PythonFmu, parse
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Hook
-from fmimaster.program.instructions import MOST_NESTED
+from fmimaster.program.instructions.control import MOST_NESTED
 from fmimaster.program.listing import listing
 from fmimaster.program.store import ValueStore
 from fmimaster.program.weighted_change import WeightedChange

@@ -8,7 +8,7 @@ from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.listing import listing
 
 

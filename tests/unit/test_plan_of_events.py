@@ -19,7 +19,7 @@ from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
-from fmimaster.program.instructions import Set
+from fmimaster.program.instructions.inputs import Set
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.model import (

@@ -15,7 +15,8 @@ from python_fmu import PythonFmu, plan_of
 from fmimaster.base.errors import CallError, ConvergenceError
 from fmimaster.instants.instant import Instant, TimeBase, exact
 from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import Program, Step
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.steps import Step
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.programs import Programs, Variant
 from fmimaster.run.executor import Repeated

@@ -17,32 +17,19 @@ from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
-from fmimaster.program.instructions import (
-    Align,
-    Call,
+from fmimaster.program.instructions.base import Instruction, Program
+from fmimaster.program.instructions.control import Call, Mode, Repeat, Tick, Until, Update, nesting
+from fmimaster.program.instructions.inputs import Fit, Move, Set
+from fmimaster.program.instructions.outputs import (
     Correct,
     Derive,
-    Fit,
     Get,
-    Instruction,
     Keep,
-    Mode,
-    Move,
-    Parallel,
-    Program,
     Recall,
     Remember,
-    Repeat,
-    Restore,
     Revert,
-    Save,
-    Set,
-    Step,
-    Tick,
-    Until,
-    Update,
-    nesting,
 )
+from fmimaster.program.instructions.steps import Align, Parallel, Restore, Save, Step
 from fmimaster.run.clock_calls import GivenIntervals
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import OPERATIONS, STATES

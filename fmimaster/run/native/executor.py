@@ -15,7 +15,7 @@ from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions.base import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.executor import (
     ControlledSteps,

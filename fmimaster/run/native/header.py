@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fmimaster.kernel._kernel import ffi
-from fmimaster.program.instructions import Instruction
+from fmimaster.program.instructions.base import Instruction
 from fmimaster.system.model import DataType
 from fmimaster.system.states import State
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fmimaster.instants.grid import same
 from fmimaster.plan.layout import Group
-from fmimaster.program.instructions import Call, Mode, Repeat, Tick, Until, Update
+from fmimaster.program.instructions.base import Instruction
+from fmimaster.program.instructions.control import Call, Mode, Repeat, Tick, Until, Update
 from fmimaster.program.outcome import Reason, Stop
 from fmimaster.run.convergence import largest_change
 from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
@@ -111,3 +114,12 @@ def call(m: Machine, instruction: Call, _: int) -> Action:
         m.wants_another |= bool(hook(m.store))
 
     return act
+
+
+ACTIONS: dict[type[Instruction], Callable[..., Action]] = {
+    Mode: mode,
+    Update: update,
+    Tick: tick,
+    Call: call,
+}
+"""The function of each instruction."""

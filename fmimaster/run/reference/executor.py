@@ -17,37 +17,11 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
-from fmimaster.program.instructions import (
-    Align,
-    Call,
-    Correct,
-    Derive,
-    Fit,
-    Forget,
-    Get,
-    Instruction,
-    Keep,
-    Mode,
-    Move,
-    Parallel,
-    Program,
-    Recall,
-    Remember,
-    Repeat,
-    Restore,
-    Revert,
-    Sample,
-    Save,
-    Set,
-    Step,
-    Tick,
-    Until,
-    Update,
-    closings,
-)
+from fmimaster.program.instructions.base import Instruction, Program
+from fmimaster.program.instructions.control import Repeat, Until, closings
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.executor import EventsAhead, Experiment, Repeated, make_store
-from fmimaster.run.reference import control, steps, values
+from fmimaster.run.reference import control, inputs, outputs, steps
 from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
 from fmimaster.run.registers import Registers
 from fmimaster.steps.step_rule import RuleTwin
@@ -212,7 +186,7 @@ class ReferenceExecutor:
                         k = ends[k]
                         actions.append(control.repeat(m, repeat, body, until, k))
                     case instruction, _:
-                        actions.append(_CASES[type(instruction)](m, instruction, k))
+                        actions.append(_ACTIONS[type(instruction)](m, instruction, k))
                 k += 1
             return actions
 
@@ -226,26 +200,9 @@ def _has_succeeded(outcome: Outcome, end: float) -> bool:
     return not stopped_or_asked and outcome.end == end
 
 
-_CASES: dict[type[Instruction], Callable[..., Action]] = {
-    Move: values.move,
-    Fit: values.fit,
-    Correct: values.correct,
-    Derive: values.derive,
-    Set: values.set_,
-    Get: values.get,
-    Step: steps.step,
-    Align: steps.align,
-    Save: steps.save,
-    Restore: steps.restore,
-    Keep: values.keep,
-    Recall: values.recall,
-    Revert: values.revert,
-    Remember: values.remember,
-    Forget: values.forget,
-    Mode: control.mode,
-    Update: control.update,
-    Tick: control.tick,
-    Call: control.call,
-    Sample: values.sample,
-    Parallel: steps.parallel,
+_ACTIONS: dict[type[Instruction], Callable[..., Action]] = {
+    **inputs.ACTIONS,
+    **outputs.ACTIONS,
+    **steps.ACTIONS,
+    **control.ACTIONS,
 }

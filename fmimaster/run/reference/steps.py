@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isnan, nan
 from time import perf_counter
 
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.instants.grid import same
 from fmimaster.plan.layout import Group
-from fmimaster.program.instructions import Align, Get, Parallel, Restore, Save, Set, Step
+from fmimaster.program.instructions.base import Instruction
+from fmimaster.program.instructions.inputs import Set
+from fmimaster.program.instructions.outputs import Get
+from fmimaster.program.instructions.steps import Align, Parallel, Restore, Save, Step
 from fmimaster.program.outcome import Reason, Stop
-from fmimaster.run.reference import values
+from fmimaster.run.reference import inputs, outputs
 from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
 
 OUTSIDE = 1e-6
@@ -103,10 +107,10 @@ def align(m: Machine, instruction: Align, line: int) -> Action:
     i, at = instruction.instance, m.at
     back = [restore(m, Restore(i, instruction.place), line)]
     if m.plan.layout.segments(i, Group.CONTINUOUS):
-        back.append(values.set_(m, Set(i, Group.CONTINUOUS), line))
+        back.append(inputs.set_(m, Set(i, Group.CONTINUOUS), line))
     back.append(step(m, Step(i, 1.0), line))
     if m.plan.layout.segments(i, Group.OUTPUTS):
-        back.append(values.get(m, Get(i, Group.OUTPUTS), line))
+        back.append(outputs.get(m, Get(i, Group.OUTPUTS), line))
 
     def act() -> None:
         for _ in range(MOST_ALIGNMENTS):
@@ -155,3 +159,13 @@ def restore(m: Machine, instruction: Restore, _: int) -> Action:
 def parallel(_m: Machine, _instruction: Parallel, _: int) -> Action:
     """PARALLEL: any order is correct; here one after the other."""
     return lambda: None
+
+
+ACTIONS: dict[type[Instruction], Callable[..., Action]] = {
+    Step: step,
+    Align: align,
+    Save: save,
+    Restore: restore,
+    Parallel: parallel,
+}
+"""The function of each instruction."""

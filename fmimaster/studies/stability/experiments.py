@@ -18,18 +18,11 @@ from fmimaster.fmu.load import Loader
 from fmimaster.instants.instant import exact
 from fmimaster.plan.layout import Group
 from fmimaster.prepare.preparation import prepare
-from fmimaster.program.instructions import (
-    Fit,
-    Get,
-    Mode,
-    Move,
-    Program,
-    Restore,
-    Save,
-    Set,
-    Step,
-    Update,
-)
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.control import Mode, Update
+from fmimaster.program.instructions.inputs import Fit, Move, Set
+from fmimaster.program.instructions.outputs import Get
+from fmimaster.program.instructions.steps import Restore, Save, Step
 from fmimaster.session.session import Session
 from fmimaster.studies.stability.input_slots import input_groups
 from fmimaster.system.states import State

@@ -12,7 +12,7 @@ from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.prepare.preparation import Prepared
-from fmimaster.program.instructions import Fit
+from fmimaster.program.instructions.inputs import Fit
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.effects import Effects
 from fmimaster.system.states import State
 
 NO_GROUPS: frozenset[Group] = frozenset()
 NEVER = -1
-_INPUTS = frozenset({Group.CONTINUOUS, Group.DISCRETE})
+INPUTS = (Group.CONTINUOUS, Group.DISCRETE)
+"""Groups that an instance must have been given before it steps."""
 
 
 class Known(NamedTuple):
@@ -66,7 +68,7 @@ class _Return(NamedTuple):
     step: int
 
 
-class Knowledge:
+class Knowledge(Effects):
     """The known state of a run at one point of a program.
 
     Parameters
@@ -86,7 +88,7 @@ class Knowledge:
         read = 0 if begin is State.STEP_MODE else NEVER
         self.instances = [Known(begin, read=read) for _ in plan.instances]
         for i in under_way:
-            self.instances[i] = self.instances[i]._replace(moved=_INPUTS)
+            self.instances[i] = self.instances[i]._replace(moved=frozenset(INPUTS))
         self.ends = [who.get(i, 0.0) for i in range(len(plan.instances))]
         self.places: dict[int, tuple[int, Known]] = {}
         """Place → instance, and its known state."""
@@ -103,12 +105,37 @@ class Knowledge:
         """An instance that is in another state than the others at first."""
         self.instances[i] = Known(state, read=0 if state is State.STEP_MODE else NEVER)
 
-    def changed(self, i: int) -> None:
+    def move(self, i: int, group: Group, fitted: object = None) -> None:
+        """Inputs of the instance are up to date."""
+        self.instances[i] = self.instances[i].with_moved(group)
+
+    def set(self, i: int, group: Group) -> None:
+        """Inputs of the instance are given, and its outputs change where they follow without a step."""
+        if group in INPUTS:
+            self.instances[i] = self.instances[i].with_given(group)
+        is_open = self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE)
+        follows = group in INPUTS and bool(self.plan.instances[i].model.followed)
+        if group is Group.TRIGGERS or (group is not Group.INTERVALS and (is_open or follows)):
+            self.update(i)
+
+    def get(self, i: int, group: Group) -> None:
+        """The outputs in the store are those of the present state."""
+        if group is Group.OUTPUTS:
+            self.instances[i] = self.instances[i].with_read(self.instances[i].stamp)
+
+    def update(self, i: int) -> None:
         """The instance has other outputs from now on."""
         self._stamps += 1
         self.instances[i] = self.instances[i].with_stamp(self._stamps)
 
-    def stepped(self, i: int, end: float) -> None:
+    def enter(self, i: int, state: State) -> None:
+        """The instance is in another state of FMI: no inputs are known there."""
+        known = self.instances[i]
+        self.instances[i] = Known(
+            state, known.at, stamp=known.stamp, read=known.read, since=known.since
+        )
+
+    def step(self, i: int, end: float) -> None:
         """The instance has done a step."""
         known = self.instances[i]
         since = self._steps if known.at == 0.0 else known.since
@@ -123,18 +150,36 @@ class Knowledge:
             others = [r for r in self._returns if r.instance != i]
             self._returns = [_Return(i, self._steps), *others[:1]]
 
-    def aligned(self, i: int) -> None:
+    def align(self, i: int) -> None:
         """The instance is not past an early return."""
         self.instances[i] = self.instances[i]._replace(since=self._steps)
         self._past.pop(i, None)
 
-    def restored(self, i: int, saved: Known) -> None:
+    def save(self, i: int, place: int) -> None:
+        """What is known of the instance is known of the place."""
+        self.places[place] = (i, self.instances[i])
+
+    def restore(self, i: int, place: int) -> None:
         """The instance has its saved state; the outputs in the store are unchanged."""
+        _, saved = self.places[place]
         read = self.instances[i].read
         self._past.pop(i, None)
         self.instances[i] = Known(
             saved.state, saved.at, stamp=saved.stamp, read=read, since=self._steps
         )
+
+    def keep(self, buffer: int) -> None:
+        """What is known of all outputs is known of the buffer."""
+        self.kept[buffer] = list(self.instances)
+
+    def recall(self, buffer: int) -> None:
+        """The outputs in the store are those of the buffer."""
+        for i, then in enumerate(self.kept[buffer]):
+            self.instances[i] = self.instances[i].with_read(then.read)
+
+    def revert(self, i: int, buffer: int) -> None:
+        """The outputs of the instance in the store are those of the buffer."""
+        self.instances[i] = self.instances[i].with_read(self.kept[buffer][i].read)
 
     def ahead_of(self, i: int) -> int:
         """An instance that may have stopped at an event, while this one may be past that time; -1 for none.

@@ -6,39 +6,14 @@ to date. The body of each REPEAT is checked twice. The check cannot prove that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from fmimaster.plan.plan import Plan
-from fmimaster.program.check.knowledge import Knowledge
-from fmimaster.program.check.rules import Rules
-from fmimaster.program.instructions import (
-    MOST_NESTED,
-    Align,
-    Call,
-    Correct,
-    Derive,
-    Fit,
-    Forget,
-    Get,
-    Instruction,
-    Keep,
-    Mode,
-    Move,
-    Parallel,
-    Program,
-    Recall,
-    Remember,
-    Repeat,
-    Restore,
-    Revert,
-    Sample,
-    Save,
-    Set,
-    Step,
-    Tick,
-    Update,
-    closings,
-)
+from fmimaster.program.checker import Checker
+from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.control import MOST_NESTED, Repeat, closings
+from fmimaster.program.instructions.outputs import Recall
+from fmimaster.program.knowledge import Knowledge
 from fmimaster.system.states import State
 
 
@@ -77,79 +52,53 @@ def check(
     knowledge = Knowledge(plan, begin, {} if who is None else who, under_way)
     for i, state in (others or {}).items():
         knowledge.begins_in(i, state)
-    rules = Rules(program, knowledge, history)
-    _Walk(program, rules).run(0, len(program.instructions))
-    rules.finish(end)
+    checker = Checker(program.name, program.instructions, knowledge, history)
+    _Walk(program, checker).run(0, len(program.instructions))
+    checker.finish(end)
 
 
 class _Walk:
-    def __init__(self, program: Program, rules: Rules) -> None:
+    def __init__(self, program: Program, checker: Checker) -> None:
         self.instructions = program.instructions
-        self.rules = rules
+        self.checker = checker
         self.closings = closings(program.instructions)
         self.depth = 0
-        self.cases: dict[type[Instruction], Callable[..., None]] = {
-            Move: rules.move,
-            Fit: rules.fit,
-            Correct: rules.correct,
-            Derive: rules.derive,
-            Set: rules.set,
-            Get: rules.get,
-            Step: rules.step,
-            Align: rules.align,
-            Save: rules.save,
-            Restore: rules.restore,
-            Keep: rules.keep,
-            Recall: rules.recall,
-            Revert: rules.revert,
-            Mode: rules.mode,
-            Parallel: rules.parallel,
-            Sample: rules.sample,
-            Update: rules.update,
-            Tick: rules.tick,
-            Call: rules.call_hook,
-            Remember: rules.remember,
-            Forget: rules.forget,
-        }
 
     def run(self, first: int, last: int) -> None:
         """Walk the instructions from first to before last."""
-        at, rules = first, self.rules
+        at, checker = first, self.checker
         while at < last:
-            rules.line = at
+            checker.line = at
             instruction = self.instructions[at]
-            case = self.cases.get(type(instruction))
-            if case is not None:
-                rules.has_instance(instruction)
-                case(instruction)
-            elif isinstance(instruction, Repeat):
+            if isinstance(instruction, Repeat):
                 at = self.repeat(instruction, at)
             else:
-                rules.fail("UNTIL without REPEAT")
+                checker.has_instance(instruction.subject)
+                instruction.check(checker)
+                instruction.effect(checker.knowledge)
             at += 1
 
     def repeat(self, repeat: Repeat, at: int) -> int:
         """Check the repeated instructions twice; returns the index of the UNTIL."""
-        least, most, rules = repeat.least, repeat.most, self.rules
+        checker = self.checker
         if at not in self.closings:
-            rules.fail("REPEAT without UNTIL")
+            checker.fail("REPEAT without UNTIL")
         if self.depth == MOST_NESTED:
-            rules.fail(f"more than {MOST_NESTED} REPEATs inside each other")
-        if not 1 <= least <= most:
-            rules.fail(f"REPEAT {least} {most}: expected 1 <= least <= most")
+            checker.fail(f"more than {MOST_NESTED} REPEATs inside each other")
+        repeat.check(checker)
         until = self.closings[at]
         concerned = self.concerned(at, until)
         self.depth += 1
         self.run(at + 1, until)
-        once = {i: (rules.knowledge.repeatable(i), rules.instances[i].at) for i in concerned}
+        once = {i: (checker.knowledge.repeatable(i), checker.instances[i].at) for i in concerned}
         self.run(at + 1, until)
         self.depth -= 1
-        rules.line = until
+        checker.line = until
         for i, (known, stood) in once.items():
-            if rules.knowledge.repeatable(i) != known:
-                rules.fail(
-                    f"a second pass leaves {rules.name(i)} elsewhere than the first: at "
-                    f"{rules.instances[i].at:g} instead of {stood:g}, or with other inputs or outputs known"
+            if checker.knowledge.repeatable(i) != known:
+                checker.fail(
+                    f"a second pass leaves {checker.name(i)} elsewhere than the first: at "
+                    f"{checker.instances[i].at:g} instead of {stood:g}, or with other inputs or outputs known"
                 )
         return until
 
@@ -160,5 +109,5 @@ class _Walk:
         """
         body = self.instructions[at + 1 : until]
         if any(isinstance(i, Recall) for i in body):
-            return range(len(self.rules.instances))
+            return range(len(self.checker.instances))
         return sorted({i.subject for i in body if i.subject is not None})
