@@ -246,3 +246,32 @@ class Route:
     def transformation(self) -> Transformation:
         """The transformation of a value."""
         return self.link.transformation
+
+
+def routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Route, ...]]:
+    """What feeds each group of inputs of each instance: (instance, group) → its routes in the order of their slots."""
+    by_target = {(k.target, k.input.name): k for k in links}
+    derivative_of: dict[tuple[int, str], str] = {}
+    for i, groups in enumerate(layout.groups):
+        for segment in groups.get(Group.OUTPUTS, ()):
+            for v in segment.variables:
+                if v.derivative_of and v.type is DataType.FLOAT64:
+                    derivative_of[i, v.derivative_of] = v.name
+    fed: dict[tuple[int, Group], tuple[Route, ...]] = {}
+    for i, groups in enumerate(layout.groups):
+        for group in (Group.CONTINUOUS, Group.DISCRETE, Group.PARAMETERS):
+            found = []
+            for segment in groups.get(group, ()):
+                for name, target in segment.slots().items():
+                    link = by_target[i, name]
+                    kind, source = layout.placed(link.source, link.output.name)
+                    slots, output = [], link.output.name
+                    while output := derivative_of.get((link.source, output), ""):
+                        slot = layout.slots[link.source, Group.OUTPUTS, output][1]
+                        if slot in slots:  # a cycle: the FMU contradicts itself
+                            break
+                        slots.append(slot)
+                    found.append(Route(link, kind, source, segment.type, target, tuple(slots)))
+            if found:
+                fed[i, group] = tuple(found)
+    return fed

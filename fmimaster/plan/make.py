@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fmimaster.base.errors import DescriptionError
 from fmimaster.plan.clocks import (
@@ -14,9 +15,9 @@ from fmimaster.plan.clocks import (
 )
 from fmimaster.plan.corrections import find_corrections
 from fmimaster.plan.dataflow import clocked_visits, held_inputs, is_clocked, loops_without_delay
-from fmimaster.plan.events import event_members, place_triggers, plan_events
+from fmimaster.plan.events import Event, Trigger, event_members, place_triggers, plan_events
 from fmimaster.plan.graph import dependency_graph
-from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
+from fmimaster.plan.layout import Group, Layout, Signal, make_layout, routes
 from fmimaster.plan.link_notes import connected_parameters, other_programs, unread_outputs
 from fmimaster.plan.links import Links
 from fmimaster.plan.loops import Visit, Visits
@@ -24,9 +25,15 @@ from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_inside
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
-from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
+from fmimaster.plan.recorded import (
+    NOTHING_RECORDED,
+    Chosen,
+    Recorded,
+    chosen_variables,
+    place_columns,
+)
 from fmimaster.plan.rhythms import check_clocks, clock_differences, only_ticking
-from fmimaster.plan.steady import steady_notes, steady_states, with_start_values
+from fmimaster.plan.steady import SteadyState, steady_notes, steady_states, with_start_values
 from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, settled, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.plan.used_events import with_used_events
@@ -34,7 +41,7 @@ from fmimaster.plan.visits import visits
 from fmimaster.sequences.choice import SequenceSetting, choose_sequence
 from fmimaster.sequences.units import units_of
 from fmimaster.system.model import DataType, Interface, Model, Scope
-from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
+from fmimaster.system.resolve import ResolvedSystem
 
 
 def step_order(
@@ -116,110 +123,91 @@ def make_plan(
     OptionError
         If a glob fits no variable, or a name no such state.
     """
-    order = order or step_order(system, loops=loops)
-    signals = (*signals, *bond_signals(system.power_bonds))
-    sequence = order.trigger_sequence
-    chosen = chosen_variables(
-        system.components,
+    draft = Draft(
+        system,
+        use or EventUse(),
+        order or step_order(system, loops=loops),
+        loops,
         outputs,
+        (*signals, *bond_signals(system.power_bonds)),
         bare_names,
-        signals,
-        system.root_connectors,
-        must_fit=system.structure is None,
+        tolerance,
+        steady,
     )
-    use = use or EventUse()
-    refreshed = [use.refreshes and _can_be_refreshed(c.model) for c in system.components]
-    system = with_used_events(system, use)
+    for complete in PASSES:
+        complete(draft)
+    return draft.plan
+
+
+@dataclass(slots=True)
+class Draft:
+    """A plan while it is made: what was asked for, and what each pass has added."""
+
+    system: ResolvedSystem
+    """As far as it takes part in steps: passes leave out what does not."""
+    use: EventUse
+    order: StepOrder
+    loops: Loops
+    outputs: Sequence[str]
+    signals: Sequence[Signal]
+    bare_names: bool
+    tolerance: Tolerance | None
+    steady_names: Sequence[str]
+    described: ResolvedSystem = field(init=False)
+    """The system before clocked links were left out."""
+    refreshed: Sequence[bool] = field(init=False)
+    """Whether the outputs of each instance are read again with new inputs."""
+    chosen: Sequence[Chosen] = field(init=False)
+    """The variables to record."""
+    silent: Sequence[str] = field(init=False)
+    """Notes about variables that are not recorded, because their clocks never tick."""
+    events: tuple[Event, ...] = field(init=False)
+    triggers: tuple[Trigger, ...] = field(init=False)
+    initial_visits: tuple[Visit, ...] = field(init=False)
+    step_visits: tuple[Visit, ...] = field(init=False)
+    read: list[set[str]] = field(init=False)
+    """Variables of each instance that are read."""
+    steady: tuple[SteadyState, ...] = field(init=False)
+    layout: Layout = field(init=False)
+    columns: tuple[Recorded, ...] = field(init=False)
+    rows: Mapping[DataType, tuple[int, ...]] = field(init=False)
+    instances: Instances = field(init=False)
+    plan: Plan = field(init=False)
+
+    @property
+    def models(self) -> list[Model]:
+        """The model of each instance."""
+        return [c.model for c in self.system.components]
+
+
+def choose_variables(draft: Draft) -> None:
+    """Which variables are recorded."""
+    draft.chosen = chosen_variables(
+        draft.system.components,
+        draft.outputs,
+        draft.bare_names,
+        draft.signals,
+        draft.system.root_connectors,
+        must_fit=draft.system.structure is None,
+    )
+
+
+def connect_events(draft: Draft) -> None:
+    """The events that the run uses, and what triggers them; variables whose clocks never tick are not recorded."""
+    draft.refreshed = [draft.use.refreshes and _can_be_refreshed(m) for m in draft.models]
+    draft.system = system = with_used_events(draft.system, draft.use)
     check_clocks(system)
-    events, triggers = plan_events(system)
-    refuse_without_event_mode(system, triggers)
-    chosen, silent = only_ticking(system, chosen, outputs)
-    described, system = system, without_clocked_links(system, triggers)
-    initial_visits, step_visits = _visits(system, sequence)
-    models = [c.model for c in system.components]
-    read, given, clocks = event_members(system, events, triggers, use.fires)
-    for entry in chosen:
-        if entry.instance is not None:
-            read[entry.instance].add(entry.variable)
-    for i, model in enumerate(models):
-        read[i].update(name for residual in model.residuals.values() for name in residual)
-    sources = initial_sources(system, triggers)
-    steady_ones = steady_states(system.components, steady)
-    for s in steady_ones:
-        read[s.instance].add(s.derivative)
-        sources[s.instance].add(s.derivative)
-    system = with_start_values(system, steady_ones)
-    members = group_members(system, use, read, given, clocks, sources)
-    layout = make_layout(members, signals)
-    columns, rows = place_columns(system.components, chosen, layout)
-    connected = any(k.input.type is DataType.CLOCK for k in system.links)
-    # other instances must go back to an early return, if there are any
-    able = [c.model.capabilities.can_get_and_set_fmu_state for c in system.components]
-    stops_alone = use.fires and (len(able) == 1 or all(able))
-    instances = Instances(
-        _instance(c, use, use.policies_of(i), connected, stops_alone, refreshed[i], tolerance)
-        for i, c in enumerate(system.components)
-    )
-    in_steps = [
-        k
-        for k in system.links
-        if not instances[k.target].event_mode
-        or (k.target, Group.DISCRETE, k.input.name) not in layout.slots
-    ]
-    groups = step_groups(models, in_steps, loops)
-    step_loops = [v.loop for v in step_visits if v.loop is not None]
-    return Plan(
-        instances=instances,
-        links=Links(system.links),
-        parameter_links=Links(system.parameter_links),
-        trigger_sequence=sequence,
-        sequence_chosen_by=order.chosen_by,
-        visits=Visits(initial_visits),
-        step_visits=Visits(step_visits),
-        clocked_visits=clocked_visits(system.links, order.names),
-        layout=layout,
-        routes=_routes((*system.links, *system.parameter_links), layout),
-        recorded=columns,
-        rows=rows,
-        notes=(
-            *system.notes,
-            *unread_outputs(system),
-            *connected_parameters(system),
-            *clock_notes(system.components, use),
-            *held_inputs(system.links, order.names),
-            *silent,
-            *other_programs(system),
-            *steady_notes(system.components, steady_ones),
-            *([] if chosen else [NOTHING_RECORDED]),
-        ),
-        warnings=(
-            *system.warnings,
-            *clock_warnings(described, system.links),
-            *clock_differences(system),
-            *loops_without_delay(system.links, order.names, models),
-            *(warning for bond in system.power_bonds for warning in bond.warnings),
-        ),
-        events=events,
-        triggers=place_triggers(triggers, layout),
-        steady=steady_ones,
-        power_bonds=place_bonds(system.power_bonds, models, layout),
-        corrections=find_corrections(
-            models, system.links, events, layout, () if system.structure is None else read
-        ),
-        step_groups=in_order_of_sweeps(groups, step_loops, models, sequence),
-        settled=settled(
-            step_loops, models, loops, groups, [i for i, p in enumerate(instances) if p.event_mode]
-        ),
-        structure=system.structure,
-    )
+    draft.events, draft.triggers = plan_events(system)
+    refuse_without_event_mode(system, draft.triggers)
+    draft.chosen, draft.silent = only_ticking(system, draft.chosen, draft.outputs)
+    draft.described, draft.system = system, without_clocked_links(system, draft.triggers)
 
 
-def _visits(
-    system: ResolvedSystem, sequence: Sequence[int]
-) -> tuple[tuple[Visit, ...], tuple[Visit, ...]]:
+def order_visits(draft: Draft) -> None:
     """The visits in Initialization Mode and in Step Mode."""
+    system = draft.system
     links = [k for k in system.links if not is_clocked(k)]
-    initial, step = (
+    draft.initial_visits, draft.step_visits = (
         visits(
             dependency_graph(
                 system.components,
@@ -227,12 +215,126 @@ def _visits(
                 initial=initial,
                 parameter_links=system.parameter_links,
             ),
-            sequence,
+            draft.order.trigger_sequence,
         )
         for initial in (True, False)
     )
-    _refuse_late_parameters(system, initial)
-    return initial, step
+    _refuse_late_parameters(system, draft.initial_visits)
+
+
+def lay_out(draft: Draft) -> None:
+    """A place in the value store for each variable that is read or set, and in a row for each that is recorded."""
+    use, triggers = draft.use, draft.triggers
+    draft.read, given, clocks = event_members(draft.system, draft.events, triggers, use.fires)
+    for entry in draft.chosen:
+        if entry.instance is not None:
+            draft.read[entry.instance].add(entry.variable)
+    for i, model in enumerate(draft.models):
+        draft.read[i].update(name for residual in model.residuals.values() for name in residual)
+    sources = initial_sources(draft.system, triggers)
+    draft.steady = steady_states(draft.system.components, draft.steady_names)
+    for s in draft.steady:
+        draft.read[s.instance].add(s.derivative)
+        sources[s.instance].add(s.derivative)
+    draft.system = with_start_values(draft.system, draft.steady)
+    members = group_members(draft.system, use, draft.read, given, clocks, sources)
+    draft.layout = make_layout(members, draft.signals)
+    draft.columns, draft.rows = place_columns(draft.system.components, draft.chosen, draft.layout)
+
+
+def plan_instances(draft: Draft) -> None:
+    """How each instance takes part in the run: Event Mode, early return, policies."""
+    connected = any(k.input.type is DataType.CLOCK for k in draft.system.links)
+    # other instances must go back to an early return, if there are any
+    able = [model.capabilities.can_get_and_set_fmu_state for model in draft.models]
+    stops_alone = draft.use.fires and (len(able) == 1 or all(able))
+    draft.instances = Instances(
+        _instance(draft, i, connected, stops_alone) for i in range(len(able))
+    )
+
+
+def complete_plan(draft: Draft) -> None:
+    """The plan, with its loops, routes, corrections, notes and warnings."""
+    system, layout, models = draft.system, draft.layout, draft.models
+    instances, order = draft.instances, draft.order
+    in_steps = [
+        k
+        for k in system.links
+        if not instances[k.target].event_mode
+        or (k.target, Group.DISCRETE, k.input.name) not in layout.slots
+    ]
+    groups = step_groups(models, in_steps, draft.loops)
+    step_loops = [v.loop for v in draft.step_visits if v.loop is not None]
+    in_event_mode = [i for i, planned in enumerate(instances) if planned.event_mode]
+    draft.plan = Plan(
+        instances=instances,
+        links=Links(system.links),
+        parameter_links=Links(system.parameter_links),
+        trigger_sequence=order.trigger_sequence,
+        sequence_chosen_by=order.chosen_by,
+        visits=Visits(draft.initial_visits),
+        step_visits=Visits(draft.step_visits),
+        clocked_visits=clocked_visits(system.links, order.names),
+        layout=layout,
+        routes=routes((*system.links, *system.parameter_links), layout),
+        recorded=draft.columns,
+        rows=draft.rows,
+        notes=_notes(draft),
+        warnings=_warnings(draft),
+        events=draft.events,
+        triggers=place_triggers(draft.triggers, layout),
+        steady=draft.steady,
+        power_bonds=place_bonds(system.power_bonds, models, layout),
+        corrections=find_corrections(
+            models,
+            system.links,
+            draft.events,
+            layout,
+            () if system.structure is None else draft.read,
+        ),
+        step_groups=in_order_of_sweeps(groups, step_loops, models, order.trigger_sequence),
+        settled=settled(step_loops, models, draft.loops, groups, in_event_mode),
+        structure=system.structure,
+    )
+
+
+PASSES: Sequence[Callable[[Draft], None]] = (
+    choose_variables,
+    connect_events,
+    order_visits,
+    lay_out,
+    plan_instances,
+    complete_plan,
+)
+"""What completes a draft, in order."""
+
+
+def _notes(draft: Draft) -> tuple[str, ...]:
+    """Choices that were made, and parts of the system that have no effect."""
+    system = draft.system
+    return (
+        *system.notes,
+        *unread_outputs(system),
+        *connected_parameters(system),
+        *clock_notes(system.components, draft.use),
+        *held_inputs(system.links, draft.order.names),
+        *draft.silent,
+        *other_programs(system),
+        *steady_notes(system.components, draft.steady),
+        *([] if draft.chosen else [NOTHING_RECORDED]),
+    )
+
+
+def _warnings(draft: Draft) -> tuple[str, ...]:
+    """What may be wrong in the system."""
+    system = draft.system
+    return (
+        *system.warnings,
+        *clock_warnings(draft.described, system.links),
+        *clock_differences(system),
+        *loops_without_delay(system.links, draft.order.names, draft.models),
+        *(warning for bond in system.power_bonds for warning in bond.warnings),
+    )
 
 
 def _refuse_late_parameters(system: ResolvedSystem, visits: Iterable[Visit]) -> None:
@@ -248,19 +350,13 @@ def _refuse_late_parameters(system: ResolvedSystem, visits: Iterable[Visit]) -> 
             )
 
 
-def _instance(
-    component: ResolvedComponent,
-    use: EventUse,
-    policies: tuple[Policy, ...],
-    connected: bool,
-    stops_alone: bool,
-    refreshed: bool,
-    tolerance: Tolerance | None,
-) -> InstancePlan:
+def _instance(draft: Draft, i: int, connected: bool, stops_alone: bool) -> InstancePlan:
+    """``connected``: whether any clocks are; ``stops_alone``: whether an instance may stop at its own private events."""
+    component, use, policies = draft.system.components[i], draft.use, draft.use.policies_of(i)
     model, can = component.model, component.model.capabilities
     wanted = {*policies} != {Policy.EXECUTE} or bool(use.early_return)
     asked = wanted if use.event_mode is None else use.event_mode
-    refreshed = refreshed and use.event_mode is not False
+    refreshed = draft.refreshed[i] and use.event_mode is not False
     event_mode = can.has_event_mode and (asked or has_clocks(model) or refreshed)
     early_return = (
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
@@ -283,7 +379,7 @@ def _instance(
         policies,
         refreshed=refreshed and event_mode,
         priority=component.priority,
-        tolerance=tolerance or own_tolerance(model),
+        tolerance=draft.tolerance or own_tolerance(model),
     )
 
 
@@ -291,32 +387,3 @@ def _can_be_refreshed(model: Model) -> bool:
     """Whether outputs depend directly on inputs, and no event can happen when Event Mode is entered for them."""
     stops = model.capabilities.might_return_early_from_do_step
     return any(model.dependencies.values()) and not (stops or model.events or has_clocks(model))
-
-
-def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Route, ...]]:
-    """What feeds each group of inputs of each instance."""
-    by_target = {(k.target, k.input.name): k for k in links}
-    derivative_of: dict[tuple[int, str], str] = {}
-    for i, groups in enumerate(layout.groups):
-        for segment in groups.get(Group.OUTPUTS, ()):
-            for v in segment.variables:
-                if v.derivative_of and v.type is DataType.FLOAT64:
-                    derivative_of[i, v.derivative_of] = v.name
-    routes: dict[tuple[int, Group], tuple[Route, ...]] = {}
-    for i, groups in enumerate(layout.groups):
-        for group in (Group.CONTINUOUS, Group.DISCRETE, Group.PARAMETERS):
-            found = []
-            for segment in groups.get(group, ()):
-                for name, target in segment.slots().items():
-                    link = by_target[i, name]
-                    kind, source = layout.placed(link.source, link.output.name)
-                    slots, output = [], link.output.name
-                    while output := derivative_of.get((link.source, output), ""):
-                        slot = layout.slots[link.source, Group.OUTPUTS, output][1]
-                        if slot in slots:  # a cycle: the FMU contradicts itself
-                            break
-                        slots.append(slot)
-                    found.append(Route(link, kind, source, segment.type, target, tuple(slots)))
-            if found:
-                routes[i, group] = tuple(found)
-    return routes
