@@ -133,23 +133,15 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
 def not_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run does with lost FMUs applies to all FMUs, but they stay in this process: losses are raised there."""
 
-    def instance(
-        prepared: Any,
-        i: int,
-        component: Any,
-        options: Any,
-        loader: Any,
-        settings: Any,
-        n_places: int,
-    ) -> Any:
-        del settings, n_places
-        return loader.instantiate(component, prepared.plan.instances[i].name, options)
+    def instance(maker: Any, prepared: Any, i: int, options: Any) -> Any:
+        planned, component = prepared.plan.instances[i], prepared.components[i]
+        return maker.loader.instantiate(component, planned.name, options)
 
     monkeypatch.setattr(
         "fmimaster.prepare.preparation.isolated_fmus",
         lambda settings, components, *_: dict.fromkeys(components, ""),
     )
-    monkeypatch.setattr("fmimaster.session.session.make_instance", instance)
+    monkeypatch.setattr("fmimaster.session.instances.InstanceMaker.instance", instance)
 
 
 @pytest.fixture

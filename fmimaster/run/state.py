@@ -5,17 +5,40 @@ Besides it there are the value store and the registers of the executor (:mod:`fm
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 from fmimaster.events.zeno import EventHistory
 from fmimaster.instants.calendar import Calendar
-from fmimaster.instants.instant import Goal, Instant
+from fmimaster.instants.instant import NEVER, Goal, Instant
 from fmimaster.record.causes import Steps
 from fmimaster.run.activations import ActivationLog
 from fmimaster.run.log import EventLog, StepLog, Stretch
-from fmimaster.run.timeline import Timeline
+
+
+@dataclass
+class Timeline:
+    """Required points of the user or of an input table, in the order of time."""
+
+    points: list[Instant] = field(default_factory=list)
+    jumps: Mapping[Instant, frozenset[int]] = field(default_factory=dict)
+    """Those of the points at which a continuous input jumps → the instances for which that is an event."""
+
+    @classmethod
+    def of(
+        cls, points: Iterable[Instant], jumps: Mapping[Instant, frozenset[int]] | None = None
+    ) -> Timeline:
+        """A calendar with these points, and those of the jumps."""
+        jumps = jumps or {}
+        return cls(sorted({*points, *jumps}), jumps)
+
+    def after(self, now: Instant) -> Instant:
+        """The first point after an instant; NEVER if there is none."""
+        k = bisect_right(self.points, now)
+        return self.points[k] if k < len(self.points) else NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,14 @@ from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import told_of_exit
 from fmimaster.session.checkpoints import Checkpoints
+from fmimaster.session.instances import words_for_fmus
 from fmimaster.session.progress import Progress, ProgressCallback, silent
 from fmimaster.session.run_log import log_end
-from fmimaster.session.session import Session, words_for_fmus
+from fmimaster.session.session import Session
 from fmimaster.session.signals import Signals
-from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.session.structure_changes import StructureChanges
 from fmimaster.session.whereabouts import call_under_way
-from fmimaster.session.work_thread import WorkThread
+from fmimaster.session.work_thread import RunStopped, StopRequest, WorkThread
 
 log = logging.getLogger("fmimaster")
 

@@ -113,7 +113,7 @@ class Checkpoints:
                     self._journaled[i] = instance, len(instance.journal.entries)
         if self._resumed is not None:
             self._continue(self._resumed)
-            goes_on = not session.has_ended()
+            goes_on = not session.has_ended
         else:
             self._log = self._made(lambda: RowLog.new(self._path))
         session.rows.recorder.also = self._note_rows
@@ -137,7 +137,7 @@ class Checkpoints:
     def take(self) -> None:
         """Write a checkpoint; between two steps. If that fails, the run continues without further checkpoints."""
         session = self._session
-        if self._log is None or session.has_ended():
+        if self._log is None or session.has_ended:
             return
         try:
             session.rows.settled(self._write)

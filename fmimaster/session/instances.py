@@ -2,40 +2,132 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+from fmimaster.apart import shared_run
+from fmimaster.apart.shared_run import Called
 from fmimaster.configure.settings import Settings
+from fmimaster.fmu.faults.policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.intermediate import IntermediateOutputs
+from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.process_state import ProcessState
 from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
 from fmimaster.prepare.preparation import Prepared
-from fmimaster.system.description import Component
+from fmimaster.prepare.structures import Structures
+from fmimaster.run.choice import ExecutorType
+from fmimaster.session.checkpoints import Checkpoints
+from fmimaster.session.work_thread import StopRequest
+from fmimaster.system.model import Interface
 
 
-def make_instance(
-    prepared: Prepared,
-    i: int,
-    component: Component,
-    options: InstanceOptions,
-    loader: Loader,
-    settings: Settings,
-    n_places: int,
-) -> Instance:
-    """The instance number i of a run, with this number of places for its states."""
-    planned = prepared.plan.instances[i]
-    if planned.name not in prepared.isolated:
-        return loader.instantiate(component, planned.name, options)
-    from fmimaster.run.isolated.instance import IsolatedInstance  # few runs need it
-    from fmimaster.run.isolated.loss import Limits
+@dataclass(frozen=True)
+class InstanceMaker:
+    """Makes the instances of a run, of one structure of the system after the other.
 
-    segments = prepared.plan.layout.segments(i, Group.CONTINUOUS)
-    file, options = loader.file(component.source, component.interface), loader.options(options)
-    instance = IsolatedInstance(
-        planned,
-        [variable for segment in segments for variable in segment.variables],
-        file,
-        options,
-        n_places=n_places + 1,  # one for the replay of a journal
-        limits=Limits(settings.call_timeout, settings.memory_limit),
-    )
-    loader.own(instance)
-    instance.load()
-    return instance
+    Parameters
+    ----------
+    intermediate
+        Instance → its outputs that are read inside of its steps.
+    process : ProcessState
+        Changes of the process by the loading of an FMU are undone.
+    """
+
+    loader: Loader
+    settings: Settings
+    executor: ExecutorType
+    intermediate: Mapping[int, IntermediateOutputs]
+    process: ProcessState
+    stop_request: StopRequest
+    checkpoints: Checkpoints | None = None
+    structures: Structures | None = None
+
+    def make(
+        self, prepared: Prepared, known: Mapping[str, Instance] = MappingProxyType({})
+    ) -> list[Instance]:
+        """All instances, with those that are known by name."""
+        _name_instances(prepared)
+        instances, on_fault = list[Instance](), self.settings.on_fault_used
+        for i, planned in enumerate(prepared.plan.instances):
+            if planned.name in known:
+                instances.append(known[planned.name])
+                continue
+            noted = self._notes_calls(prepared, i)
+            make = partial(self.instance, prepared, i, self._options(prepared, i, noted))
+            around = on_fault.around if planned.name in prepared.isolated else Stop().around
+            try:
+                instance = around(make)
+                instances.append(Journaled(instance, serializes=False) if noted else instance)
+            finally:
+                self.process.put_back(f"'{planned.name}'")
+            self.stop_request.heed()
+        return instances
+
+    def _notes_calls(self, prepared: Prepared, i: int) -> bool:
+        """Whether the calls of an instance are noted, because it cannot save its state for a checkpoint."""
+        planned, checkpoints = prepared.plan.instances[i], self.checkpoints
+        solver = prepared.solvers.get(planned.name)
+        return checkpoints is not None and checkpoints.notes_calls(planned.model, solver)
+
+    def _options(self, prepared: Prepared, i: int, noted: bool) -> InstanceOptions:
+        planned, structures = prepared.plan.instances[i], self.structures
+        polynomials = frozenset() if structures is None else structures.polynomial_inputs
+        follows = i in prepared.programs.polynomial_inputs or planned.name in polynomials
+        return InstanceOptions(
+            polynomial_inputs=follows,
+            event_mode=planned.event_mode,
+            early_return=planned.event_mode and planned.may_return_early,
+            update_callback=self.executor.update_callback()
+            if (follows or i in self.intermediate) and not noted
+            else None,
+            partition_callbacks=self.executor.partition_callbacks()
+            if planned.model.interface is Interface.SCHEDULED_EXECUTION
+            else None,
+            intermediate_outputs=self.intermediate.get(i),
+            solver=prepared.solvers.get(planned.name),
+        )
+
+    def instance(self, prepared: Prepared, i: int, options: InstanceOptions) -> Instance:
+        """The instance number i; asked again if its process is lost and started anew."""
+        planned, component, loader = prepared.plan.instances[i], prepared.components[i], self.loader
+        if planned.name not in prepared.isolated:
+            return loader.instantiate(component, planned.name, options)
+        from fmimaster.run.isolated.instance import IsolatedInstance  # few runs need it
+        from fmimaster.run.isolated.loss import Limits
+
+        segments = prepared.plan.layout.segments(i, Group.CONTINUOUS)
+        file, options = loader.file(component.source, component.interface), loader.options(options)
+        places = max(prepared.programs.n_places, self.structures.n_places if self.structures else 0)
+        instance = IsolatedInstance(
+            planned,
+            [variable for segment in segments for variable in segment.variables],
+            file,
+            options,
+            n_places=places + 1,  # one for the replay of a journal
+            limits=Limits(self.settings.call_timeout, self.settings.memory_limit),
+        )
+        loader.own(instance)
+        instance.load()
+        return instance
+
+
+def _name_instances(prepared: Prepared) -> None:
+    """To the process that waits for the process of this run."""
+    if shared_run.current is not None:
+        shared_run.current.call(
+            [
+                Called(p.name, f"fmi{p.model.fmi_version[:1]}", p.name in prepared.isolated)
+                for p in prepared.plan.instances
+            ]
+        )
+
+
+def words_for_fmus(plan: Plan) -> str:
+    """Who has changed the process: the origin of a change is known only for a whole run."""
+    names = [instance.name for instance in plan.instances]
+    return f"'{names[0]}'" if len(names) == 1 else "An FMU"

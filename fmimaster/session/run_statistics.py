@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from fmimaster.base.text import count, in_short, named
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.power_bonds import BondPlan, BondSignal
 from fmimaster.prepare.preparation import Prepared
+from fmimaster.program.store import ValueStore
 from fmimaster.results.growth import Growth
-from fmimaster.results.statistics import Statistics
+from fmimaster.results.statistics import BondStatistics, FallBack, Statistics
 from fmimaster.run.executor import Executor
+from fmimaster.run.log import Delay
 from fmimaster.run.state import RunState
-from fmimaster.session.bond_statistics import bond_statistics
 from fmimaster.session.earlier_structures import EarlierStructures, statistics_of
-from fmimaster.session.methods import fall_backs, methods
 from fmimaster.session.row_keeper import RowKeeper
+from fmimaster.steps.locate import Locate
+from fmimaster.system.model import DataType
 
 
 def run_statistics(
@@ -114,3 +119,71 @@ def _seconds_of_instances(executor: Executor, most: float, is_parallel: bool) ->
         return seconds
     factor = most / sum(seconds)
     return [factor * one for one in seconds]
+
+
+def methods(prepared: Prepared, settings: Settings) -> Iterator[str]:
+    """Algorithm, step sizes, location of events, loops, and semantic adaptation; one sentence for each."""
+    plan, rule, algorithm = prepared.plan, prepared.schedule.rule, settings.algorithm_used
+    names = [f"'{plan.instances[i].name}'" for i in plan.trigger_sequence]
+    order = "" if algorithm.is_parallel else f", in the order {named(names)}"
+    yield f"steps by {in_short(algorithm)}{order}; their ends by {in_short(rule)}"
+    clock = settings.event_clock_used
+    stopping = [f"'{i.name}'" for i in plan.instances if i.may_return_early]
+    modes = [f"'{i.name}'" for i in plan.instances if i.event_mode]
+    if clock is not None:
+        yield f"events located by {in_short(clock)}"
+    elif isinstance(rule, Locate):
+        yield "events located by undone steps"
+    if stopping:
+        yield f"early return of {named(stopping)}"
+    if modes:
+        yield f"Event Mode of {named(modes)}"
+    if plan.step_groups:
+        yield f"{count(len(plan.step_groups), 'algebraic loop')} solved in Step Mode"
+    if plan.settled:
+        names = [f"'{plan.instances[i].name}'" for i in plan.settled]
+        yield f"algebraic loop of {named(names)} solved at the ends of steps, by setting and reading"
+    adapted = [
+        f"'{c.name}' ({type(c.adaptation).__name__})"
+        for c in prepared.components
+        if c.adaptation is not None
+    ]
+    if adapted:
+        yield f"semantic adaptation by {named(adapted)}"
+
+
+def fall_backs(state: RunState) -> Iterator[FallBack]:
+    """What a run has done so far in a less exact way than intended."""
+    if again := state.attempts - state.steps:
+        yield FallBack("a step was undone and tried again", again)
+    for name, late in list(state.event_log.late.items()):
+        yield FallBack(f"the event '{name}' was found late", late.times)
+    for (name, reason), delayed in list(state.event_log.delayed.items()):
+        why = "it cannot go back" if reason == Delay.AHEAD.name else "the step size is fixed"
+        what = f"'{name}' had an event late, by at most {delayed.largest:.6g} s ({why})"
+        yield FallBack(what, delayed.times)
+
+
+def bond_statistics(plan: Plan, store: ValueStore, start: float) -> tuple[BondStatistics, ...]:
+    """Statistics of all bonds since the start in s, sorted by error, the largest first, then by name."""
+    found = [_statistics(bond, store, start) for bond in plan.power_bonds]
+    return tuple(sorted(found, key=lambda bond: (-bond.mean_error, bond.name)))
+
+
+def _statistics(bond: BondPlan, store: ValueStore, start: float) -> BondStatistics:
+    outputs = store.outputs[DataType.FLOAT64]
+
+    def value(signal: BondSignal) -> float:
+        return float(outputs[bond.signals + signal])
+
+    length = value(BondSignal.TIME) - start
+    return BondStatistics(
+        bond.name,
+        value(BondSignal.ABSOLUTE_ENERGY) / length / 2 if length > 0.0 else 0.0,
+        value(BondSignal.RESIDUAL_ENERGY),
+        value(BondSignal.TRANSMITTED_ENERGY),
+        value(BondSignal.LARGEST_RESIDUAL),
+        value(BondSignal.LARGEST_AT),
+        value(BondSignal.EVENT_ENERGY),
+        bond.scale,
+    )

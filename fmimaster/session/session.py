@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from math import inf
 from time import perf_counter
-from types import MappingProxyType
 from typing import Protocol
 
-import numpy as np
-
-from fmimaster.apart import shared_run
-from fmimaster.apart.shared_run import Called
-from fmimaster.base.errors import ConvergenceError, SimulationError
-from fmimaster.base.files import decoding
+from fmimaster.base.errors import SimulationError
 from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path
 from fmimaster.configure.settings import Settings
-from fmimaster.fmu.faults.policy import Stop
-from fmimaster.fmu.instance import Instance, InstanceOptions
-from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
-from fmimaster.instants.calendar import Calendar
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Instant
-from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.prepare.provenance import run_metadata
 from fmimaster.prepare.structures import Structures
@@ -39,29 +24,23 @@ from fmimaster.record.causes import Event, Steps
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
-from fmimaster.run.choice import ExecutorType, choose_executor
+from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.loop import Loop
-from fmimaster.run.planned_events import last_row
-from fmimaster.run.state import RunState
 from fmimaster.run.stepper import Stepper
-from fmimaster.run.timeline import Timeline
 from fmimaster.run.ways import OFTEN
 from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.earlier_structures import EarlierStructures
-from fmimaster.session.ending import terminate_others
-from fmimaster.session.event_memory import has_calendar, recall, remembered
+from fmimaster.session.event_memory import remembered
 from fmimaster.session.fact_keeper import FactKeeper
-from fmimaster.session.fmu_states import read_states, write_states
-from fmimaster.session.instances import make_instance
+from fmimaster.session.fmu_states import write_states
+from fmimaster.session.instances import InstanceMaker, words_for_fmus
 from fmimaster.session.intermediate_outputs import intermediate_outputs, intermediate_tables
 from fmimaster.session.row_keeper import RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import run_statistics, warnings_of_run
-from fmimaster.session.snapshot import Parts
-from fmimaster.session.stop_request import RunStopped, StopRequest
-from fmimaster.system.exact import exact
-from fmimaster.system.model import Interface
+from fmimaster.session.start_and_end import first_state, initialize, terminate_others
+from fmimaster.session.work_thread import RunStopped, StopRequest
 
 log = logging.getLogger("fmimaster")
 
@@ -115,8 +94,7 @@ class Session:
         self._metadata = run_metadata(prepared, settings)
         self._stop_request = stop_request or StopRequest()
         self._process = process or ProcessState()
-        self.plan = plan = prepared.plan
-        self.programs = prepared.programs
+        self.plan, self.programs = prepared.plan, prepared.programs
         self._settings = settings
         self._checkpoints = checkpoints
         final = settings.final_fmu_state
@@ -124,26 +102,26 @@ class Session:
         self._final_states = None if final is None else given_path(final).absolute()
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
-        executor = choose_executor(plan, settings.backend_used)
+        self._executor_type = executor = choose_executor(self.plan, settings.backend_used)
         log_begin(prepared, settings, self._metadata, executor)
         self._intermediate = intermediate_outputs(prepared, settings)
-        self._executor_type = executor
         self._earlier: list[Executor] = []
         """Of structures before the present one: instances have borrowed their arrays."""
         self._earlier_structures = EarlierStructures()
-        self._loader = loader
-        self._structures = structures
-        self.instances = instances = self._instantiated(loader, executor)
+        self._maker = InstanceMaker(
+            loader,
+            settings,
+            executor,
+            self._intermediate,
+            self._process,
+            self._stop_request,
+            checkpoints,
+            structures,
+        )
+        self.instances = self._maker.make(prepared)
         self.executor: Executor = self._make_executor(self.start.seconds)
-        columns = plan.recorded if structures is None else structures.columns
-        self.rows = RowKeeper(self.executor.rows, recorder_of(columns, settings, schedule, writer))
-        if structures is not None:
-            self.rows.arrange = structures.arrange(prepared)
-        rule, base = schedule.rule, schedule.base
-        memory = rule.begin(base, base.ticks(schedule.start))
-        merged = exact(settings.event_merge_tolerance) * base.resolution
-        calendar = Calendar(base.resolution, merged)
-        self.state = RunState(self.start, timeline_of(prepared), memory, calendar)
+        self.rows = self._make_rows(writer, structures)
+        self.state = first_state(prepared, settings)
         self.facts = FactKeeper(self.state, facts, writer)
         self.stepper = self._make_stepper()
         self.is_complete = False
@@ -156,9 +134,15 @@ class Session:
         """Wall time in s of the loop, without the time since ``_begun``."""
         self._begun: float | None = None
         if checkpoints is not None:
-            parts = (plan, self.programs, instances, self.executor, self.state, self.stepper)
-            kept = self.rows, self.facts
-            checkpoints.attach(Parts(*parts, *kept, lambda: self.seconds, lambda: self.has_ended))
+            checkpoints.attach(self)
+
+    def _make_rows(self, writer: RowWriter | None, structures: Structures | None) -> RowKeeper:
+        columns = self.plan.recorded if structures is None else structures.columns
+        recorder = recorder_of(columns, self._settings, self.prepared.schedule, writer)
+        rows = RowKeeper(self.executor.rows, recorder)
+        if structures is not None:
+            rows.arrange = structures.arrange(self.prepared)
+        return rows
 
     def _make_executor(self, start: float) -> Executor:
         """The executor of the present plan; instances that are not initialized yet begin at ``start``, in s."""
@@ -194,65 +178,6 @@ class Session:
         stepper = Stepper(loop)
         stepper.events.prepare()
         return stepper
-
-    def _instantiated(
-        self,
-        loader: Loader,
-        executor: ExecutorType,
-        known: Mapping[str, Instance] = MappingProxyType({}),
-    ) -> list[Instance]:
-        """All instances, with those that are known by name; changes of the process by their loading are undone."""
-        self._name_instances()
-        instances, on_fault = [], self._settings.on_fault_used
-        structures = self._structures
-        polynomials = frozenset() if structures is None else structures.polynomial_inputs
-        for i, (component, planned) in enumerate(
-            zip(self.prepared.components, self.plan.instances, strict=True)
-        ):
-            if planned.name in known:
-                instances.append(known[planned.name])
-                continue
-            follows = i in self.programs.polynomial_inputs or planned.name in polynomials
-            checkpoints = self._checkpoints
-            solver = self.prepared.solvers.get(planned.name)
-            noted = checkpoints is not None and checkpoints.notes_calls(planned.model, solver)
-            options = InstanceOptions(
-                polynomial_inputs=follows,
-                event_mode=planned.event_mode,
-                early_return=planned.event_mode and planned.may_return_early,
-                update_callback=executor.update_callback()
-                if (follows or i in self._intermediate) and not noted
-                else None,
-                partition_callbacks=executor.partition_callbacks()
-                if planned.model.interface is Interface.SCHEDULED_EXECUTION
-                else None,
-                intermediate_outputs=self._intermediate.get(i),
-                solver=solver,
-            )
-            places = max(self.programs.n_places, structures.n_places if structures else 0)
-            make = partial(
-                make_instance, self.prepared, i, component, options, loader, self._settings, places
-            )
-            around = on_fault.around if planned.name in self.prepared.isolated else Stop().around
-            try:
-                instance = around(make)
-                instances.append(Journaled(instance, serializes=False) if noted else instance)
-            finally:
-                self._process.put_back(f"'{planned.name}'")
-            self._stop_request.heed()
-        return instances
-
-    def _name_instances(self) -> None:
-        """To the process that waits for the process of this run."""
-        if shared_run.current is not None:
-            shared_run.current.call(
-                [
-                    Called(
-                        p.name, f"fmi{p.model.fmi_version[:1]}", p.name in self.prepared.isolated
-                    )
-                    for p in self.plan.instances
-                ]
-            )
 
     def run(self, lead: Callable[[Session], None] | None = None) -> Results:
         """From Instantiated to Terminated.
@@ -293,75 +218,7 @@ class Session:
 
     def initialize(self) -> bool:
         """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode."""
-        outcome = self.executor.run(
-            self.programs.initialize, self.start.seconds, self.start.seconds
-        )
-        if outcome.stopped is not None:
-            raise self._endless_start(outcome.stopped.change)
-        if outcome.terminate:
-            end = last_row(self.plan, self.executor.registers.initialized)
-            self.executor.run(end, self.start.seconds, self.start.seconds)
-            self.stepper.has_ended = True
-            return False
-        if (path := self._settings.initial_fmu_state) is not None:
-            self._take_states(path)
-        goes_on = not self.stepper.begin()
-        if goes_on:
-            self._measure_replay()
-        return goes_on
-
-    def _take_states(self, path: str | os.PathLike[str]) -> None:
-        """Continue from FMU states of a file; the row of the initialization is replaced."""
-        states, memory = read_states(given_path(path), self.prepared)
-        for instance, state in zip(self.instances, states, strict=True):
-            if state:
-                instance.deserialize(state)
-        self.executor.rows.take()
-        start, calendar = self.start.seconds, self.state.calendar
-        self.executor.run(self.programs.resume, start, start)
-        if memory:
-            with decoding(path, "a file of FMU states"):
-                recall(memory, self.plan, self.executor, calendar, start)
-        elif memory is None and has_calendar(self.plan):
-            self.state.warnings += (
-                f"'{path}' does not say when clocks tick: their first ticks are counted from {start:g} s",
-            )
-
-    def _measure_replay(self) -> None:
-        """Measure whether FMUs repeat a step exactly, if the algorithm relies on it; its calls are not counted.
-
-        It takes two steps, in which no time event and no tick of a clock must be passed: then nothing is measured.
-        """
-        replay, calls, calendar = self.programs.replay, self.executor.calls, self.state.calendar
-        counted, start = calls.copy(), self.start.seconds
-        end = start + 2 * float(self.prepared.schedule.rule.exact_size)
-        due = min(self.state.next_event, calendar.first.seconds if calendar.next else inf)
-        if not replay.twice or end > min(self.stop.seconds, due):
-            return
-        self.executor.run(replay.twice, start, end)  # if a step fails here, the run reports it
-        self.executor.run(replay.back, start, start)
-        calls[:] = counted
-        for text in self._warnings_of_run:  # at once: the run may take long
-            log.warning("%s", text)
-
-    def _endless_start(self, change: float) -> SimulationError:
-        """The error for updates in Event Mode that do not end before the first step."""
-        self.stepper.indicators.check_finite(self.start.seconds)
-        nan = [
-            f"'{self.plan.instances[i].name}.{name}' is NaN"
-            for (i, group, name), (kind, slot) in self.plan.layout.slots.items()
-            if group is Group.OUTPUTS
-            and kind.is_float
-            and np.isnan(self.executor.store.values[kind][slot]).any()
-        ]
-        why = (
-            "; ".join(nan)
-            or f"an FMU requests another update, or outputs still change by {change:.3g} (relative)"
-        )
-        return ConvergenceError(
-            f"The event at the start, t = {self.start.seconds:.12g} s, does not end: {why}. Look for a discrete "
-            "loop without delay, and check start values."
-        )
+        return initialize(self, self._settings.initial_fmu_state)
 
     def advance(self, until: Instant) -> None:
         """Simulate until an instant is reached, or an FMU ends the run."""
@@ -402,7 +259,7 @@ class Session:
             if planned.name in names
         }
         self.prepared, self.plan, self.programs = prepared, prepared.plan, prepared.programs
-        self.instances = self._instantiated(self._loader, self._executor_type, known)
+        self.instances = self._maker.make(prepared, known)
         self._earlier.append(self.executor)
         self.executor = self._make_executor(self.state.time.seconds)
         self.stepper = self._make_stepper()
@@ -522,11 +379,12 @@ class Session:
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Reasons for a loss of accuracy of the results so far."""
         earlier = self._earlier_structures.accuracy_warnings
-        found = (*earlier, *self.prepared.accuracy_warnings, *self._warnings_of_run)
+        found = (*earlier, *self.prepared.accuracy_warnings, *self.warnings_of_run)
         return tuple(dict.fromkeys(found))
 
     @property
-    def _warnings_of_run(self) -> tuple[str, ...]:
+    def warnings_of_run(self) -> tuple[str, ...]:
+        """What the run has shown so far: reasons for a loss of accuracy."""
         growth = self.rows.recorder.growth
         return warnings_of_run(
             self.prepared, self.state, self.instances, growth, self._earlier_structures
@@ -537,16 +395,3 @@ class Session:
         """Events and steps that were not written during the run."""
         new_steps = self.facts.new_steps(self.executor.reached)
         return tuple(self.state.event_log.events), new_steps
-
-
-def timeline_of(prepared: Prepared) -> Timeline:
-    """The points in time that a preparation requires."""
-    schedule = prepared.schedule
-    jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}
-    return Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
-
-
-def words_for_fmus(plan: Plan) -> str:
-    """The origin of a change is known only for a whole run."""
-    names = [instance.name for instance in plan.instances]
-    return f"'{names[0]}'" if len(names) == 1 else "An FMU"

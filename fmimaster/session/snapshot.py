@@ -6,9 +6,8 @@ The rows, the events, the steps and the calls of FMUs that cannot save their sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,9 @@ from numpy.typing import NDArray
 from fmimaster.base.codec import Decoder, Encoder, joined, separated
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import packed, unpacked
+from fmimaster.instants.instant import Instant
 from fmimaster.plan.plan import Plan
+from fmimaster.prepare.preparation import Prepared
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Event
 from fmimaster.record.step_series import StepColumns
@@ -33,28 +34,35 @@ _NOT_SAVED = frozenset({"timeline", "stretch", "asked", "pauses", "step_log", "e
 """Parts of the state of a run that its preparation gives, that are empty between steps, or that are saved otherwise."""
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The parts of a session that change during a run.
+class Parts(Protocol):
+    """The parts of a session, as those see it that start, save and continue it."""
 
-    Parameters
-    ----------
-    seconds : function
-        Wall time in s of the loop so far.
-    has_ended : function
-        Whether the run has reached its end.
-    """
-
+    prepared: Prepared
     plan: Plan
     programs: Programs
-    instances: Sequence[Instance]
+    instances: list[Instance]
     executor: Executor
     state: RunState
     stepper: Stepper
     rows: RowKeeper
     facts: FactKeeper
-    seconds: Callable[[], float]
-    has_ended: Callable[[], bool]
+    start: Instant
+    stop: Instant
+
+    @property
+    def seconds(self) -> float:
+        """Wall time in s of the loop so far."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run has reached its end."""
+        ...
+
+    @property
+    def warnings_of_run(self) -> tuple[str, ...]:
+        """What the run has shown so far: reasons for a loss of accuracy."""
+        ...
 
 
 def snapshot(session: Parts) -> dict[str, Any]:
@@ -70,7 +78,7 @@ def snapshot(session: Parts) -> dict[str, Any]:
         "hooks": [(hook.name, hook.remembered()) for hook in session.programs.hooks],
         "recorder": session.rows.recorder.remembered(),
         "row": last_row(executor.rows),
-        "seconds": session.seconds(),
+        "seconds": session.seconds,
     }
 
 

@@ -11,6 +11,24 @@ from typing import Any, Generic, TypeVar
 
 from fmimaster.fmu.output import expect_hanging_streams
 
+
+class RunStopped(BaseException):
+    """Ends a run on request; internal, never raised to users."""
+
+
+class StopRequest:
+    """Whether a run must end before its stop time: set by the listening thread, checked by the thread that calls
+    FMUs."""
+
+    def __init__(self) -> None:
+        self.is_made = False
+
+    def heed(self) -> None:
+        """Raise RunStopped if the run must end."""
+        if self.is_made:
+            raise RunStopped
+
+
 T = TypeVar("T")
 
 STACK_BYTES = 64 * 1024 * 1024

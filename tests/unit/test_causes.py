@@ -36,8 +36,7 @@ from fmimaster.results.facts import facts_path, read_facts
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run import Backend
 from fmimaster.run.log import StepLog, Stretch
-from fmimaster.run.state import RunState
-from fmimaster.run.timeline import Timeline
+from fmimaster.run.state import RunState, Timeline
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.step_rule import FixedStep, StepRule
 

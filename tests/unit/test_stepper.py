@@ -21,9 +21,8 @@ from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.programs import Programs, Variant
 from fmimaster.run.executor import Repeated
 from fmimaster.run.loop import Loop
-from fmimaster.run.state import RunState
+from fmimaster.run.state import RunState, Timeline
 from fmimaster.run.stepper import Stepper
-from fmimaster.run.timeline import Timeline
 from fmimaster.steps.step_rule import FixedStep
 
 NOTHING = Program("nothing", ())
