@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "fmimaster"
 HEADER = PACKAGE / "kernel" / "numerics.h"
-MODULES = ("polynomials",)
+MODULES = ("sums", "times", "polynomials", "indicators", "anderson", "step_sizes")
 """A function stands after those that it calls."""
 
 TYPES = {"float": "double", "Number": "double", "int": "int", "bool": "int", "None": "void"}
@@ -102,7 +102,10 @@ class Function:
     def statement(self, s: ast.stmt) -> list[str]:
         """One statement, line by line."""
         match s:
-            case ast.Assign(targets=[target], value=value):
+            case (
+                ast.Assign(targets=[target], value=value)
+                | ast.AnnAssign(target=target, value=ast.expr() as value)
+            ):
                 return [f"{self.stored(target, value)} = {self.text_of(value)};"]
             case ast.AugAssign(target=target, op=op, value=value) if type(op) in OPERATORS:
                 whole = ast.copy_location(ast.BinOp(target, op, value), s)

@@ -15,7 +15,7 @@ from fmimaster.commands.log import not_in_the_log
 from fmimaster.commands.progress import progress
 from fmimaster.commands.text import tell
 from fmimaster.front.simulation import Simulation
-from fmimaster.instants.grid import SLIVER
+from fmimaster.numerics.times import SLIVER
 from fmimaster.results.presence import values_of
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite

@@ -8,31 +8,14 @@ from math import copysign, inf, sqrt
 from sys import float_info
 from typing import Any
 
-Cubic = tuple[float, float, float, float]
+from fmimaster.numerics.indicators import cubic
+
+Cubic = list[float]
 """Coefficients, lowest power first, of the time in s since the start of an interval."""
 
 ROUNDING = 1e-12
 """A cubic is 0 if it is smaller than this factor times the sum of its terms over the horizon: thousands of
 roundings."""
-
-
-def hermite(
-    before: float, slope_before: float, after: float, slope_after: float, h: float
-) -> Cubic:
-    """The cubic through values and slopes at both ends of an interval of length h in s. For h < 0, time counts from its
-    end."""
-    chord = (after - before) / h
-    b = (slope_after - slope_before) / h
-    a = (chord - slope_before) / h
-    return before, slope_before, 3 * a - b, (b - 2 * a) / h
-
-
-def parabola(now: float, before: float, h: float, older: float, k: float) -> Cubic:
-    """The parabola through three values, about the first: the second is h in s later, the third k after that; h, k < 0:
-    earlier."""
-    first, second = (before - now) / h, (older - before) / k
-    c2 = (second - first) / (h + k)
-    return now, first - c2 * h, c2, 0.0
 
 
 def first_time_all_reached(cubics: Sequence[Cubic], horizon: float, after: float = -inf) -> float:
@@ -49,7 +32,7 @@ def first_time_all_reached(cubics: Sequence[Cubic], horizon: float, after: float
     reached = [(p, ROUNDING * _terms(p, horizon)) for p in cubics]
     candidates = [0.0, *(r for p in cubics for r in falling_roots(p, horizon))]
     for s in sorted(candidates):
-        if s > after and all(value(p, s) <= zero for p, zero in reached):
+        if s > after and all(cubic(p, s) <= zero for p, zero in reached):
             return s
     return inf
 
@@ -60,24 +43,14 @@ def falling_roots(p: Cubic, horizon: float) -> list[float]:
     return [
         max(_root(p, low, high), float_info.min)  # it is above 0 before
         for low, high in pairwise(points)
-        if value(p, low) > 0.0 >= value(p, high)
+        if cubic(p, low) > 0.0 >= cubic(p, high)
     ]
-
-
-def value(p: Cubic, s: float) -> float:
-    """The value at a time in s."""
-    return p[0] + s * (p[1] + s * (p[2] + s * p[3]))
-
-
-def slope(p: Cubic, s: float) -> float:
-    """The slope at a time in s."""
-    return p[1] + s * (2 * p[2] + s * 3 * p[3])
 
 
 def lowest(p: Cubic, horizon: float) -> float:
     """The lowest value from the start to the horizon in s."""
     inside = (t for t in _extrema(p) if 0.0 < t < horizon)
-    return min(value(p, s) for s in (0.0, horizon, *inside))
+    return float(min(cubic(p, s) for s in (0.0, horizon, *inside)))
 
 
 def _terms(p: Cubic, s: float) -> float:
@@ -90,7 +63,7 @@ def _root(p: Cubic, low: float, high: float) -> float:
     from scipy.optimize import brentq
 
     find: Any = brentq  # it has no types, and pyright takes its default values for types
-    return float(find(lambda s: value(p, s), low, high, xtol=1e-15 * high, rtol=1e-15))
+    return float(find(lambda s: cubic(p, s), low, high, xtol=1e-15 * high, rtol=1e-15))
 
 
 def _extrema(p: Cubic) -> list[float]:

@@ -7,16 +7,12 @@ and one has jumped up instead, the event has happened and was executed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
-from fmimaster.events.cubic import hermite, lowest, slope, value
+from fmimaster.events.cubic import lowest
+from fmimaster.numerics.indicators import by_slopes, by_values, through_slopes
 from fmimaster.program.indicator_set import IndicatorSet
-from fmimaster.program.indicators import ROUNDING
-
-LEAST_POINTS = 3
-"""Number of values for an extrapolation: the last term of a parabola is its error estimate."""
 
 CERTAIN_JUMP = 0.5
 """An indicator below 0, or the slope of one that falls, that jumps up by this part of its value shows an event. Inputs that
@@ -100,42 +96,25 @@ def extrapolate(
     By the cubic through values and derivatives at two points, or through up to four values; the last term is the
     error. With the derivative at the start alone by a line.
     """
-    c0 = start[z]
+    c0, p, found = start[z], [0.0] * 4, [0.0] * 4
     if dz < 0:
-        return _by_values([(0.0, c0), *((s, values[z]) for values, s in earlier)], h)
+        times = [0.0, *(s for _, s in earlier)]
+        by_values([c0, *(values[z] for values, _ in earlier)], times, len(times), h, found)
+        return Expected(found[0], found[1], found[2], found[3], inf)
     c1 = start[dz]
     if c1:  # an FMU with its own internal grid may not have stepped; its values then show no trend
         earlier = [(values, s) for values, s in earlier if (values[z], values[dz]) != (c0, c1)]
     if not earlier:
         doubt = max(abs(c1), abs(end[dz]), abs(end[dz] - c1)) * h  # what slopes can do in the step
-        turns = lowest(hermite(c0, c1, end[z], end[dz], h), h) > 0.0
+        through_slopes(c0, c1, end[z], end[dz], h, p)
+        turns = lowest(p, h) > 0.0
         return Expected(c0 + c1 * h, c1, 0.0, doubt, inf if turns else 0.0)
     values, s = earlier[0]
-    cubic = hermite(c0, c1, values[z], values[dz], s)
-    error = abs(cubic[3]) * h * h * (h - s) + ROUNDING * (abs(c0) + abs(c1 * h))
+    through_slopes(c0, c1, values[z], values[dz], s, p)
+    by_slopes(p, s, h, found)
+    error = found[2]
     # terms that grow, as behind a very short step, do not show how it goes on: the line may be right
-    grows = abs(cubic[3]) * (h - s) > abs(cubic[2])
-    doubt = error + abs(cubic[2]) * h * h if grows else error
-    slope_error = abs(cubic[3]) * h * (3 * h - 2 * s)
-    return Expected(value(cubic, h), slope(cubic, h), error, doubt, 2 * slope_error)
-
-
-def _by_values(points: Sequence[tuple[float, float]], h: float) -> Expected:
-    """The polynomial through all points, in Newton's form: its value and slope at ``h``."""
-    if len(points) < LEAST_POINTS:
-        return Expected(inf, 0.0, inf, inf, inf)
-    differences = [z for _, z in points]
-    total, rate, last = differences[0], 0.0, 0.0
-    product, slope_of_product = 1.0, 0.0
-    for k in range(1, len(points)):
-        differences = [
-            (b - a) / (points[i + k][0] - points[i][0])
-            for i, (a, b) in enumerate(pairwise(differences))
-        ]
-        distance = h - points[k - 1][0]
-        slope_of_product = slope_of_product * distance + product
-        product *= distance
-        last = differences[0] * product
-        total += last
-        rate += differences[0] * slope_of_product
-    return Expected(total, rate, 0.0, abs(last), inf)
+    grows = abs(p[3]) * (h - s) > abs(p[2])
+    doubt = error + abs(p[2]) * h * h if grows else error
+    slope_error = abs(p[3]) * h * (3 * h - 2 * s)
+    return Expected(found[0], found[1], error, doubt, 2 * slope_error)

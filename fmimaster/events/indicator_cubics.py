@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from fmimaster.events.cubic import Cubic, hermite, parabola
+from fmimaster.events.cubic import Cubic
+from fmimaster.numerics.indicators import from_before, from_ends, stays_above, stays_above_between
 from fmimaster.program.indicators import Indicators
 
 SAME_SLOPE = 1e-9
@@ -35,16 +36,12 @@ def extrapolated(
 ) -> list[Cubic]:
     """Cubics through the points before and the present values; none if an indicator stays above 0 up to the horizon."""
     (before, h), *more = points
+    older, k = more[0] if more else (values, 0.0)
     cubics = []
     for z, dz in pairs:
-        if dz >= 0:
-            p = hermite(values[z], values[dz], before[z], before[dz], -h)
-        elif more:
-            older, k = more[0]
-            p = parabola(values[z], before[z], -h, older[z], h - k)
-        else:
-            p = (values[z], (values[z] - before[z]) / h, 0.0, 0.0)
-        if _stays_above(p, horizon):
+        p = [0.0] * 4
+        from_before(z, dz, values, before, h, older, k, p)
+        if stays_above(p, horizon):
             return []
         cubics.append(p)
     return cubics
@@ -55,8 +52,8 @@ def without_history(pairs: Pairs, values: Sequence[float], horizon: float) -> li
     cubics = []
     for z, dz in pairs:
         curvature = _curvature(pairs, values, z, dz) or 0.0
-        p = (values[z], values[dz] if dz >= 0 else 0.0, curvature / 2, 0.0)
-        if _stays_above(p, horizon):
+        p = [values[z], values[dz] if dz >= 0 else 0.0, curvature / 2, 0.0]
+        if stays_above(p, horizon):
             return []
         cubics.append(p)
     return cubics
@@ -77,42 +74,18 @@ def _curvature(pairs: Pairs, values: Sequence[float], z: int, dz: int) -> float 
     return None
 
 
-def _stays_above(p: Cubic, horizon: float) -> bool:
-    """Whether a cubic certainly stays above 0: its Bernstein coefficients over the horizon bound it from below."""
-    c0, c1, c2, c3 = p
-    if not c0 > 0:
-        return False
-    b1, b2 = c1 * horizon, c2 * horizon * horizon
-    return (
-        c0 + b1 / 3 > 0
-        and c0 + (2 * b1 + b2) / 3 > 0
-        and c0 + b1 + b2 + c3 * horizon * horizon * horizon > 0
-    )
-
-
-def between(
+def through_ends(
     pairs: Pairs, before: Sequence[float], after: Sequence[float], length: float, older: Points
 ) -> list[Cubic]:
     """Cubics through both ends of a step, about its start; none if an indicator stays above 0 in it."""
+    values, k = older[0] if older else (before, 0.0)
     cubics = []
     for z, dz in pairs:
-        if dz >= 0:
-            low, high, third = before[z], after[z], length / 3
-            # as in _stays_above, by the Bernstein coefficients at the start and the end of the step
-            if (
-                low > 0
-                and high > 0
-                and low + before[dz] * third > 0
-                and high - after[dz] * third > 0
-            ):
-                return []
-            p = hermite(low, before[dz], high, after[dz], length)
-        elif older:
-            values, h = older[0]
-            p = parabola(before[z], after[z], length, values[z], -h - length)
-        else:
-            p = (before[z], (after[z] - before[z]) / length, 0.0, 0.0)
-        if _stays_above(p, length):
+        p = [0.0] * 4
+        if stays_above_between(z, dz, before, after, length):
+            return []
+        from_ends(z, dz, before, after, length, values, k, p)
+        if stays_above(p, length):
             return []
         cubics.append(p)
     return cubics

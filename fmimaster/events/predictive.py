@@ -12,10 +12,10 @@ from fmimaster.events.event_clock import EventClock, Retry, Watch
 from fmimaster.events.indicator_cubics import (
     Pairs,
     Points,
-    between,
     extrapolated,
     knows_curvature,
     points_before,
+    through_ends,
     time_by_tangents,
     without_history,
 )
@@ -196,7 +196,7 @@ class _Step(NamedTuple):
 
     def time_passed(self, pairs: Pairs) -> float:
         """Time of the event of these indicators in the step; inf if there is none."""
-        cubics = between(pairs, self.before, self.after, self.length, self.older)
+        cubics = through_ends(pairs, self.before, self.after, self.length, self.older)
         if not cubics:
             return inf
         # without a derivative it is unknown when an indicator returns to its initial value 0

@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.instants.grid import SLIVER, Grid
+from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.instants.points_ahead import PointsAhead
+from fmimaster.numerics.times import SLIVER
 from fmimaster.record.causes import STEP_SIZE, Cause
 
 

@@ -13,22 +13,16 @@ from numpy.typing import NDArray
 
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.instants.points_ahead import PointsAhead
+from fmimaster.numerics.times import SLIVER, ULPS
 from fmimaster.record.causes import GRID, Cause
 
 EXACT = 2**53
 """Integers below it are doubles."""
 
-SLIVER = 1e-9
-"""No step is shorter than this fraction of a usual step, if that can be avoided."""
-
-_ULPS = 4
-"""A time ``start + k * step`` that was computed with doubles is wrong by less: by at most 1 for the step, which is a double
-near the decimal that was meant, and by at most a half each for the start, the product and the sum."""
-
 
 def same(time: float, step: float) -> float:
     """Largest difference in s of two doubles that mean the same time, for a given step size."""
-    return min(_ULPS * ulp(time), step / 4)
+    return min(ULPS * ulp(time), step / 4)
 
 
 def rounding(time: float, step: float) -> float:

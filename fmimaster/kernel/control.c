@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "numerics.h"
 #include "status.h"
 
 #include <math.h>
@@ -143,13 +144,11 @@ int fm_update_states(fm_kernel *k, const fm_instruction *c)
     return answer.terminate ? FM_HAPPENED : FM_RAN; /* only Terminate may follow */
 }
 
-/* So many units in the last place apart: _ULPS of fmimaster/instants/grid.py. */
-static const double ULPS = 4;
-
+/* As in fmimaster/instants/grid.py. */
 double fm_same(double time, double step)
 {
     double size = fabs(time);
-    return fmin(ULPS * (nextafter(size, INFINITY) - size), step / 4);
+    return fmin(FM_ULPS * (nextafter(size, INFINITY) - size), step / 4);
 }
 
 /* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference/control.py. */

@@ -1,23 +1,13 @@
-/* The twin of the PID controller of step sizes, with the same operations in the same order as PID.decide in
- * fmimaster/steps/pid.py. A power of floats is pow of the C library in CPython too, so the bits are the same. */
+/* The PID controller of step sizes: what PID.decide of fmimaster/steps/pid.py does with a step that is accepted. A power of
+ * floats is pow of the C library in CPython too, so the bits are the same. */
 
 #include <stdint.h>
 #include <stddef.h>
 
 #include "kernel.h"
+#include "numerics.h"
 
 #include <math.h>
-
-/* A step is shorter than proposed if it is shorter by more than this part: SHORTENED of fmimaster/steps/pid.py. */
-static const double SHORTENED = 1e-9;
-
-/* A power as Python has it, or a note that it raises an exception there, or may. */
-static double power(double base, double exponent, int *is_odd)
-{
-    double found = pow(base, exponent);
-    *is_odd |= !isnormal(found);
-    return found;
-}
 
 static void note_stuck(fm_pid_data *d, int is_stuck, double now, int64_t reason, double error)
 {
@@ -46,9 +36,7 @@ int fm_pid_accepts(fm_pid_data *d, double now, double length)
         if (!(e1 < INFINITY)) /* NAN, too */
             return 0;
         if (e1 > 0.0) {
-            double own = d->safety * power(e1, x[0], &is_odd) * power(before[0], x[1], &is_odd);
-            if (x[2] != 0.0)
-                own = own * power(before[1], x[2], &is_odd);
+            double own = fm_by_errors(d->safety, e1, before[0], before[1], x[0], x[1], x[2], &is_odd);
             if (own < factor) {
                 factor = own;
                 limiting = i;
@@ -58,18 +46,12 @@ int fm_pid_accepts(fm_pid_data *d, double now, double length)
         }
     }
     if (d->a1 != 0.0 || d->a2 != 0.0)
-        factor = factor * (power(h / h1, d->a1, &is_odd) * power(h1 / h2, d->a2, &is_odd));
-    if (is_odd)
+        factor = factor * fm_by_sizes(h, h1, h2, d->a1, d->a2, &is_odd);
+    if (is_odd) /* Python raises an exception there, or may */
         return 0;
-    factor = factor < d->least ? d->least : factor > d->most ? d->most : factor;
-    double wanted = h * factor;
-    if (length < h * (1.0 - SHORTENED)) {
-        wanted = length * factor;
-        if (!(factor < 1.0) && h > wanted)
-            wanted = h;
-    }
-    double size = wanted < d->smallest ? d->smallest : wanted > d->largest ? d->largest : wanted;
-    if (largest_error > d->reject_above && length > d->smallest * (1.0 + SHORTENED))
+    double wanted = fm_wanted_size(h, length, fm_within(factor, d->least, d->most));
+    double size = fm_within(wanted, d->smallest, d->largest);
+    if (fm_may_be_repeated(largest_error, d->reject_above, length, d->smallest))
         return 0;
     double error = d->values[d->errors[limiting]];
     int64_t source = d->first_codes[limiting] + (int64_t)d->values[d->worst[limiting]];

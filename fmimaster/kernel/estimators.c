@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "numerics.h"
 
 #include <math.h>
 
@@ -14,19 +15,6 @@ int fm_step_size(void *self, fm_kernel *k)
     double *outputs = k->outputs[FM_FLOAT64];
     outputs[d->target] = (d->instance < 0 ? k->end : k->read[d->instance]) - k->begin;
     return FM_OK;
-}
-
-/* The polynomial through n points, newest first, at a time: Newton's form with divided differences. */
-static double extrapolated(int n, double *slopes, const double *times, double time)
-{
-    double found = slopes[0], product = 1.0;
-    for (int order = 1; order < n; order++) {
-        for (int i = 0; i < n - order; i++)
-            slopes[i] = (slopes[i] - slopes[i + 1]) / (times[i] - times[i + order]);
-        product *= time - times[order - 1];
-        found += slopes[0] * product;
-    }
-    return found;
 }
 
 /* The newest known points of an output, at most most, and one of those between which its instance stood still; returns how
@@ -53,7 +41,7 @@ static int known_points(const fm_kernel *k, int64_t instance, int64_t slot, int 
 int fm_prediction_error(void *self, fm_kernel *k)
 {
     const fm_prediction_error_data *d = self;
-    double *now = k->outputs[FM_FLOAT64], total = 0.0, largest = 0.0;
+    double *now = k->outputs[FM_FLOAT64], sums[2] = {0.0, 0.0}, found[3];
     double values[FM_MOST_DEGREE + 1], times[FM_MOST_DEGREE + 1];
     int worst = 0;
     for (int i = 0; i < d->n; i++) {
@@ -64,16 +52,11 @@ int fm_prediction_error(void *self, fm_kernel *k)
             return FM_OK;
         }
         double y = now[d->slots[i]];
-        double yp = extrapolated(known < most ? known : most, values, times, k->read[d->instances[i]]);
-        double size = fabs(yp) > fabs(y) ? fabs(yp) : fabs(y);
-        double part = fabs(y - yp) / (d->absolute * d->nominals[i] + d->relative * size);
-        total += part * part;
-        if (part > largest || isnan(part)) {
-            largest = part;
-            worst = i;
-        }
+        fm_newton(values, times, known < most ? known : most, k->read[d->instances[i]], found);
+        double part = fm_distance(y, found[0], d->absolute * d->nominals[i], d->relative);
+        fm_add_part(part, part, i, sums, &worst);
     }
-    now[d->error] = d->is_maximum ? largest : sqrt(total / d->n);
+    now[d->error] = d->is_maximum ? sums[1] : sqrt(sums[0] / d->n);
     now[d->worst] = worst;
     return FM_OK;
 }
@@ -82,7 +65,7 @@ int fm_prediction_error(void *self, fm_kernel *k)
 int fm_energy_difference(void *self, fm_kernel *k)
 {
     const fm_energy_difference_data *d = self;
-    double *now = k->outputs[FM_FLOAT64], total = 0.0, largest = 0.0;
+    double *now = k->outputs[FM_FLOAT64], sums[2] = {0.0, 0.0};
     const double *then = k->buffers[d->buffer].outputs[FM_FLOAT64];
     int worst = 0;
     for (int i = 0; i < d->n; i++) {
@@ -90,13 +73,9 @@ int fm_energy_difference(void *self, fm_kernel *k)
         double length = k->read[d->instances[i]] - k->begin;
         double energy = now[slot] * length, change = (now[slot] - then[slot]) * length;
         double part = fabs(change) / (d->tolerances[i] * (d->scales[i] + fabs(energy)));
-        total += part * part;
-        if (part > largest || isnan(part)) {
-            largest = part;
-            worst = i;
-        }
+        fm_add_part(part, part, i, sums, &worst);
     }
-    now[d->error] = sqrt(total / d->n);
+    now[d->error] = sqrt(sums[0] / d->n);
     now[d->worst] = worst;
     return FM_OK;
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "numerics.h"
 
 #include <math.h>
 
@@ -21,19 +22,15 @@ int fm_assumed_outputs(void *self, fm_kernel *k)
 int fm_weighted_change(void *self, fm_kernel *k)
 {
     const fm_weighted_change_data *d = self;
-    double *now = k->outputs[FM_FLOAT64], total = 0.0, largest = 0.0;
+    double *now = k->outputs[FM_FLOAT64], sums[2] = {0.0, 0.0};
     const double *then = k->buffers[d->buffer].outputs[FM_FLOAT64];
     int worst = 0;
     for (int i = 0; i < d->n; i++) {
         int64_t slot = d->slots[i];
         double part = (now[slot] - then[slot]) / (d->absolute * d->nominals[i] + d->relative * fabs(now[slot]));
-        total += part * part;
-        if (part * part > largest || isnan(part)) {
-            largest = part * part;
-            worst = i;
-        }
+        fm_add_part(part, part * part, i, sums, &worst);
     }
-    now[d->target] = sqrt(total / d->n) / d->divisor;
+    now[d->target] = sqrt(sums[0] / d->n) / d->divisor;
     now[d->worst] = worst;
     return FM_OK;
 }

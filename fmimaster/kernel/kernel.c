@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "numerics.h"
 #include "calls.h"
 
 #include <math.h>
@@ -729,9 +730,6 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
     return stopped;
 }
 
-/* What comes by less than this part of a step after it ends that step: SLIVER of fmimaster/instants/grid.py. */
-static const double SLIVER = 1e-9;
-
 int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,
                double last, int n, double *times, int64_t *codes, const fm_watch *watches, int n_watches, int *done,
                int *attempted)
@@ -744,7 +742,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
     for (int i = 0;; i++) {
         double begin = times[i], end = begin + controller->sizes[FM_SIZE];
         *done = i;
-        if (last <= end + SLIVER * (end - begin))
+        if (last <= end + FM_SLIVER * (end - begin)) /* what comes so little after a step ends it */
             break;
         codes[i] = controller->codes[FM_CAUSE];
         times[i + 1] = end;

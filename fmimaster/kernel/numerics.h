@@ -5,6 +5,56 @@
 
 #include <math.h>
 
+/* fmimaster/numerics/sums.py */
+
+/* Scalar product of the n numbers from a[first] on with b. */
+static inline double fm_dot(const double *a, int first, const double *b, int n)
+{
+    double total;
+    total = 0.0;
+    for (int i = 0; i < n; i++) {
+        total += a[first + i] * b[i];
+    }
+    return total;
+}
+
+/* Euclidean norm of the n numbers from values[first] on. */
+static inline double fm_norm(const double *values, int first, int n)
+{
+    double total;
+    total = 0.0;
+    for (int i = 0; i < n; i++) {
+        total += values[first + i] * values[first + i];
+    }
+    return sqrt(total);
+}
+
+/* Add the part i of an error: sums[0] is the sum of squares, sums[1] the largest size, worst[0] the part that has it. */
+static inline void fm_add_part(double part, double size, int i, double *sums, int *worst)
+{
+    sums[0] += part * part;
+    if (size > sums[1] || isnan(part)) {
+        sums[1] = size;
+        worst[0] = i;
+    }
+}
+
+/* The distance of two numbers in units of a tolerance, which is relative to the larger one. */
+static inline double fm_distance(double a, double b, double absolute, double relative)
+{
+    double size;
+    size = fabs(b) > fabs(a) ? fabs(b) : fabs(a);
+    return fabs(a - b) / (absolute + relative * size);
+}
+
+/* fmimaster/numerics/times.py */
+
+/* No step is shorter than this fraction of a usual step, if that can be avoided. */
+#define FM_SLIVER 1e-09
+
+/* A time start + k * step that was computed with doubles is wrong by less: by at most 1 for the step, which is a double near the decimal that was meant, and by at most a half each for the start, the product and the sum. */
+#define FM_ULPS 4
+
 /* fmimaster/numerics/polynomials.py */
 
 /* Smallest distance of two points, in intervals, for a polynomial through both. */
@@ -138,6 +188,316 @@ static inline double fm_compensated(double value, double half, double compensati
     lacking[place] = half - value;
     given_from[place] = now;
     return value;
+}
+
+/* Value, slope and last term at a time of the polynomial through n values at times, by Newton's form. */
+static inline void fm_newton(double *differences, const double *times, int n, double time, double *found)
+{
+    double total, rate, last, product, slope_of_product, distance;
+    total = differences[0];
+    rate = 0.0;
+    last = 0.0;
+    product = 1.0;
+    slope_of_product = 0.0;
+    for (int k = 1; k < n; k++) {
+        for (int i = 0; i < n - k; i++) {
+            differences[i] = (differences[i + 1] - differences[i]) / (times[i + k] - times[i]);
+        }
+        distance = time - times[k - 1];
+        slope_of_product = slope_of_product * distance + product;
+        product *= distance;
+        last = differences[0] * product;
+        total += last;
+        rate += differences[0] * slope_of_product;
+    }
+    found[0] = total;
+    found[1] = rate;
+    found[2] = last;
+}
+
+/* fmimaster/numerics/indicators.py */
+
+/* A value is not above zero if it is no more than this part of the largest one that it has had: a few thousand roundings, since indicators are differences of larger numbers and come out of solvers. */
+#define FM_ROUNDING 1e-12
+
+/* Rounding of a difference of inputs, as a part of the largest one. */
+#define FM_OF_INPUTS 3.552713678800501e-15
+
+/* An indicator without derivative is above zero above this part of its largest value: differences are not taken for it. */
+#define FM_FAR 1e-06
+
+/* Number of values for an extrapolation: the last term of a parabola is its error estimate. */
+#define FM_LEAST_POINTS 3
+
+/* Value of a cubic at a time in s. */
+static inline double fm_cubic(const double *p, double s)
+{
+    return p[0] + s * (p[1] + s * (p[2] + s * p[3]));
+}
+
+/* Slope of a cubic at a time in s. */
+static inline double fm_cubic_slope(const double *p, double s)
+{
+    return p[1] + s * (2.0 * p[2] + s * 3.0 * p[3]);
+}
+
+/* The line through a value with a slope. */
+static inline void fm_line(double now, double slope, double *p)
+{
+    p[0] = now;
+    p[1] = slope;
+    p[2] = 0.0;
+    p[3] = 0.0;
+}
+
+/* The cubic through values and slopes at both ends of an interval of length h in s; h < 0: about its end. */
+static inline void fm_through_slopes(double before, double slope_before, double after, double slope_after, double h, double *p)
+{
+    double chord, b, a;
+    chord = (after - before) / h;
+    b = (slope_after - slope_before) / h;
+    a = (chord - slope_before) / h;
+    p[0] = before;
+    p[1] = slope_before;
+    p[2] = 3.0 * a - b;
+    p[3] = (b - 2.0 * a) / h;
+}
+
+/* The parabola through three values, about the first: the second is h in s later, the third k after that; h, k < 0: earlier. */
+static inline void fm_parabola(double now, double before, double h, double older, double k, double *p)
+{
+    double first, second;
+    first = (before - now) / h;
+    second = (older - before) / k;
+    p[0] = now;
+    p[2] = (second - first) / (h + k);
+    p[1] = first - p[2] * h;
+    p[3] = 0.0;
+}
+
+/* Whether a cubic certainly stays above 0: its Bernstein coefficients over the horizon bound it from below. */
+static inline int fm_stays_above(const double *p, double horizon)
+{
+    double b1, b2;
+    int is_above;
+    b1 = p[1] * horizon;
+    b2 = p[2] * horizon * horizon;
+    is_above = p[0] > 0.0 && p[0] + b1 / 3.0 > 0.0 && p[0] + (2.0 * b1 + b2) / 3.0 > 0.0 && p[0] + b1 + b2 + p[3] * horizon * horizon * horizon > 0.0;
+    return is_above;
+}
+
+/* The cubic of the indicator z, with the derivative dz or -1, about now, by the outputs h and k in s before. */
+static inline void fm_from_before(int z, int dz, const double *values, const double *before, double h, const double *older, double k, double *p)
+{
+    if (dz >= 0) {
+        fm_through_slopes(values[z], values[dz], before[z], before[dz], -h, p);
+    } else if (k != 0.0) {
+        fm_parabola(values[z], before[z], -h, older[z], h - k, p);
+    } else {
+        fm_line(values[z], (values[z] - before[z]) / h, p);
+    }
+}
+
+/* The cubic of the indicator z, with the derivative dz or -1, through both ends of a step, about its start. */
+static inline void fm_from_ends(int z, int dz, const double *before, const double *after, double length, const double *older, double k, double *p)
+{
+    if (dz >= 0) {
+        fm_through_slopes(before[z], before[dz], after[z], after[dz], length, p);
+    } else if (k != 0.0) {
+        fm_parabola(before[z], after[z], length, older[z], -k - length, p);
+    } else {
+        fm_line(before[z], (after[z] - before[z]) / length, p);
+    }
+}
+
+/* The same as `stays_above` of the cubic `from_ends`, with less work, if there is a derivative. */
+static inline int fm_stays_above_between(int z, int dz, const double *before, const double *after, double length)
+{
+    double third;
+    third = length / 3.0;
+    return dz >= 0 && before[z] > 0.0 && after[z] > 0.0 && before[z] + before[dz] * third > 0.0 && after[z] - after[dz] * third > 0.0;
+}
+
+/* Value, slope and error bound of a cubic at h in s, where it is not known: the other point is at s < 0. */
+static inline void fm_by_slopes(const double *p, double s, double h, double *expected)
+{
+    expected[0] = fm_cubic(p, h);
+    expected[1] = fm_cubic_slope(p, h);
+    expected[2] = fabs(p[3]) * h * h * (h - s) + FM_ROUNDING * (fabs(p[0]) + fabs(p[1] * h));
+}
+
+/* Value, slope, error bound and last term at h in s of the polynomial through n values, which are overwritten. */
+static inline void fm_by_values(double *values, const double *times, int n, double h, double *expected)
+{
+    expected[0] = INFINITY;
+    expected[1] = 0.0;
+    expected[2] = INFINITY;
+    expected[3] = INFINITY;
+    if (n >= FM_LEAST_POINTS) {
+        fm_newton(values, times, n, h, expected);
+        expected[3] = fabs(expected[2]);
+        expected[2] = 0.0;
+    }
+}
+
+/* fmimaster/numerics/anderson.py */
+
+/* A difference of residuals is left out if its part independent of the newer ones is relatively smaller than this. */
+#define FM_DEPENDENT 1e-12
+
+/* Relative change of the iterate below which rounding decides how the residual changes. */
+#define FM_LEAST_STEP 1e-08
+
+/* Anderson acceleration is abandoned at a residual of this many times the first one. */
+#define FM_BLOWN_UP 100000000.0
+
+/* The difference of two vectors becomes the first row, before so many older ones. */
+static inline void fm_keep_difference(const double *now, const double *before, int n, int older, double *rows)
+{
+    for (int i = older * n - 1; i > -1; i--) {
+        rows[n + i] = rows[i];
+    }
+    for (int i = 0; i < n; i++) {
+        rows[i] = now[i] - before[i];
+    }
+}
+
+/* How many rows count: the sum of them with these factors is nearest to the right side. */
+static inline int fm_least_squares(const double *rows, int kept, double *right, int n, double *basis, double *upper, int *chosen, double *factors)
+{
+    double product, rest, factor;
+    int used, own;
+    used = 0;
+    for (int k = 0; k < kept; k++) {
+        own = used * n;
+        for (int i = 0; i < n; i++) {
+            basis[own + i] = rows[k * n + i];
+        }
+        for (int p = 0; p < used; p++) {
+            product = 0.0;
+            for (int i = 0; i < n; i++) {
+                product += basis[p * n + i] * basis[own + i];
+            }
+            for (int i = 0; i < n; i++) {
+                basis[own + i] -= product * basis[p * n + i];
+            }
+            upper[p * kept + used] = product;
+        }
+        rest = fm_norm(basis, own, n);
+        if (!(rest > FM_DEPENDENT * fm_norm(rows, k * n, n))) {
+            continue;
+        }
+        for (int i = 0; i < n; i++) {
+            basis[own + i] /= rest;
+        }
+        factor = fm_dot(basis, own, right, n);
+        for (int i = 0; i < n; i++) {
+            right[i] -= factor * basis[own + i];
+        }
+        upper[used * kept + used] = rest;
+        chosen[used] = k;
+        factors[used] = factor;
+        used += 1;
+    }
+    for (int p = used - 1; p > -1; p--) {
+        for (int k = p + 1; k < used; k++) {
+            factors[p] -= upper[p * kept + k] * factors[k];
+        }
+        factors[p] /= upper[p * kept + p];
+    }
+    return used;
+}
+
+/* The next iterate from this one and its residual, by the differences of both that count. */
+static inline void fm_next_iterate(const double *s, const double *r, int n, const double *steps, const double *changes, const int *chosen, const double *factors, int used, double *found)
+{
+    double following;
+    int k;
+    for (int i = 0; i < n; i++) {
+        following = s[i] + r[i];
+        for (int p = 0; p < used; p++) {
+            k = chosen[p] * n + i;
+            following -= (steps[k] + changes[k]) * factors[p];
+        }
+        found[i] = following;
+    }
+}
+
+/* The change of the residual from the last iterate to this one, relative to the change of the iterate. */
+static inline double fm_slope(const double *s, const double *r, const double *s_before, const double *r_before, int n)
+{
+    double length, step, change;
+    length = 0.0;
+    step = 0.0;
+    change = 0.0;
+    for (int i = 0; i < n; i++) {
+        length += s[i] * s[i];
+        step += (s[i] - s_before[i]) * (s[i] - s_before[i]);
+        change += (r[i] - r_before[i]) * (r[i] - r_before[i]);
+    }
+    if (sqrt(step) > FM_LEAST_STEP * (1.0 + sqrt(length))) {
+        return sqrt(change) / sqrt(step);
+    }
+    return INFINITY;
+}
+
+/* fmimaster/numerics/step_sizes.py */
+
+/* A step is shorter than proposed if it is shorter by more than this fraction. */
+#define FM_SHORTENED 1e-09
+
+#define FM_LEAST_POWER 1e-300
+
+/* Powers outside are noted: nearer to the limits of floats, Python raises an exception and C does not. */
+#define FM_MOST_POWER 1e+300
+
+/* A power; is_odd[0] becomes 1 if it is near the limits of floats. */
+static inline double fm_power(double base, double exponent, int *is_odd)
+{
+    double found;
+    found = pow(base, exponent);
+    if (!(found > FM_LEAST_POWER && found < FM_MOST_POWER)) {
+        is_odd[0] = 1;
+    }
+    return found;
+}
+
+/* The factor on the step size by the last three errors of an estimator, the newest first, and their exponents. */
+static inline double fm_by_errors(double safety, double e1, double e2, double e3, double x1, double x2, double x3, int *is_odd)
+{
+    double factor;
+    factor = safety * fm_power(e1, x1, is_odd) * fm_power(e2, x2, is_odd);
+    if (x3 != 0.0) {
+        factor = factor * fm_power(e3, x3, is_odd);
+    }
+    return factor;
+}
+
+/* The factor by the last three proposed steps in s, the newest first, and the exponents of their quotients. */
+static inline double fm_by_sizes(double h, double h1, double h2, double a1, double a2, int *is_odd)
+{
+    return fm_power(h / h1, a1, is_odd) * fm_power(h1 / h2, a2, is_odd);
+}
+
+/* The nearest number within limits. */
+static inline double fm_within(double value, double least, double most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* The next step size in s before its limits, after a step of this length for which h was proposed. */
+static inline double fm_wanted_size(double h, double length, double factor)
+{
+    if (length < h * (1.0 - FM_SHORTENED)) {
+        return !(factor < 1.0) && h > length * factor ? h : length * factor;
+    }
+    return h * factor;
+}
+
+/* Whether the error of a step is above the limit, and the step longer than the smallest one. */
+static inline int fm_may_be_repeated(double error, double limit, double length, double smallest)
+{
+    return error > limit && length > smallest * (1.0 + FM_SHORTENED);
 }
 
 #endif

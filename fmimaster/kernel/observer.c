@@ -6,15 +6,10 @@
 #include <stddef.h>
 
 #include "kernel.h"
-#include "cubic.h"
+#include "numerics.h"
 
 #include <math.h>
 #include <string.h>
-
-/* The value and slope of an indicator that goes on as before, and by how much the value may be wrong. */
-typedef struct {
-    double value, slope, error;
-} expected;
 
 /* Values of one indicator before the end of a step, newest first, and their times after its start. */
 typedef struct {
@@ -22,34 +17,20 @@ typedef struct {
     double values[FM_MOST_POINTS], slopes[FM_MOST_POINTS], times[FM_MOST_POINTS];
 } course;
 
-/* The polynomial through all values, in Newton's form: _by_values. */
-static expected by_values(course *c, double h)
+/* Value, slope and error of an indicator at the end of a step if it goes on as before: extrapolate. */
+static void extrapolate(course *c, int has_slopes, double h, double *expected)
 {
-    if (c->n < 3)
-        return (expected){INFINITY, 0.0, INFINITY};
-    double *differences = c->values, total = differences[0], rate = 0.0, product = 1.0, slope_of_product = 0.0;
-    for (int k = 1; k < c->n; k++) {
-        for (int i = 0; i + k < c->n; i++)
-            differences[i] = (differences[i + 1] - differences[i]) / (c->times[i + k] - c->times[i]);
-        double distance = h - c->times[k - 1];
-        slope_of_product = slope_of_product * distance + product;
-        product *= distance;
-        total += differences[0] * product;
-        rate += differences[0] * slope_of_product;
+    double p[4];
+    if (!has_slopes) {
+        fm_by_values(c->values, c->times, c->n, h, expected);
+    } else if (c->n == 1) {
+        expected[0] = c->values[0] + c->slopes[0] * h;
+        expected[1] = c->slopes[0];
+        expected[2] = 0.0;
+    } else {
+        fm_through_slopes(c->values[0], c->slopes[0], c->values[1], c->slopes[1], c->times[1], p);
+        fm_by_slopes(p, c->times[1], h, expected);
     }
-    return (expected){total, rate, 0.0};
-}
-
-/* The cubic through values and derivatives at the start and before: extrapolate. */
-static expected by_slopes(const course *c, double h)
-{
-    double c0 = c->values[0], c1 = c->slopes[0];
-    if (c->n == 1)
-        return (expected){c0 + c1 * h, c1, 0.0};
-    double s = c->times[1];
-    cubic p = hermite(c0, c1, c->values[1], c->slopes[1], s);
-    double error = fabs(p.c3) * h * h * (h - s) + ROUNDING * (fabs(c0) + fabs(c1 * h));
-    return (expected){p.c0 + h * (p.c1 + h * (p.c2 + h * p.c3)), p.c1 + h * (2 * p.c2 + h * 3 * p.c3), error};
 }
 
 /* The points of an indicator from the start of the step back; one that has not moved tells nothing of its course. */
@@ -57,7 +38,7 @@ static course course_of(const fm_kernel *k, int64_t instance, int64_t z, int64_t
 {
     course c = {0};
     for (int b = 0; b + 1 < k->n_history && c.n < FM_MOST_POINTS; b++) {
-        const double *values = values_of(&k->history[b]);
+        const double *values = k->history[b].outputs[FM_FLOAT64];
         double time = k->history[b].read[instance], slope = dz < 0 ? 0.0 : values[dz];
         if (b > 0 && !(time < begin))
             continue;
@@ -73,12 +54,13 @@ static course course_of(const fm_kernel *k, int64_t instance, int64_t z, int64_t
 /* course: whether the event i was to happen in the step by all its indicators. */
 static int was_due(const fm_observer_data *d, const fm_kernel *k, int64_t i, double begin, double end)
 {
-    const double *start = values_of(k->history);
+    const double *start = k->history->outputs[FM_FLOAT64];
     int is_above = 0;
     for (int64_t j = d->first[i]; j < d->first[i + 1]; j++) {
         course c = course_of(k, d->instances[i], d->indicators[j], d->slopes[j], begin);
-        expected e = d->slopes[j] < 0 ? by_values(&c, end - begin) : by_slopes(&c, end - begin);
-        if (!(e.value - e.error <= d->near * fabs(e.slope)))
+        double expected[4];
+        extrapolate(&c, d->slopes[j] >= 0, end - begin, expected);
+        if (!(expected[0] - expected[2] <= d->near * fabs(expected[1])))
             return 0;
         is_above |= start[d->indicators[j]] > 0.0;
     }

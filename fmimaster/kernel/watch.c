@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
-#include "cubic.h"
+#include "numerics.h"
 
 #include <math.h>
 
@@ -16,27 +16,10 @@ typedef struct {
     double time;
 } point;
 
-/* Of program/indicators.py. */
-static const double FAR = 1e-6;
-static const double OF_INPUTS = 16 * 0x1p-52;
-
 /* Functions of the C library know of NAN, and cost a call. */
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;
-}
-
-static inline cubic parabola(double now, double before, double h, double older, double k)
-{
-    double first = (before - now) / h, second = (older - before) / k, c2 = (second - first) / (h + k);
-    return (cubic){now, first - c2 * h, c2, 0.0};
-}
-
-static inline int stays_above(cubic p, double horizon)
-{
-    double b1 = p.c1 * horizon, b2 = p.c2 * horizon * horizon;
-    return p.c0 > 0 && p.c0 + b1 / 3 > 0 && p.c0 + (2 * b1 + b2) / 3 > 0 &&
-           p.c0 + b1 + b2 + p.c3 * horizon * horizon * horizon > 0;
 }
 
 /* Indicators.previous: the newest of the points from one in the history on that is farther than `nearest` from a time. The
@@ -48,7 +31,7 @@ static int previous(const fm_clock_data *w, const fm_kernel *k, int from, int sh
         if (!(time < INFINITY)) /* NAN: there is no history */
             return 0;
         if (now - time > nearest) {
-            *found = (point){values_of(&k->history[b]), time};
+            *found = (point){k->history[b].outputs[FM_FLOAT64], time};
             return 1;
         }
     }
@@ -59,16 +42,10 @@ static int previous(const fm_clock_data *w, const fm_kernel *k, int from, int sh
 static int stays_off(const fm_clock_data *w, int64_t s, const double *values, double time, const point *newest, const point *older,
                      double length)
 {
-    double h = time - newest->time;
+    double p[4], h = time - newest->time, k = older ? time - older->time : 0.0;
     for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
-        int64_t z = w->indicators[i], dz = w->slopes[i];
-        double now = values[z], before = newest->values[z];
-        cubic p = {now, (now - before) / h, 0.0, 0.0};
-        if (dz >= 0)
-            p = hermite(now, values[dz], before, newest->values[dz], -h);
-        else if (older)
-            p = parabola(now, before, -h, older->values[z], h - (time - older->time));
-        if (stays_above(p, length))
+        fm_from_before((int)w->indicators[i], (int)w->slopes[i], values, newest->values, h, older ? older->values : values, k, p);
+        if (fm_stays_above(p, length))
             return 1;
     }
     return 0;
@@ -92,18 +69,13 @@ static int needs_no_clip(const fm_clock_data *w, const fm_kernel *k, double time
 static int stayed_off(const fm_clock_data *w, int64_t s, const double *before, const double *after, double begin, double length,
                       const point *older)
 {
+    double p[4], k = older ? begin - older->time : 0.0;
     for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
-        int64_t z = w->indicators[i], dz = w->slopes[i];
-        double low = before[z], high = after[z], third = length / 3;
-        cubic p = {low, (high - low) / length, 0.0, 0.0};
-        if (dz >= 0) {
-            if (low > 0 && high > 0 && low + before[dz] * third > 0 && high - after[dz] * third > 0)
-                return 1;
-            p = hermite(low, before[dz], high, after[dz], length);
-        } else if (older) {
-            p = parabola(low, high, length, older->values[z], -(begin - older->time) - length);
-        }
-        if (stays_above(p, length))
+        int z = (int)w->indicators[i], dz = (int)w->slopes[i];
+        if (fm_stays_above_between(z, dz, before, after, length))
+            return 1;
+        fm_from_ends(z, dz, before, after, length, older ? older->values : before, k, p);
+        if (fm_stays_above(p, length))
             return 1;
     }
     return 0;
@@ -113,7 +85,7 @@ static int stayed_off(const fm_clock_data *w, int64_t s, const double *before, c
 static int passes_none(const fm_clock_data *w, const fm_kernel *k, double begin, double length)
 {
     point older, *has_older = 0;
-    const double *before = values_of(k->history);
+    const double *before = k->history->outputs[FM_FLOAT64];
     if (w->lacks_slopes && previous(w, k, w->distance, 0, begin, w->near * length, &older))
         has_older = &older;
     for (int s = 0; s < w->n; s++)
@@ -138,16 +110,16 @@ static int is_off(const fm_clock_data *w, int64_t s, const double *values, doubl
 {
     for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
         int64_t z = w->indicators[i], dz = w->slopes[i];
-        double now = values[z], usual = w->largest[z], bound = larger(FAR * usual, w->tolerances[i]), of_inputs = 0.0;
+        double now = values[z], usual = w->largest[z], bound = larger(FM_FAR * usual, w->tolerances[i]), of_inputs = 0.0;
         if (now > 0.0 && w->is_own[s])
             return 1;
         if (dz >= 0) {
             double slope = fabs(values[dz]) < INFINITY ? fabs(values[dz]) : 0.0;
-            bound = larger(larger(ROUNDING * usual, near_zero * slope), w->tolerances[i]);
+            bound = larger(larger(FM_ROUNDING * usual, near_zero * slope), w->tolerances[i]);
             for (int64_t j = w->first_source[i]; j < w->first_source[i + 1]; j++)
                 of_inputs = larger(of_inputs, w->factors[j] * w->largest[w->sources[j]]);
         }
-        if (now > bound && now > OF_INPUTS * of_inputs)
+        if (now > bound && now > FM_OF_INPUTS * of_inputs)
             return 1;
     }
     return 0;
@@ -160,7 +132,7 @@ static int none_is_on(const fm_clock_data *w, const fm_kernel *k)
     for (int s = 0; s < w->n; s++) {
         double time = k->read[w->instances[s]];
         if (time != known)
-            near_zero = larger(SLIVER * w->step, fm_same(time, w->step));
+            near_zero = larger(FM_SLIVER * w->step, fm_same(time, w->step));
         known = time;
         if (!w->is_inside[s] && !is_off(w, s, k->outputs[FM_FLOAT64], near_zero))
             return 0;

@@ -153,7 +153,7 @@ class LoopHooks:
         self.relative = np.full(n, max(solver.relative, ROUNDINGS * self._precision))
         self.sizes = np.full(3, inf)
         """Of residuals, the first and the smallest one; and the smallest slope of a residual."""
-        self.work = np.zeros((4 + 3 * depth) * n)
+        self.work = np.zeros((5 + 3 * depth) * n)
         # a sweep of steps costs much, and most loops of steps are solved at the start before
         self._measures = not replayed and solver.bounded is None
         self.smallest = inf

@@ -11,7 +11,8 @@ from math import inf, sqrt
 
 import numpy as np
 
-from fmimaster.loops.search import Attempts, Matrix, Solution, Sweep, Trial, Vector, norm
+from fmimaster.loops.search import Attempts, Matrix, Solution, Sweep, Trial, Vector
+from fmimaster.numerics.sums import norm
 
 SINGULAR = 1e-7
 """Singular values below this fraction of the largest one, or of 1, count as 0: differences are accurate to about 1e-8."""
@@ -77,11 +78,11 @@ def newton(
             yield from attempts.sweep(u)  # other values have been tried since then
             return Solution(smallest_singular_value(jacobian, scales), jacobian)
         assert step is not None
-        size, length = norm((residual / scales).tolist()), 1.0
+        size, length = norm((residual / scales).tolist(), 0, len(residual)), 1.0
         for _ in range(MOST_HALVINGS + 1):
             moved = u + length * step * problem.nominal
             answer = yield from attempts.sweep(moved, derive=True)
-            size_there = norm((answer.residual / scales).tolist())
+            size_there = norm((answer.residual / scales).tolist(), 0, len(residual))
             if size_there < (1.0 - DECREASE * length) * size or attempts.count >= limit:
                 break
             length /= 2.0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmimaster.numerics.sums import norm
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -191,7 +193,7 @@ class Attempts:
     def tried(self, u: Vector, residual: Vector) -> None:
         """Record a sweep."""
         self.count += 1
-        size = norm(residual.tolist())
+        size = norm(residual.tolist(), 0, len(residual))
         if not isfinite(size):
             self.has_overflowed = True
         elif size < self.size:
@@ -216,11 +218,3 @@ class Attempts:
 
 def _text(values: Vector) -> str:
     return ", ".join(f"{value:.6g}" for value in values)
-
-
-def norm(values: Sequence[float]) -> float:
-    """Euclidean norm, added in order."""
-    total = 0.0
-    for value in values:
-        total += value * value
-    return sqrt(total)

@@ -25,8 +25,8 @@ from fmimaster.loops.search import (
     Sweep,
     Trial,
     Vector,
-    norm,
 )
+from fmimaster.numerics.sums import norm
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class LoopSolver(TypedArguments):
         """
         attempts = Attempts(problem)
         attempts.methods[ANDERSON] = None
-        if norm(residual.tolist()) < inf:
+        if norm(residual.tolist(), 0, len(residual)) < inf:
             attempts.tried(u, residual)
         attempts.count, attempts.has_overflowed = count, overflowed
         return (yield from self.restart(attempts, from_start=True))

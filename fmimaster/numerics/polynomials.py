@@ -132,3 +132,27 @@ def compensated(
     lacking[place] = half - value
     given_from[place] = now
     return value
+
+
+def newton(differences: Doubles, times: Doubles, n: int, time: float, found: Doubles) -> None:
+    """Value, slope and last term at a time of the polynomial through n values at times, by Newton's form.
+
+    `differences` are the values at first, and are overwritten.
+    """
+    total = differences[0]
+    rate = 0.0
+    last = 0.0
+    product = 1.0
+    slope_of_product = 0.0
+    for k in range(1, n):
+        for i in range(n - k):
+            differences[i] = (differences[i + 1] - differences[i]) / (times[i + k] - times[i])
+        distance = time - times[k - 1]
+        slope_of_product = slope_of_product * distance + product
+        product *= distance
+        last = differences[0] * product
+        total += last
+        rate += differences[0] * slope_of_product
+    found[0] = total
+    found[1] = rate
+    found[2] = last

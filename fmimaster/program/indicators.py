@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from math import inf
-from sys import float_info
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import SimulationError
 from fmimaster.instants.grid import rounding
+from fmimaster.numerics.indicators import FAR, OF_INPUTS, ROUNDING
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.fault_marks import mark_slots
@@ -43,20 +43,10 @@ from fmimaster.system.model import DataType
 NONE: frozenset[int] = frozenset()
 """No events."""
 
-ROUNDING = 1e-12
-"""A value is not above zero if it is no more than this part of the largest one that it has had: a few thousand roundings,
-since indicators are differences of larger numbers and come out of solvers."""
-
-OF_INPUTS = 16 * float_info.epsilon
-"""Rounding of a difference of inputs, as a part of the largest one."""
-
 REST = 1e-9
 """A body rests if its motion is no more than this fraction of the largest one, or the fraction ROUNDING of the inputs:
 extrapolations amplify roundings to this size. So slow an approach is detected when the indicator is below zero by this
 amount."""
-
-FAR = 1e-6
-"""An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
 
 STOPPED = 1e-8
 """An FMU locates its own events to this part of a usual step, in s, or to this part of the indicator's largest value."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan, sqrt
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.numerics.sums import add_part
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
@@ -51,20 +52,17 @@ class WeightedChange(Hook):
     name: ClassVar[str] = "weighted change of outputs"  # type: ignore[misc]
 
     def __call__(self, store: ValueStore) -> bool:
-        """Write the result, in the order of operations of the kernel's hooks.c."""
+        """Write the result."""
         outputs = store.outputs[DataType.FLOAT64]
         now, then = outputs.tolist(), store.buffers[self.buffer][0][DataType.FLOAT64].tolist()
-        total = largest = 0.0
-        worst = 0
+        sums, worst = [0.0, 0.0], [0]
         for i, (k, nominal) in enumerate(
             zip(self.slots.tolist(), self.nominals.tolist(), strict=True)
         ):
             part = (now[k] - then[k]) / (self.absolute * nominal + self.relative * abs(now[k]))
-            total += part * part
-            if part * part > largest or isnan(part):
-                largest, worst = part * part, i
-        outputs[self.target] = sqrt(total / len(self.slots)) / self.divisor
-        outputs[self.worst] = float(worst)
+            add_part(part, part * part, i, sums, worst)
+        outputs[self.target] = sqrt(sums[0] / len(self.slots)) / self.divisor
+        outputs[self.worst] = float(worst[0])
         return False
 
     def twin(self, store: ValueStore) -> Twin:

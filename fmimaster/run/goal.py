@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fmimaster.base.errors import SimulationError
-from fmimaster.instants.grid import SLIVER
 from fmimaster.instants.instant import NEVER, Goal, Instant
+from fmimaster.numerics.times import SLIVER
 from fmimaster.plan.plan import Plan
 from fmimaster.record.causes import GRID, RAMP, STEP_SIZE, STOP_TIME, Cause, Kind
 from fmimaster.run.loop import Loop

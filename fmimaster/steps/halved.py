@@ -8,8 +8,9 @@ from itertools import pairwise
 from math import isfinite
 
 from fmimaster.base.errors import OptionError
-from fmimaster.instants.grid import SLIVER, same
+from fmimaster.instants.grid import same
 from fmimaster.instants.instant import Goal, Instant, TimeBase
+from fmimaster.numerics.times import SLIVER
 from fmimaster.record.causes import STEP_SIZE
 from fmimaster.steps.step_rule import StepRule
 

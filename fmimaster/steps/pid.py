@@ -12,6 +12,13 @@ import numpy as np
 
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.instant import Goal, Instant, TimeBase, exact
+from fmimaster.numerics.step_sizes import (
+    by_errors,
+    by_sizes,
+    may_be_repeated,
+    wanted_size,
+    within,
+)
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore
@@ -26,9 +33,6 @@ from fmimaster.system.model import DataType
 
 RANGE = 100
 """Default ratio of the smallest to the largest step size, as in the source of ECCO."""
-
-SHORTENED = 1e-9
-"""A step is shorter than proposed if it is shorter by more than this fraction."""
 
 AGAIN = 0.9
 """A rejected step is repeated with at most this fraction of its length."""
@@ -312,12 +316,12 @@ class PID(StepRule[Controlled]):
         smallest, largest, _, safety, least, most, limit, exponents, of_sizes = numbers
         # this runs at each step: calls of min, max and zip would take half of the time
         factor, limiting, largest_error, known = inf, errors[0], 0.0, []
-        k = 0
+        k, is_odd = 0, [0]
         for x1, x2, x3 in exponents:
             measured, (e2, e3) = errors[k], before[k]
             e1, k = measured[0], k + 1
             if e1 > 0.0:
-                own = safety * e1**x1 * e2**x2 * e3**x3 if x3 else safety * e1**x1 * e2**x2
+                own = by_errors(safety, e1, e2, e3, x1, x2, x3, is_odd)
                 if own < factor:
                     factor, limiting = own, measured
                 if e1 > largest_error:
@@ -326,15 +330,10 @@ class PID(StepRule[Controlled]):
             else:
                 known.append((1.0, e2))
         if of_sizes is not None:
-            factor *= (h / h1) ** of_sizes[0] * (h1 / h2) ** of_sizes[1]
-        factor = least if factor < least else most if factor > most else factor
-        wanted = h * factor
-        if length < h * (
-            1.0 - SHORTENED
-        ):  # for example by an event: a good short step is no reason against a longer one
-            wanted = length * factor if factor < 1.0 else max(length * factor, h)
-        size = smallest if wanted < smallest else largest if wanted > largest else wanted
-        if largest_error > limit and length > smallest * (1.0 + SHORTENED):
+            factor *= by_sizes(h, h1, h2, *of_sizes, is_odd)
+        wanted = wanted_size(h, length, within(factor, least, most))
+        size = within(wanted, smallest, largest)
+        if may_be_repeated(largest_error, limit, length, smallest):
             size = max(min(size, AGAIN * length), smallest)
             return memory._replace(size=size, was_rejected=True), size
         if was_rejected:

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from pytest import approx
 
 from fmimaster.base.errors import OptionError
-from fmimaster.loops.anderson import Anderson, least_squares
+from fmimaster.loops.anderson import Anderson
 from fmimaster.loops.messages import not_solved
 from fmimaster.loops.search import NoSolution, Problem, Reasons, Sweep
 from fmimaster.loops.solver import LoopSolver
+from fmimaster.numerics.anderson import least_squares
 
 Vector = NDArray[np.float64]
 
@@ -171,7 +172,9 @@ def test_a_search_ends_after_its_limit() -> None:
 
 
 def test_a_difference_that_depends_on_newer_ones_adds_nothing() -> None:
-    assert least_squares([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [3.0, 4.0]) == ([0, 2], [3.0, 4.0])
+    rows, chosen, factors = [1.0, 0.0, 2.0, 0.0, 0.0, 1.0], [0] * 3, [0.0] * 3
+    used = least_squares(rows, 3, [3.0, 4.0], 2, [0.0] * 6, [0.0] * 9, chosen, factors)
+    assert (chosen[:used], factors[:used]) == ([0, 2], [3.0, 4.0])
 
 
 def test_anderson_forgets_what_is_older_than_its_depth() -> None:

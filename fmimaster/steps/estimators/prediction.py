@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
+from fmimaster.numerics.polynomials import newton
+from fmimaster.numerics.sums import add_part, distance
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
@@ -106,27 +108,23 @@ class PredictionError(Hook):
     worst: int
 
     def __call__(self, store: ValueStore) -> bool:
-        """Write both signals, in the order of operations of the kernel's estimators.c."""
+        """Write both signals."""
         now = store.outputs[DataType.FLOAT64]
         history = [(values[DataType.FLOAT64], read) for values, read in store.history]
-        total = largest = 0.0
-        worst, known = 0, True
+        sums, worst, found, known = [0.0, 0.0], [0], [0.0] * 3, True
         for k, output in enumerate(self.outputs):
             i, slot = output.instance, output.slot
             ys = _known(history, i, slot)
             if len(ys) < self.least:
                 known = False
                 break
-            y = now.item(slot)
-            yp = _extrapolated(ys[: self.degree + 1], store.read.item(i))
-            size = max(abs(y), abs(yp))
-            part = abs(y - yp) / (self.absolute * output.nominal + self.relative * size)
-            total += part * part
-            if part > largest or isnan(part):
-                largest, worst = part, k
-        error = largest if self.is_maximum else sqrt(total / len(self.outputs))
+            values, times = zip(*ys[: self.degree + 1], strict=True)
+            newton([*values], times, len(times), store.read.item(i), found)
+            part = distance(now.item(slot), found[0], self.absolute * output.nominal, self.relative)
+            add_part(part, part, k, sums, worst)
+        error = sums[1] if self.is_maximum else sqrt(sums[0] / len(self.outputs))
         now[self.error] = error if known else 1.0
-        now[self.worst] = float(worst) if known else 0.0
+        now[self.worst] = float(worst[0]) if known else 0.0
         return False
 
     def twin(self, store: ValueStore) -> Twin:
@@ -165,16 +163,4 @@ def _known(
         time = read.item(instance)
         if not isnan(time) and not (found and found[-1][1] == time):
             found.append((values.item(slot), time))
-    return found
-
-
-def _extrapolated(points: list[tuple[float, float]], time: float) -> float:
-    """The polynomial through points (value, time), newest first, at a time: Newton's form with divided differences."""
-    slopes = [y for y, _ in points]
-    found, product = slopes[0], 1.0
-    for order in range(1, len(points)):
-        for k in range(len(points) - order):
-            slopes[k] = (slopes[k] - slopes[k + 1]) / (points[k][1] - points[k + order][1])
-        product *= time - points[order - 1][1]
-        found += slopes[0] * product
     return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from math import isnan, sqrt
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
 
 from fmimaster.base.errors import OptionError
+from fmimaster.numerics.sums import add_part
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondPlan, BondSignal
 from fmimaster.program.hook import Hook, Twin
@@ -151,21 +152,18 @@ class EnergyDifference(Hook):
     name: ClassVar[str] = "difference of energies"  # type: ignore[misc]
 
     def __call__(self, store: ValueStore) -> bool:
-        """Write both signals, in the order of operations of the kernel's estimators.c."""
+        """Write both signals."""
         now = store.outputs[DataType.FLOAT64]
         then = store.buffers[self.buffer][0][DataType.FLOAT64]
-        total = largest = 0.0
-        worst = 0
+        sums, worst = [0.0, 0.0], [0]
         for k, bond in enumerate(self.bonds):
             slot = bond.signals + BondSignal.POWER
             length = store.read.item(bond.ports[0].instance) - store.interval[0]
             energy, change = now.item(slot) * length, (now.item(slot) - then.item(slot)) * length
             part = abs(change) / ((bond.tolerance or 0.0) * ((bond.scale or 0.0) + abs(energy)))
-            total += part * part
-            if part > largest or isnan(part):
-                largest, worst = part, k
-        now[self.error] = sqrt(total / len(self.bonds))
-        now[self.worst] = float(worst)
+            add_part(part, part, k, sums, worst)
+        now[self.error] = sqrt(sums[0] / len(self.bonds))
+        now[self.worst] = float(worst[0])
         return False
 
     def twin(self, store: ValueStore) -> Twin:

@@ -1,0 +1,154 @@
+"""Event indicators as cubics about the start of an interval; coefficients of a cubic: the lowest power first."""
+
+from __future__ import annotations
+
+from math import inf
+
+from fmimaster.numerics.kinds import Doubles, Number
+from fmimaster.numerics.polynomials import newton
+
+ROUNDING = 1e-12
+"""A value is not above zero if it is no more than this part of the largest one that it has had: a few thousand roundings,
+since indicators are differences of larger numbers and come out of solvers."""
+
+OF_INPUTS = 16 * 2.0**-52
+"""Rounding of a difference of inputs, as a part of the largest one."""
+
+FAR = 1e-6
+"""An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
+
+LEAST_POINTS = 3
+"""Number of values for an extrapolation: the last term of a parabola is its error estimate."""
+
+
+def cubic(p: Doubles, s: float) -> Number:
+    """Value of a cubic at a time in s."""
+    return p[0] + s * (p[1] + s * (p[2] + s * p[3]))
+
+
+def cubic_slope(p: Doubles, s: float) -> Number:
+    """Slope of a cubic at a time in s."""
+    return p[1] + s * (2.0 * p[2] + s * 3.0 * p[3])
+
+
+def line(now: float, slope: float, p: Doubles) -> None:
+    """The line through a value with a slope."""
+    p[0] = now
+    p[1] = slope
+    p[2] = 0.0
+    p[3] = 0.0
+
+
+def through_slopes(
+    before: float, slope_before: float, after: float, slope_after: float, h: float, p: Doubles
+) -> None:
+    """The cubic through values and slopes at both ends of an interval of length h in s; h < 0: about its end."""
+    chord = (after - before) / h
+    b = (slope_after - slope_before) / h
+    a = (chord - slope_before) / h
+    p[0] = before
+    p[1] = slope_before
+    p[2] = 3.0 * a - b
+    p[3] = (b - 2.0 * a) / h
+
+
+def parabola(now: float, before: float, h: float, older: float, k: float, p: Doubles) -> None:
+    """The parabola through three values, about the first: the second is h in s later, the third k after that; h, k < 0:
+    earlier."""
+    first = (before - now) / h
+    second = (older - before) / k
+    p[0] = now
+    p[2] = (second - first) / (h + k)
+    p[1] = first - p[2] * h
+    p[3] = 0.0
+
+
+def stays_above(p: Doubles, horizon: float) -> bool:
+    """Whether a cubic certainly stays above 0: its Bernstein coefficients over the horizon bound it from below."""
+    b1 = p[1] * horizon
+    b2 = p[2] * horizon * horizon
+    is_above: bool = (
+        p[0] > 0.0
+        and p[0] + b1 / 3.0 > 0.0
+        and p[0] + (2.0 * b1 + b2) / 3.0 > 0.0
+        and p[0] + b1 + b2 + p[3] * horizon * horizon * horizon > 0.0
+    )
+    return is_above
+
+
+def from_before(
+    z: int,
+    dz: int,
+    values: Doubles,
+    before: Doubles,
+    h: float,
+    older: Doubles,
+    k: float,
+    p: Doubles,
+) -> None:
+    """The cubic of the indicator z, with the derivative dz or -1, about now, by the outputs h and k in s before.
+
+    k = 0: there is no older point.
+    """
+    if dz >= 0:
+        through_slopes(values[z], values[dz], before[z], before[dz], -h, p)
+    elif k != 0.0:
+        parabola(values[z], before[z], -h, older[z], h - k, p)
+    else:
+        line(values[z], (values[z] - before[z]) / h, p)
+
+
+def from_ends(
+    z: int,
+    dz: int,
+    before: Doubles,
+    after: Doubles,
+    length: float,
+    older: Doubles,
+    k: float,
+    p: Doubles,
+) -> None:
+    """The cubic of the indicator z, with the derivative dz or -1, through both ends of a step, about its start.
+
+    `older`: the outputs k in s before the start; k = 0: there are none.
+    """
+    if dz >= 0:
+        through_slopes(before[z], before[dz], after[z], after[dz], length, p)
+    elif k != 0.0:
+        parabola(before[z], after[z], length, older[z], -k - length, p)
+    else:
+        line(before[z], (after[z] - before[z]) / length, p)
+
+
+def stays_above_between(z: int, dz: int, before: Doubles, after: Doubles, length: float) -> bool:
+    """The same as `stays_above` of the cubic `from_ends`, with less work, if there is a derivative."""
+    third = length / 3.0
+    return (
+        dz >= 0
+        and before[z] > 0.0
+        and after[z] > 0.0
+        and before[z] + before[dz] * third > 0.0
+        and after[z] - after[dz] * third > 0.0
+    )
+
+
+def by_slopes(p: Doubles, s: float, h: float, expected: Doubles) -> None:
+    """Value, slope and error bound of a cubic at h in s, where it is not known: the other point is at s < 0."""
+    expected[0] = cubic(p, h)
+    expected[1] = cubic_slope(p, h)
+    expected[2] = abs(p[3]) * h * h * (h - s) + ROUNDING * (abs(p[0]) + abs(p[1] * h))
+
+
+def by_values(values: Doubles, times: Doubles, n: int, h: float, expected: Doubles) -> None:
+    """Value, slope, error bound and last term at h in s of the polynomial through n values, which are overwritten.
+
+    inf: there are too few of them.
+    """
+    expected[0] = inf
+    expected[1] = 0.0
+    expected[2] = inf
+    expected[3] = inf
+    if n >= LEAST_POINTS:
+        newton(values, times, n, h, expected)
+        expected[3] = abs(expected[2])
+        expected[2] = 0.0

@@ -1,0 +1,62 @@
+"""The formula of PID controllers of step sizes."""
+
+from __future__ import annotations
+
+from fmimaster.numerics.kinds import Ints
+
+SHORTENED = 1e-9
+"""A step is shorter than proposed if it is shorter by more than this fraction."""
+
+LEAST_POWER = 1e-300
+MOST_POWER = 1e300
+"""Powers outside are noted: nearer to the limits of floats, Python raises an exception and C does not."""
+
+
+def power(base: float, exponent: float, is_odd: Ints) -> float:
+    """A power; is_odd[0] becomes 1 if it is near the limits of floats."""
+    found: float = base**exponent
+    if not (found > LEAST_POWER and found < MOST_POWER):
+        is_odd[0] = 1
+    return found
+
+
+def by_errors(
+    safety: float,
+    e1: float,
+    e2: float,
+    e3: float,
+    x1: float,
+    x2: float,
+    x3: float,
+    is_odd: Ints,
+) -> float:
+    """The factor on the step size by the last three errors of an estimator, the newest first, and their exponents."""
+    factor = safety * power(e1, x1, is_odd) * power(e2, x2, is_odd)
+    if x3 != 0.0:
+        factor = factor * power(e3, x3, is_odd)
+    return factor
+
+
+def by_sizes(h: float, h1: float, h2: float, a1: float, a2: float, is_odd: Ints) -> float:
+    """The factor by the last three proposed steps in s, the newest first, and the exponents of their quotients."""
+    return power(h / h1, a1, is_odd) * power(h1 / h2, a2, is_odd)
+
+
+def within(value: float, least: float, most: float) -> float:
+    """The nearest number within limits."""
+    return least if value < least else most if value > most else value
+
+
+def wanted_size(h: float, length: float, factor: float) -> float:
+    """The next step size in s before its limits, after a step of this length for which h was proposed.
+
+    A good step that is short, for example because of an event, is no reason against a longer one.
+    """
+    if length < h * (1.0 - SHORTENED):
+        return h if not factor < 1.0 and h > length * factor else length * factor
+    return h * factor
+
+
+def may_be_repeated(error: float, limit: float, length: float, smallest: float) -> bool:
+    """Whether the error of a step is above the limit, and the step longer than the smallest one."""
+    return error > limit and length > smallest * (1.0 + SHORTENED)
