@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.attempts import (
+    Attempt,
+    AttemptsOfParts,
+    check_attempt,
+    plan_of_variant,
+    write_attempt,
+)
 from fmimaster.algorithms.changed_structure import ChangePrograms
 from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
@@ -16,15 +23,13 @@ from fmimaster.algorithms.solved import with_loops
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.inputs.given_inputs import given_inputs, unused_inputs
 from fmimaster.inputs.polynomial import Polynomial
-from fmimaster.plan.plan import Instances, Plan
-from fmimaster.plan.policy import Policy, stops_at_events
+from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
-from fmimaster.program.hook import Hook, Hooks
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.inputs import Fit
 from fmimaster.program.instructions.outputs import Keep
 from fmimaster.program.programs import Programs, Replay, Variant
 from fmimaster.system.states import State
@@ -71,70 +76,145 @@ def assemble(
     OptionError
         If a start value of the user contradicts a parameter that the run must set.
     """
+    draft = Draft(
+        plan,
+        algorithm,
+        initialization or Initialization(),
+        history,
+        undoes,
+        loops,
+        measures,
+        comparisons,
+        given_inputs(plan, inputs or {}),
+    )
+    for complete in PASSES:
+        complete(draft)
+    return draft.programs
+
+
+@dataclass(slots=True)
+class Draft:
+    """The programs of a run while they are made: what was asked for, and what each pass has added."""
+
+    plan: Plan
+    algorithm: Algorithm
+    """With the wrappers that the plan needs."""
+    initialization: Initialization
+    history: int
+    undoes: bool
+    """Whether attempts may be undone."""
+    loops: Loops
+    measures: Sequence[Hook]
+    comparisons: Sequence[Comparison]
+    given: Mapping[tuple[int, str], Polynomial]
+    hindrance: str = ""
+    """Why loops are not solved in Step Mode."""
+    p: Emitter = field(init=False)
+    attempts: Sequence[Attempt] = field(init=False)
+    """One for each variant of the algorithm."""
+    again: Attempt | None = field(init=False)
+    """The attempt of steps without history, if it is another one."""
+    settings: Sequence[FmuSettings] = field(init=False)
+    """Parameters of FMUs that the run sets, for each variant."""
+    initialize: Program = field(init=False)
+    commit: Program = field(init=False)
+    renew: Program = field(init=False)
+    terminate: Program = field(init=False)
+    replay: Replay = field(init=False)
+    programs: Programs = field(init=False)
+
+
+def wrap_algorithm(draft: Draft) -> None:
+    """Wrappers for early returns, for loops that are solved in Step Mode, and for step doubling."""
+    plan, algorithm = draft.plan, draft.algorithm
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
         from fmimaster.algorithms.aligned import Aligned  # few runs need this and the imports below
 
         algorithm = algorithm.aligned(Aligned)
-    initialization = initialization or Initialization()
-    algorithm, hindrance = with_loops(plan, algorithm, initialization.settling.solver)
-    if comparisons:
+    solver = draft.initialization.settling.solver
+    algorithm, draft.hindrance = with_loops(plan, algorithm, solver)
+    if draft.comparisons:
         from fmimaster.algorithms.richardson import doubled
 
-        algorithm = doubled(algorithm, comparisons)
+        algorithm = doubled(algorithm, draft.comparisons)
+    draft.algorithm = algorithm
+
+
+def refuse_what_cannot_go_back(draft: Draft) -> None:
+    """Whether steps are undone or repeated, and whether all FMUs concerned can do that."""
+    plan, algorithm = draft.plan, draft.algorithm
     _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *algorithm.why_it_goes_back)
-    if undoes:
+    if draft.undoes:
         _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)
-    undoes |= algorithm.undoes(plan)
-    if undoes and not algorithm.can_go_back:
+    draft.undoes |= algorithm.undoes(plan)
+    if draft.undoes and not algorithm.can_go_back:
         raise OptionError(
             "A step may have to be undone, which GaussSeidel in the mode 'sub' does not allow. Use the mode 'lin', or a "
             "step-size rule that undoes no steps (FixedStep, Ramp)."
         )
-    given = given_inputs(plan, inputs or {})
-    p = Emitter(plan, measures=measures, given=given)
+
+
+def write_attempts(draft: Draft) -> None:
+    """The attempts of all variants: they determine the needed history and the inputs that are polynomials."""
+    plan, algorithm, undoes = draft.plan, draft.algorithm, draft.undoes
+    draft.p = p = Emitter(plan, measures=draft.measures, given=draft.given)
     variants, restart = algorithm.variants(plan), algorithm.restart()
-    attempts = [
-        _attempt(_plan_of_variant(plan, k) if len(variants) > 1 else plan, variant, p, undoes)
+    draft.attempts = [
+        write_attempt(plan_of_variant(plan, k) if len(variants) > 1 else plan, variant, p, undoes)
         for k, variant in enumerate(variants)
     ]
-    again = None if restart is algorithm else _attempt(plan, restart, p, undoes)
-    p.history = history = max(history * (1 + len(p.between)), p.wanted_history)
+    draft.again = None if restart is algorithm else write_attempt(plan, restart, p, undoes)
+    p.history = draft.history = max(draft.history * (1 + len(p.between)), p.wanted_history)
     p.derivatives = wanted_derivatives(plan, p.polynomial_inputs)
-    every = [*attempts, *([] if again is None else [again])]
-    for attempt in every:
-        _check_attempt(attempt, undoes, history)
+    for attempt in (*draft.attempts, *([] if draft.again is None else [draft.again])):
+        check_attempt(attempt, undoes, draft.history)
 
+
+def set_parameters(draft: Draft) -> None:
+    """Parameters of FMUs that depend on the variant of the algorithm."""
+    attempts, again = draft.attempts, draft.again
     first = {*attempts[0].polynomial_inputs, *(() if again is None else again.polynomial_inputs)}
-    settings = [
-        fmu_settings(plan, k, attempt.polynomial_inputs if k else first)
+    draft.settings = [
+        fmu_settings(draft.plan, k, attempt.polynomial_inputs if k else first)
         for k, attempt in enumerate(attempts)
     ]
-    initialize = _initialize(plan, initialization, p, settings[0])
-    commit, renew, terminate = _common_programs(plan, p)
-    replay = _replay(plan, p, algorithm.repeats(plan))
-    whole = Program("replay", replay.twice.instructions + replay.back.instructions)
-    check(whole, plan, begin=State.STEP_MODE, end=State.STEP_MODE, history=bool(p.history))
 
-    notes, warnings = _loop_notes(attempts[0].program, plan, loops, hindrance)
-    settling = initialization.settling
+
+def write_other_programs(draft: Draft) -> None:
+    """The start, accepted steps, a history that is cleared, the end, and the replay of a step."""
+    plan, p = draft.plan, draft.p
+    draft.initialize = _initialize(plan, draft.initialization, p, draft.settings[0])
+    draft.commit, draft.renew, draft.terminate = _common_programs(plan, p)
+    draft.replay = _replay(plan, p, draft.algorithm.repeats(plan))
+    instructions = draft.replay.twice.instructions + draft.replay.back.instructions
+    ready = State.STEP_MODE
+    check(Program("replay", instructions), plan, begin=ready, end=ready, history=bool(p.history))
+
+
+def complete_programs(draft: Draft) -> None:
+    """The programs with their notes and warnings."""
+    plan, p, algorithm, settings = draft.plan, draft.p, draft.algorithm, draft.settings
+    notes, warnings = _loop_notes(draft)
+    settling = draft.initialization.settling
     told = [s if _differ(plan, settings) else None for s in settings]
-    return Programs(
-        initialize=initialize,
+    again = draft.again
+    draft.programs = Programs(
+        initialize=draft.initialize,
         variants=tuple(
-            _variant(plan, p, *pair, settling) for pair in zip(attempts, told, strict=True)
+            _variant(plan, p, *pair, settling) for pair in zip(draft.attempts, told, strict=True)
         ),
         restart=None if again is None else _variant(plan, p, again, told[0], settling),
-        commit=commit,
-        renew=renew,
-        terminate=terminate,
+        commit=draft.commit,
+        renew=draft.renew,
+        terminate=draft.terminate,
         resume=_resume(plan, p),
         n_places=p.n_places,
         n_buffers=p.n_buffers,
-        history=history,
+        history=draft.history,
         hooks=p.hooks,
         change=ChangePrograms(
             plan,
-            history,
+            draft.history,
             p.hooks,
             p.derivatives,
             settings[0],
@@ -145,27 +225,36 @@ def assemble(
         between=len(p.between),
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),
-        undoes=undoes,
-        replay=replay,
+        undoes=draft.undoes,
+        replay=draft.replay,
         pattern=algorithm.pattern(),
         notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
         accuracy_warnings=(
             *warnings,
             *algorithm.accuracy_warnings(plan),
-            *unused_inputs(plan, given, p.used),
+            *unused_inputs(plan, draft.given, p.used),
         ),
     )
 
 
-def _loop_notes(
-    attempt: Program, plan: Plan, loops: Loops, hindrance: str
-) -> tuple[list[str], list[str]]:
+PASSES: Sequence[Callable[[Draft], None]] = (
+    wrap_algorithm,
+    refuse_what_cannot_go_back,
+    write_attempts,
+    set_parameters,
+    write_other_programs,
+    complete_programs,
+)
+"""What completes a draft, in order."""
+
+
+def _loop_notes(draft: Draft) -> tuple[list[str], list[str]]:
     """Notes and warnings about loops of Step Mode that are not solved."""
-    if not plan.step_loops:
+    if not draft.plan.step_loops:
         return [], []
     from fmimaster.program.unsolved import loop_notes
 
-    return loop_notes(attempt, plan, loops, hindrance)
+    return loop_notes(draft.attempts[0].program, draft.plan, draft.loops, draft.hindrance)
 
 
 def _replay(plan: Plan, p: Emitter, repeated: Sequence[int]) -> Replay:
@@ -185,7 +274,7 @@ def _differ(plan: Plan, settings: Sequence[FmuSettings]) -> bool:
 
 
 def _variant(
-    plan: Plan, p: Emitter, attempt: _Attempt, values: FmuSettings | None, settling: Settling
+    plan: Plan, p: Emitter, attempt: Attempt, values: FmuSettings | None, settling: Settling
 ) -> Variant:
     """A variant, with the program that sets these parameters before its steps."""
     tell = Program("tell", ())
@@ -195,109 +284,10 @@ def _variant(
     events = Events(
         plan, p.history, p.hooks, p.derivatives, attempt.event_hook, settling, p.measures
     )
-    without = _AttemptsOfParts(
+    without = AttemptsOfParts(
         attempt.plan, attempt.algorithm, p.history, p.hooks, p.derivatives, p.measures, p.given
     )
     return Variant(attempt.program, attempt.rollback, tell, events, attempt.leader, without)
-
-
-@dataclass
-class _AttemptsOfParts:
-    """The attempts of a variant without some instances, written and checked on first use."""
-
-    plan: Plan
-    algorithm: Algorithm
-    history: int
-    hooks: Hooks
-    derivatives: Mapping[int, int]
-    measures: Sequence[Hook]
-    given: Mapping[tuple[int, str], Polynomial]
-    _known: dict[frozenset[int], Program] = field(default_factory=dict)
-
-    def __call__(self, ahead: frozenset[int]) -> Program:
-        """The attempt without these instances; see :class:`fmimaster.program.programs.PartPrograms`."""
-        if ahead not in self._known:
-            p = Emitter(
-                self.plan,
-                self.history,
-                hooks=self.hooks,
-                derivatives=self.derivatives,
-                measures=self.measures,
-                given=self.given,
-            )
-            sequence = tuple(i for i in self.plan.trigger_sequence if i not in ahead)
-            part = replace(self.plan, trigger_sequence=sequence)
-            attempt = _attempt(part, self.algorithm, p, undoes=False)
-            _check_attempt(attempt, False, self.history)
-            self._known[ahead] = attempt.program
-        return self._known[ahead]
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """The program of one variant of an algorithm."""
-
-    plan: Plan
-    algorithm: Algorithm
-    program: Program
-    rollback: Program
-    polynomial_inputs: frozenset[int]
-    """Instances whose inputs are polynomials."""
-    ends: Mapping[int, float]
-    """The time to which it steps each instance, as a fraction of the interval."""
-    under_way: Sequence[int]
-    """Instances whose step began in an earlier interval."""
-    event_hook: Hook | None
-    leader: int | None
-
-
-def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Attempt:
-    """The program of an attempt, and the one that undoes it."""
-    places, buffer = {}, 0
-    if undoes:
-        places = p.save(plan.members)
-        buffer = p.keep()
-    algorithm.emit(plan, p)
-    if not algorithm.measures_itself:
-        p.measure()
-    p.correct_means()
-    attempt = p.program("attempt")
-    begin = p.begin_buffer
-    rollback = Program("rollback", ())
-    if undoes:
-        p.restore(places)
-        p.recall(buffer)
-        rollback = p.program("rollback")
-    return _Attempt(
-        plan,
-        algorithm,
-        attempt,
-        rollback,
-        frozenset(
-            i.instance for i in attempt.instructions if isinstance(i, Fit) and not i.is_constant
-        ),
-        algorithm.ends(plan),
-        algorithm.under_way(plan),
-        None if begin is None else algorithm.event_hook(plan, begin),
-        algorithm.leader(plan.step_order),
-    )
-
-
-def _check_attempt(attempt: _Attempt, undoes: bool, history: int) -> None:
-    ready, plan = State.STEP_MODE, attempt.plan
-    check(
-        attempt.program,
-        plan,
-        begin=ready,
-        end=ready,
-        who=attempt.ends,
-        under_way=attempt.under_way,
-        history=bool(history),
-    )
-    if undoes:
-        instructions = attempt.program.instructions + attempt.rollback.instructions
-        both = Program("rollback", instructions)
-        check(both, plan, begin=ready, end=ready, history=bool(history))
 
 
 def _initialize(
@@ -353,32 +343,6 @@ def _resume(plan: Plan, p: Emitter) -> Program:
     program = p.program("resume")
     check(program, plan, begin=State.STEP_MODE, end=State.STEP_MODE, history=bool(p.history))
     return program
-
-
-def _plan_of_variant(plan: Plan, k: int) -> Plan:
-    """The plan while a variant is in use: instances that ignore events do not stop at them.
-
-    Raises
-    ------
-    OptionError
-        If an instance that stops at its events in one variant cannot ignore them in another one.
-    """
-    for i in plan.instances:
-        if (
-            i.may_return_early
-            and i.policy(k) is Policy.IGNORE
-            and stops_at_events(i.model, i.policy(k))
-        ):
-            raise OptionError(
-                f"'{i.name}' stops at its events when it steps first, and would also stop when another one steps first, "
-                "because its manifest has no policy to ignore them. Use Sequential, and name the first component "
-                "(--algorithm sequential)."
-            )
-    instances = Instances(
-        replace(i, may_return_early=i.may_return_early and i.policy(k) is not Policy.IGNORE)
-        for i in plan.instances
-    )
-    return replace(plan, instances=instances)
 
 
 _UNDONE = ("a step is undone", "a step-size rule that undoes no steps (FixedStep, Ramp)")
