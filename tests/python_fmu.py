@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+from guard import Guarded
 from numpy.typing import NDArray
 
 from fmimaster.algorithms import Algorithm, Jacobi
@@ -18,7 +19,6 @@ from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import (
     Instance,
     Signal,

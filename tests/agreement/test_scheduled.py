@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import changed
+from guard import Guarded
 
 from fmimaster import reference_path
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.faults.restarted import RestartedInstance
-from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.library import FmuFile

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from guard import Guarded
 from numpy.typing import NDArray
 from python_fmu import PythonFmu
 
 from fmimaster.fmu.around import ANSWERS, MAKERS, Act, Around, complete
 from fmimaster.fmu.faults.dropped import DroppedInstance
 from fmimaster.fmu.faults.restarted import RestartedInstance
-from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.inputs.polynomial import Polynomials

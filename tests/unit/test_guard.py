@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import reference
+from guard import Guarded
 from python_fmu import PythonFmu, PythonInstance
 
 from fmimaster import Simulation
 from fmimaster.base.errors import CallError
 from fmimaster.events import EarlyReturn
-from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
