@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
 from fmimaster.sequences.structure import topological_order
-from fmimaster.sequences.units import UnitConnection, Units
+from fmimaster.sequences.units import Units
 from fmimaster.sequences.weights import Weights
 
 Arc = tuple[int, int]
@@ -135,9 +135,3 @@ class UnitGraph:
             if weight > 0 and (a, b) not in left_out:
                 followers[a].append(b)
         return tuple(topological_order(followers))
-
-
-def stale_connections(units: Units, sequence: Sequence[str]) -> list[UnitConnection]:
-    """The connections that are stale in Gauss-Seidel: their target steps before their source, or is the same unit."""
-    position = {name: k for k, name in enumerate(sequence)}
-    return [c for c in units.connections if position[c.source] >= position[c.target]]

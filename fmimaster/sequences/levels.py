@@ -27,12 +27,6 @@ def levels_of(graph: UnitGraph, sequence: Sequence[int]) -> Levels:
     return tuple(tuple(sorted(units)) for units in level_sets(sequence, graph.weights))
 
 
-def cost_of_levels(graph: UnitGraph, levels: Levels) -> float:
-    """Weight of the stale inputs if the units of a level step at the same time: those within a level are stale, too."""
-    level = {unit: k for k, units in enumerate(levels) for unit in units}
-    return sum(w for (a, b), w in graph.weights.items() if level[a] >= level[b])
-
-
 def bounded_levels(graph: UnitGraph, most: int) -> Levels:
     """At most ``most`` levels, with the least weight of stale inputs.
 

@@ -49,24 +49,3 @@ def _may_follow(graph: UnitGraph, order: Sequence[int], unit: int) -> bool:
         if before > unit:
             return False
     return True
-
-
-def rotation_class(graph: UnitGraph, sequence: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The canonical forms of all sequences that rotations of this one lead to, in the order of the names.
-
-    A rotation moves the last unit to the front: the number of stale arcs on each directed cycle stays the same, and with it
-    the stability of the co-simulation; only which outputs are late is different.
-    """
-    first = canonical(graph, sequence)
-    found, waiting = {first}, [first]
-    while waiting:
-        order = waiting.pop()
-        position = {unit: k for k, unit in enumerate(order)}
-        for last in order:
-            if any(position[b] > position[last] for b in graph.neighbours[last]):
-                continue
-            rotated = canonical(graph, (last, *(unit for unit in order if unit != last)))
-            if rotated not in found:
-                found.add(rotated)
-                waiting.append(rotated)
-    return tuple(sorted(found))

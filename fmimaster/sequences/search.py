@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from math import fsum, inf
 
 from fmimaster.sequences.feedback import feedback_arcs
 from fmimaster.sequences.graph import UnitGraph
-from fmimaster.sequences.subsets import TIE
 
 
 def least_stale(graph: UnitGraph) -> tuple[int, ...]:
@@ -17,30 +15,6 @@ def least_stale(graph: UnitGraph) -> tuple[int, ...]:
     numbers; else as good as the local search finds. The result depends on names and weights only.
     """
     return graph.ordered(feedback_arcs(graph.weights))
-
-
-def brute_force(graph: UnitGraph) -> tuple[int, ...]:
-    """The sequence of least cost; of several the first one by names. All sequences are tried: for few units only.
-
-    A sequence is abandoned as soon as it costs more than the best one before.
-    """
-    d = graph.matrix.tolist()
-    tolerance = TIE * fsum(graph.weights.values())
-    best: tuple[int, ...] = ()
-    limit = inf
-
-    def go_on(order: tuple[int, ...], left: tuple[int, ...], cost: float) -> None:
-        nonlocal best, limit
-        if not left:
-            best, limit = order, cost - tolerance
-        for unit in left:
-            others = tuple(k for k in left if k != unit)
-            more = cost + sum(d[k][unit] for k in others)
-            if more < limit:
-                go_on((*order, unit), others, more)
-
-    go_on((), tuple(range(graph.size)), 0.0)
-    return best
 
 
 def nearest_neighbour(graph: UnitGraph) -> tuple[int, ...]:

@@ -15,20 +15,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
+from sequence_references import (
+    brute_force,
+    cost_of_levels,
+    matrices,
+    rotation_class,
+    stale_connections,
+)
 
 from fmimaster.base.errors import OptionError
 from fmimaster.sequences import cycles, feedback, levels
 from fmimaster.sequences.acyclic import AcyclicGraph
 from fmimaster.sequences.cycles import cut_cycles
 from fmimaster.sequences.feedback import feedback_arcs
-from fmimaster.sequences.graph import UnitGraph, stale_connections
+from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.greedy import greedy
 from fmimaster.sequences.insertion import improved
-from fmimaster.sequences.levels import bounded_levels, cost_of_levels, levels_of
+from fmimaster.sequences.levels import bounded_levels, levels_of
 from fmimaster.sequences.makespan import makespan, pareto_front, start_times
-from fmimaster.sequences.matrices import matrices
-from fmimaster.sequences.orientation import canonical, orientations, rotation_class
-from fmimaster.sequences.search import brute_force, least_stale, nearest_neighbour
+from fmimaster.sequences.orientation import canonical, orientations
+from fmimaster.sequences.search import least_stale, nearest_neighbour
 from fmimaster.sequences.subsets import best_by_subsets
 from fmimaster.sequences.units import UnitConnection, Units
 from fmimaster.sequences.weights import Count, FeedThrough, GivenWeights, Weights
