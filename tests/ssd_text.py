@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fmimaster.system.description import SystemDescription
+from fmimaster.system.description import Constraint, PowerBond, SystemDescription
 from fmimaster.system.ssp import read_system
+from fmimaster.system.ssp_annotation import VERSION
+from fmimaster.system.ssp_constraints import NAMESPACE as CONSTRAINTS
+from fmimaster.system.ssp_power_bonds import NAMESPACE as POWER_BONDS
+from fmimaster.system.xml import quoted
 
 NAMESPACES = " ".join(
     f'xmlns:{prefix}="http://ssp-standard.org/SSP1/SystemStructure{name}"'
@@ -79,3 +84,34 @@ def annotated(*inside: str) -> str:
 def as_version_2(text: str) -> str:
     """The text with version 2.0 of SSP wherever it had 1.0."""
     return re.sub('(?<!xml )version="1.0"', 'version="2.0"', text)
+
+
+def write_constraints(constraints: Mapping[str, Constraint]) -> str:
+    """Constraints, by name, as the element inside their annotation."""
+    lines = [f'<Constraints xmlns="{CONSTRAINTS}" version="{VERSION}">']
+    for name, c in constraints.items():
+        attributes = f'level="{c.level.value}" tolerance="{c.tolerance!r}"'
+        lines.append(f"  <Constraint name={quoted(name)} {attributes}>")
+        for end in c.ends:
+            given = {"position": end.position, "velocity": end.velocity}
+            known = "".join(f" {n}={quoted(text)}" for n, text in given.items() if text)
+            names = f"element={quoted(end.element)} force={quoted(end.force)}{known}"
+            lines.append(f'    <End {names} factor="{end.factor!r}"/>')
+        lines.append("  </Constraint>")
+    lines.append("</Constraints>")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def write_power_bonds(bonds: Iterable[PowerBond]) -> str:
+    """Power bonds as the element inside their annotation."""
+    lines = [f'<PowerBonds xmlns="{POWER_BONDS}" version="{VERSION}">']
+    for bond in bonds:
+        given = {"scale": bond.scale, "tolerance": bond.tolerance}
+        known = "".join(f' {n}="{value!r}"' for n, value in given.items() if value is not None)
+        lines.append(f"  <PowerBond name={quoted(bond.name)}{known}>")
+        for p in bond.ports:
+            names = f"component={quoted(p.component)} input={quoted(p.input)}"
+            lines.append(f'    <Port {names} output={quoted(p.output)} power="{p.power}"/>')
+        lines.append("  </PowerBond>")
+    lines.append("</PowerBonds>")
+    return "".join(f"{line}\n" for line in lines)

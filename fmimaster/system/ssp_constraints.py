@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from math import inf
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
@@ -15,9 +15,9 @@ from fmimaster.system.description import (
     ConstraintEnd,
     Level,
 )
-from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
+from fmimaster.system.ssp_annotation import WITH_VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, location, quoted, text_of, value_of
+from fmimaster.system.xml import Element, children, location, text_of, value_of
 from fmimaster.system.xml_form import (
     AT_LEAST_ONE,
     NAME,
@@ -108,19 +108,3 @@ def _end(element: Element, known: Collection[str]) -> ConstraintEnd:
         element.get("velocity") or "",
         value_of(element, "factor", float, 1.0),
     )
-
-
-def write_constraints(constraints: Mapping[str, Constraint]) -> str:
-    """Constraints, by name, as the element inside their annotation."""
-    lines = [f'<Constraints xmlns="{NAMESPACE}" version="{VERSION}">']
-    for name, c in constraints.items():
-        attributes = f'level="{c.level.value}" tolerance="{c.tolerance!r}"'
-        lines.append(f"  <Constraint name={quoted(name)} {attributes}>")
-        for end in c.ends:
-            given = {"position": end.position, "velocity": end.velocity}
-            known = "".join(f" {n}={quoted(text)}" for n, text in given.items() if text)
-            names = f"element={quoted(end.element)} force={quoted(end.force)}{known}"
-            lines.append(f'    <End {names} factor="{end.factor!r}"/>')
-        lines.append("  </Constraint>")
-    lines.append("</Constraints>")
-    return "".join(f"{line}\n" for line in lines)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import inf
 from typing import Literal, cast
 
 from fmimaster.system.description import Port, PowerBond
-from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
+from fmimaster.system.ssp_annotation import WITH_VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, location, quoted, text_of, value_of
+from fmimaster.system.xml import Element, children, location, text_of, value_of
 from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form, Times, between, one_of
 
 ANNOTATION = "org.fmimaster.power-bonds"
@@ -60,18 +59,3 @@ def _power_bond(element: Element) -> PowerBond:
 def _port(element: Element) -> Port:
     component, u, y = (text_of(element, a) for a in ("component", "input", "output"))
     return Port(component, u, y, cast(Literal["in", "out"], text_of(element, "power")))
-
-
-def write_power_bonds(bonds: Iterable[PowerBond]) -> str:
-    """Power bonds as the element inside their annotation."""
-    lines = [f'<PowerBonds xmlns="{NAMESPACE}" version="{VERSION}">']
-    for bond in bonds:
-        given = {"scale": bond.scale, "tolerance": bond.tolerance}
-        known = "".join(f' {n}="{value!r}"' for n, value in given.items() if value is not None)
-        lines.append(f"  <PowerBond name={quoted(bond.name)}{known}>")
-        for p in bond.ports:
-            names = f"component={quoted(p.component)} input={quoted(p.input)}"
-            lines.append(f'    <Port {names} output={quoted(p.output)} power="{p.power}"/>')
-        lines.append("  </PowerBond>")
-    lines.append("</PowerBonds>")
-    return "".join(f"{line}\n" for line in lines)

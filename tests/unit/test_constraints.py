@@ -14,7 +14,7 @@ from edited_fmu import edited_fmu
 from linear_fmu import linear_fmu
 from pytest import approx
 from python_fmu import Bench
-from ssd_text import annotated, component, elements, read, ssd
+from ssd_text import annotated, component, elements, read, ssd, write_constraints
 
 from fmimaster import (
     DescriptionError,
@@ -40,7 +40,7 @@ from fmimaster.system.description import (
     System,
 )
 from fmimaster.system.model import Causality
-from fmimaster.system.ssp_constraints import ANNOTATION, write_constraints
+from fmimaster.system.ssp_constraints import ANNOTATION
 
 ENDS = (ConstraintEnd("a", "F", "x", "v"), ConstraintEnd("b", "F", "x", "v", factor=2.0))
 BOTH = Constraint(ENDS, Level.VELOCITY)

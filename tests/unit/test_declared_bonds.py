@@ -12,7 +12,7 @@ import pytest
 from command_line import changed
 from python_fmu import PythonFmu
 from quarter_car_units import CHASSIS, SUSPENSION, WHEEL
-from ssd_text import annotated, component, elements, read, ssd
+from ssd_text import annotated, component, elements, read, ssd, write_power_bonds
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.base.errors import DescriptionError, FileError
@@ -21,7 +21,7 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.front.simulation import Simulation
 from fmimaster.system.description import Port, PowerBond, Source
 from fmimaster.system.model import PowerPort
-from fmimaster.system.ssp_power_bonds import ANNOTATION, NAMESPACE, write_power_bonds
+from fmimaster.system.ssp_power_bonds import ANNOTATION, NAMESPACE
 
 # SSD
 
