@@ -9,7 +9,7 @@ An event counts as found within one step size of the exact one, and as one event
 ``--failures`` lists the runs that are not clean, each with the options that repeat it. ``--held`` takes FMUs that hold
 their inputs: copies of the reference FMUs whose manifest has no input polynomial, with ``inputOrder`` 0.
 
-The systems: ``fmimaster.studies.demos.random_two_mass``.
+The systems: ``conformance/random_two_mass.py``.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Sequential, Wavefor
 from fmimaster.events import Check, EarlyReturn, LookAhead, Predictive
 from fmimaster.events.event_clock import EventClock
 from fmimaster.inputs import ADAPTIVE, Polynomial
-from fmimaster.studies.demos.random_two_mass import (
+from fmimaster.studies.demos.scoring import executions, score
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
+
+from random_two_mass import (
     SEED,
     SIZES,
     VERSIONS,
     RandomSystem,
     random_system,
 )
-from fmimaster.studies.demos.scoring import executions, score
 
 QUINTIC = Polynomial(2, 2)
 METHODS: dict[str, tuple[Algorithm, EventClock | None]] = {

@@ -192,14 +192,22 @@ def test_sd10_zero_countdown(backend: Backend, step_size: str) -> None:
 
 def test_sd12_no_step_has_a_size_of_zero(backend: Backend) -> None:
     """The FMUs refuse such a step; and the steps of the run are all positive."""
-    run = Simulation(superdense.two_events(), step_size="1/4", stop_time=2, backend=backend).run()
+    system = SystemBuilder(
+        "two events"
+    )  # both have a time event at 1 s, which is also a point of the grid
+    system.add("source", reference_path("fmi3/EventSource.fmu"))
+    system.add("superdense", reference_path("fmi3/Superdense.fmu"), {"test": 1})
+    run = Simulation(system, step_size="1/4", stop_time=2, backend=backend).run()
     assert run["superdense.y"][run.time == 1.0].tolist() == [0.0, 1.0]
     assert all(steps.size > 0 for steps in run.steps)
     assert set(np.unique(run.time)) == {k / 4 for k in range(9)}
 
 
 def test_sd13_a_unit_ends_the_run(backend: Backend) -> None:
-    run = superdense.stop_event().run(backend=backend, step_size="1/5")
+    stopping = reference_path("fmi3/Superdense.fmu")
+    run = Simulation(
+        stopping, start_values={"test": 6}, stop_time=4, step_size="1/5", backend=backend
+    ).run()
     assert run.time[-1] == 1.5
     assert run.time[-2] == 1.4
 
@@ -207,23 +215,29 @@ def test_sd13_a_unit_ends_the_run(backend: Backend) -> None:
 # SD11: a loop without delay ---------------------------------------------------------------------------------------------
 
 
-def feedback(factor: float, times: list[int]) -> SystemDescription:
-    """s = e1 + factor * s at these times in s."""
+def feedback(factor: float, times: list[int], *, delayed: bool = False) -> SystemDescription:
+    """s = e1 + factor * s at these times in s; with a delay, s is that of the event iteration before."""
     system = SystemBuilder("feedback")
     source = {"count": len(times), "times": (times + [9] * 8)[:8]}
     system.add("source", reference_path("fmi3/EventSource.fmu"), source)
     system.add("adder", reference_path("fmi3/EventAdder.fmu"))
     system.connect("source.event", "adder.e1.tick")
     system.connect("source.value", "adder.e1")
-    system.connect("adder.s.tick", "adder.e2.tick")
-    system.connect("adder.s", "adder.e2", factor=factor)
+    clock, value = "adder.s.tick", "adder.s"
+    if delayed:
+        system.add("delay", reference_path("fmi3/EventDelay.fmu"))
+        system.connect(clock, "delay.in.tick")
+        system.connect(value, "delay.in")
+        clock, value = "delay.out.tick", "delay.out"
+    system.connect(clock, "adder.e2.tick")
+    system.connect(value, "adder.e2", factor=factor)
     return system.build()
 
 
 def test_sd11_a_loop_without_delay_has_no_fixed_point(
     backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    simulation = Simulation(superdense.feedback(), step_size=1, stop_time=2, backend=backend)
+    simulation = Simulation(feedback(1.0, [1]), step_size=1, stop_time=2, backend=backend)
     with pytest.raises(LoopError, match="at t = 1 s: discrete loop without delay") as error:
         simulation.run()
     assert error.value.reason == "discrete loop without delay"
@@ -242,12 +256,42 @@ def test_sd11_a_loop_with_a_fixed_point_takes_it(backend: Backend) -> None:
 
 
 def test_sd11_with_a_delay_the_event_goes_round_for_ever(backend: Backend) -> None:
-    system = superdense.feedback(delays=1)
+    system = feedback(1.0, [1], delayed=True)
     with pytest.raises(FmimasterError, match="illegitimate"):
         Simulation(system, step_size=1, stop_time=2, backend=backend).run()
 
 
 # Order of simultaneous events: hybrid.md 8 ------------------------------------------------------------------------------
+
+
+UNITS = {"a": {"gain": 2.0}, "b": {"offset": 3.0}, "c": {"gain": 0.0, "square": 1.0}}
+"""a: x <- 2 x, b: x <- x + 3, c: x <- x^2; parameters of the FMU ``Sampler``."""
+
+
+def shared_variable(order: str = "") -> SystemDescription:
+    """Three units that read and write one variable at t = 1, 2 and 3 s, one after the other at each time.
+
+    Parameters
+    ----------
+    order
+        Names of the units, for example ``"cba"``: the first one acts first. Empty: all have the same priority, and act
+        in the order of their names.
+    """
+    builder = SystemBuilder("shared variable")
+    builder.add("store", reference_path("fmi3/SharedVariable.fmu"))
+    each_second = {"interval.counter": 1, "shift.counter": 1, "interval.resolution": 1}
+    for name, parameters in UNITS.items():
+        priority = order.index(name) if order else 0
+        builder.add(
+            name,
+            reference_path("fmi3/Sampler.fmu"),
+            {**each_second, **parameters},
+            priority=priority,
+        )
+        builder.connect("store.x", f"{name}.u")
+        builder.connect(f"{name}.sampled", f"store.{name}.tick")
+        builder.connect(f"{name}.y", f"store.{name}")
+    return builder.build()
 
 
 def values_at_events(run: Results) -> list[float]:
@@ -258,9 +302,7 @@ def values_at_events(run: Results) -> list[float]:
 
 @pytest.mark.parametrize("order", ["", *map("".join, permutations("abc"))])
 def test_select_orders_of_three_units(order: str, backend: Backend) -> None:
-    run = Simulation(
-        hybrid.shared_variable(order), step_size="1/3", stop_time=3, backend=backend
-    ).run()
+    run = Simulation(shared_variable(order), step_size="1/3", stop_time=3, backend=backend).run()
     [row] = [r for r in table("hybrid_select_orders.csv") if r["order"] == (order or "abc")]
     assert values_at_events(run) == [float(row[f"t{t}n{n}"]) for t in (1, 2, 3) for n in range(3)]
 
@@ -374,7 +416,7 @@ def systems() -> dict[str, tuple[SystemDescription, dict[str, Any]]]:
         found[name] = (hybrid.traffic(**parameters), {"stop_time": stop, "step_size": 50})
     found["control"] = (controlled_plant("fmi2"), {"stop_time": 3})
     found["log"] = (logged(), {"stop_time": 2})
-    found["select"] = (hybrid.shared_variable("bca"), {"stop_time": 3})
+    found["select"] = (shared_variable("bca"), {"stop_time": 3})
     return found
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from pytest import approx
+from random_two_mass import random_system
 
 from fmimaster import Results, reference_path, simulate
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.events import Predictive
 from fmimaster.inputs import ADAPTIVE, HOLD, Polynomial
 from fmimaster.studies.demos.methods import exact_solution
-from fmimaster.studies.demos.random_two_mass import random_system
 from fmimaster.studies.demos.scoring import position_error
 from fmimaster.studies.demos.two_mass import TwoMassReference
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from pytest import approx
 from scipy.integrate import solve_ivp
+from seat_chain import SeatChain
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.algorithms import Jacobi, Refreshed
@@ -22,7 +23,6 @@ from fmimaster.studies.demos.quarter_car import (
     NONLINEAR_CAR,
     Measures,
     QuarterCar,
-    SeatChain,
     measures,
 )
 from fmimaster.system import Port

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from random_two_mass import SIZES, random_system
 
 from fmimaster import Simulation
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
@@ -13,7 +14,6 @@ from fmimaster.base.reference_files import reference_path
 from fmimaster.events import EarlyReturn, Predictive
 from fmimaster.events.event_clock import EventClock
 from fmimaster.inputs import Polynomial
-from fmimaster.studies.demos.random_two_mass import SIZES, random_system
 from fmimaster.studies.demos.scoring import executions, score
 from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference
 

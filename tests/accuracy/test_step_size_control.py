@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pytest import approx
+from seat_chain import SeatChain
 
 from fmimaster import AccuracyWarning, Results, SystemBuilder, read_system, reference_path, simulate
 from fmimaster.algorithms import Aligned, Jacobi, Waveform
@@ -29,7 +30,6 @@ from fmimaster.studies.demos.quarter_car import (
     LINEAR_CAR,
     NONLINEAR_CAR,
     Measures,
-    SeatChain,
     measures,
 )
 from fmimaster.system import Port, PowerBond

@@ -34,14 +34,11 @@ class FmuEquations:
     ----------
     set_inputs : function or None
         Sets the inputs at a time in s, if they follow polynomials.
-    evaluations : int
-        How often the derivatives were computed.
     """
 
     def __init__(self, instance: BinaryInstance, n: int, m: int, nominals: Vector) -> None:
         self.n, self.m, self.nominals = n, m, nominals
         self.set_inputs: Callable[[float], None] | None = None
-        self.evaluations = 0
         self._instance = instance
         self._states, self._derivatives = np.zeros(n), np.zeros(n)
         self._indicators = np.zeros(m)
@@ -94,7 +91,6 @@ class FmuEquations:
 
     def derive(self, derivatives: Vector) -> bool:
         """Get the derivatives where the FMU stands; returns False if the FMU cannot compute them there."""
-        self.evaluations += 1
         if not self._get_derivatives():
             return False
         derivatives[:] = self._derivatives

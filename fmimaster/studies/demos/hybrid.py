@@ -1,4 +1,4 @@
-"""Discrete-event units: the traffic light and the police officer, and three units that share a variable.
+"""Discrete-event units: the traffic light and the police officer.
 
 A trace has what happens at which superdense time (t, n). Event iteration n at a time stands in row n + 1 of this time;
 row 0 is the left limit.
@@ -108,30 +108,3 @@ def table(results: Results) -> list[tuple[str, ...]]:
         for t in transitions(results)
     ]
     return [HEADER, *rows]
-
-
-# Three units that share a variable ------------------------------------------------------------------------------------
-
-UNITS = {"a": {"gain": 2.0}, "b": {"offset": 3.0}, "c": {"gain": 0.0, "square": 1.0}}
-"""a: x <- 2 x, b: x <- x + 3, c: x <- x^2; parameters of the FMU ``Sampler``."""
-
-
-def shared_variable(order: str = "") -> SystemDescription:
-    """Three units that read and write one variable at t = 1, 2 and 3 s, one after the other at each time.
-
-    Parameters
-    ----------
-    order
-        Names of the units, for example ``"cba"``: the first one acts first. Empty: all have the same priority, and act
-        in the order of their names.
-    """
-    builder = SystemBuilder("shared variable")
-    builder.add("store", _fmu("SharedVariable"))
-    each_second = {"interval.counter": 1, "shift.counter": 1, "interval.resolution": 1}
-    for name, parameters in UNITS.items():
-        priority = order.index(name) if order else 0
-        builder.add(name, _fmu("Sampler"), {**each_second, **parameters}, priority=priority)
-        builder.connect("store.x", f"{name}.u")
-        builder.connect(f"{name}.sampled", f"store.{name}.tick")
-        builder.connect(f"{name}.y", f"store.{name}")
-    return builder.build()

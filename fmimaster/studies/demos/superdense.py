@@ -1,4 +1,4 @@
-"""The tests SD1 to SD13 of superdense time, as systems of reference FMUs, and their traces.
+"""The tests SD1 to SD10 of superdense time, as systems of reference FMUs, and their traces.
 
 Row 0 of an instant is its left limit, row n + 1 follows event iteration n. A held signal has the index of its row at its
 time; an event, which is absent in all other rows, has the index of its event iteration.
@@ -231,31 +231,3 @@ def _zero_countdown() -> SystemDescription:
     builder.add("countdown", _fmu("Countdown"), {"interval.counter": 0})
     builder.connect("source.event", "countdown.start")
     return builder.build()
-
-
-def feedback(delays: int = 0) -> SystemDescription:
-    """SD11: an adder whose sum is one of its inputs; without a delay between them it is a loop."""
-    builder = SystemBuilder("feedback")
-    _add_source(builder, "source", {1: 1.0})
-    builder.add("adder", _fmu("EventAdder"))
-    _connect_event(builder, "source.event", "source.value", "adder.e1")
-    clock, value = "adder.s.tick", "adder.s"
-    if delays:
-        builder.add("delay", _fmu("EventDelay"))
-        _connect_event(builder, clock, value, "delay.in")
-        clock, value = "delay.out.tick", "delay.out"
-    _connect_event(builder, clock, value, "adder.e2")
-    return builder.build()
-
-
-def two_events() -> SystemDescription:
-    """SD12: two FMUs with a time event at 1 s, which is also a point of the grid."""
-    builder = SystemBuilder("two events")
-    _add_source(builder, "source", {1: 1.0})
-    builder.add("superdense", _fmu("Superdense"), {"test": 1})
-    return builder.build()
-
-
-def stop_event() -> Case:
-    """SD13: a unit that ends the simulation at 3/2 s."""
-    return Case("SD13_stop", "a unit ends the simulation", _one(6), stop_time=4.0, step_size="1/4")
