@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from math import inf
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from fmimaster.program.indicators import NONE
-from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes
-from fmimaster.run.event_causes import EventCauses
-from fmimaster.run.event_checks import EventChecks
-from fmimaster.run.failures import (
-    next_event_is_nan,
-)
-from fmimaster.run.log import Delay, recorded_values
+from fmimaster.run.event_execution import EventExecution, Given
 from fmimaster.run.loop import Loop
 from fmimaster.run.observed import Observer
-from fmimaster.run.planned_events import PlannedEvent, PlannedEvents, last_row
-from fmimaster.run.ticks import ClockTicks
 from fmimaster.steps.locate import CHANGE
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import Scope
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))
-
-CHANGE_OF_STRUCTURE = "change of the structure"
-"""Name of the event in the results."""
 
 
 def begins_anew_at_jumps(programs: Programs, rule: StepRule[Any]) -> bool:
@@ -41,7 +27,7 @@ def begins_anew_at_jumps(programs: Programs, rule: StepRule[Any]) -> bool:
 class EventHandler:
     """Processes events: those that FMUs request, time events, and those that an event clock triggers.
 
-    The program of each combination is found once. All memory is in the state of the run.
+    All memory is in the state of the run.
     """
 
     def __init__(self, loop: Loop, changes: Changes) -> None:
@@ -50,28 +36,23 @@ class EventHandler:
         self._variants = loop.programs.variants
         self._executor = loop.executor
         self._rule = loop.rule
-        self._size = float(loop.rule.exact_size)
         self._state = loop.state
-        self._merged = loop.state.calendar.merged_seconds
         self._clock = loop.clock
         self._indicators = loop.indicators
         self._names = loop.names
         self._changes = changes
-        self._waiting_values: tuple[list[int], Callable[[int], None]] | None = None
-        """Instances with values that the user has set, until they are in Event Mode; and what sets them."""
         self.observer = Observer(loop)
-        self._ticks = ClockTicks(loop.plan, loop.executor.store, loop.state)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._begins_anew = begins_anew_at_jumps(loop.programs, loop.rule)
-        self._plan_of = PlannedEvents(loop)
-        self._causes = EventCauses(loop, changes)
-        self._checks = EventChecks(loop)
+        self.execution = execution = EventExecution(loop, changes)
+        self._ticks, self._causes = execution.ticks, execution.causes
+        self._checks = execution.checks
 
     def prepare(self) -> None:
         """Write and check the program of each event that may be fired alone, before anything is simulated."""
         if self._clock is not None and self._clock.fires:
             for e in range(len(self._plan.events)):
-                self._plan_of(fired=frozenset({e}))
+                self.execution.plan_of(fired=frozenset({e}))
 
     @property
     def is_quiet(self) -> bool:
@@ -89,7 +70,7 @@ class EventHandler:
         Whether an FMU ends the run.
         """
         self._changes.note()
-        self._find_next_event()
+        self.execution.find_next_event()
         self._ticks.begin()
         if self._clock is None:
             _, ends = self._let_happen({}, {}, self._ticks.due(), is_early=False)
@@ -146,39 +127,8 @@ class EventHandler:
         changed: frozenset[int],
         set_values: Callable[[int], None],
     ) -> bool:
-        """Go over to another structure of the system, and record its first rows.
-
-        Parameters
-        ----------
-        names
-            Components that the change concerns.
-        new, changed
-            Instances that join, and others with inputs that have another source than before.
-        set_values
-            Sets inputs of such an instance that have lost their source.
-
-        Returns
-        -------
-        Whether an FMU ends the run.
-        """
-        s, executor, now = self._state, self._executor, self._state.time.seconds
-        change = self._programs.change(new, changed)
-        planned = self._plan_of.of_change(change, new, changed)
-        left = self._recorded({*names}.difference(self._names[i] for i in new))
-        executor.run(change.before, now, now)
-        for i in sorted(changed):
-            set_values(i)
-        executor.next_events[list(change.modes)] = inf
-        answer = self._record_end(executor.run(change.after, now, now))
-        if answer.stopped is not None:
-            raise self._checks.illegitimate(planned.instances)
-        s.index += executor.rows.count
-        self._ticks.begin(new)
-        self._note_outcome(planned, NONE)
-        right, cause = self._recorded(names), Cause(Kind.STRUCTURE)
-        event = Event(now, s.index, CHANGE_OF_STRUCTURE, len(names) > 1, names, cause, left, right)
-        s.event_log.events.append(event)
-        ends = answer.terminate
+        """Go over to another structure of the system, see :meth:`EventExecution.change_structure`; then clocks tick."""
+        ends = self.execution.change_structure(names, new, changed, set_values)
         if not ends and (ticks := self._ticks.due()):
             _, ends = self._let_happen({}, {}, ticks, is_early=False)
         return ends
@@ -203,15 +153,14 @@ class EventHandler:
         if not modes:
             return False
         causes = {i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in modes}
-        self._waiting_values = modes, set_values
-        _, ends = self._let_happen(causes, {}, NONE, is_early=False)
+        _, ends = self._let_happen(causes, {}, NONE, is_early=False, given=Given(modes, set_values))
         return ends
 
     def located(self, components: tuple[str, ...]) -> None:
         """Note a change of discrete outputs that was located by going back."""
         s = self._state
         who = tuple(dict.fromkeys(components))
-        right = self._recorded(who)
+        right = self.execution.recorded(who)
         s.event_log.events.append(
             Event(s.time.seconds, s.index, CHANGE, False, who, LOCATED, {}, right)
         )
@@ -241,8 +190,9 @@ class EventHandler:
         ticks: frozenset[int],
         *,
         is_early: bool,
+        given: Given | None = None,
     ) -> tuple[bool, bool]:
-        """Process events one after the other until there are none; see :meth:`happen`.
+        """Process events one after the other until there are none; see :meth:`happen`. Values are set at the first one.
 
         Events without a common instance occur together. An event whose condition another event has removed does not
         occur.
@@ -250,9 +200,9 @@ class EventHandler:
         happened = ends = False
         while (causes or waiting or ticks) and not ends:
             fired = self._apart(waiting)
-            ends = self._execute(causes, fired, ticks, is_early=is_early)
+            ends = self.execution.execute(causes, fired, ticks, is_early=is_early, given=given)
             happened = True
-            causes, is_early = {}, False
+            causes, is_early, given = {}, False, None
             ticks = self._ticks.due()
             waiting = {e: waiting.get(e, DETECTED) for e in self._look(())}
         return happened, ends
@@ -284,125 +234,3 @@ class EventHandler:
         self._executor.run(self._programs.renew, s.time.seconds, s.time.seconds)
         s.previous = 0.0
         s.memory = self._rule.restart(s.memory)
-
-    def _run(self, planned: PlannedEvent) -> Outcome:
-        """Run the program of an event; values that the user has set are set when all instances are in Event Mode."""
-        executor, now = self._executor, self._state.time.seconds
-        if self._waiting_values is None:
-            return self._record_end(executor.run(planned.program, now, now))
-        (instances, set_values), self._waiting_values = self._waiting_values, None
-        before, after = planned.halves
-        executor.run(before, now, now)
-        for i in instances:
-            set_values(i)
-        return self._record_end(executor.run(after, now, now))
-
-    def _record_end(self, outcome: Outcome) -> Outcome:
-        """The outcome of an event; if an FMU has ended the run in it, the row follows that its program did not reach."""
-        if outcome.terminate:
-            now = self._state.time.seconds
-            self._executor.run(last_row(self._plan, self._executor.registers.initialized), now, now)
-        return outcome
-
-    def _execute(
-        self,
-        causes: dict[int, Cause],
-        fired: dict[int, Cause],
-        ticks: frozenset[int],
-        *,
-        is_early: bool,
-    ) -> bool:
-        """Run the program of an event, and note what has happened; whether an FMU ends the run."""
-        s, executor = self._state, self._executor
-        planned = self._plan_of(frozenset(causes), frozenset(fired), ticks, is_early=is_early)
-        self._leave_ahead(planned.late)
-        happening = self._causes.happening(causes, fired)
-        left = [self._recorded(components) for _, _, components, _ in happening]
-        executor.next_events[list(planned.instances)] = inf
-        rows = executor.rows.count
-        self._ticks.note_late(ticks)
-        answer = self._run(planned)
-        if answer.stopped is not None:
-            raise self._checks.illegitimate(planned.instances)
-        s.index += executor.rows.count - rows
-        if ticks:
-            self._ticks.take(ticks)
-        s.fired |= fired.keys()
-        s.on |= fired.keys()
-        self._note_outcome(planned, ticks)
-        for (name, shared, components, cause), before in zip(happening, left, strict=True):
-            after = self._recorded(components)
-            event = Event(s.time.seconds, s.index, name, shared, components, cause, before, after)
-            s.event_log.events.append(event)
-        self._checks.check_happened(causes, fired, ticks)
-        return answer.terminate
-
-    def _note_outcome(self, planned: PlannedEvent, ticks: frozenset[int]) -> None:
-        """Note what the program of an event has left: the loop goes on from there."""
-        s = self._state
-        self._ticks.take_intervals(planned.instances, ticks)
-        s.unseen = (s.unseen - planned.seen) | planned.unseen
-        s.previous = 0.0
-        s.memory = self._rule.restart(s.memory)
-        # outputs may change inputs of events in short steps too: a step of the usual length must follow
-        s.outdated |= planned.outdated - s.just_renewed
-        self._changes.note()
-        self._find_next_event()
-        self._indicators.renew()
-        self._indicators.outdated = frozenset(number for number, _ in s.unseen)
-
-    def of_ticks(self, ticks: frozenset[int]) -> PlannedEvent:
-        """What an event is in which these clocks tick, by their triggers, and nothing else happens."""
-        return self._plan_of(ticks=ticks)
-
-    def have_ticked(
-        self, counts: Mapping[int, int], last: frozenset[int], outcome: Outcome | None, rows: int
-    ) -> bool:
-        """Note ticks whose programs the executor has run.
-
-        Parameters
-        ----------
-        counts
-            Trigger of each clock → number of its ticks.
-        last
-            Those that have ticked at the present instant.
-        outcome
-            Of the event there, which has so many rows; None if all is done there.
-
-        Returns
-        -------
-        Whether an FMU ends the run.
-        """
-        s = self._state
-        self._ticks.skip(counts)
-        planned = self.of_ticks(last) if last else None
-        if planned is not None:
-            s.index = rows
-            self._note_outcome(planned, last)
-        else:
-            self._changes.note()
-        if planned is None or outcome is None:
-            return False
-        if outcome.stopped is not None:
-            raise self._checks.illegitimate(planned.instances)
-        self._checks.check_happened({}, {}, last)
-        self._record_end(outcome)
-        return outcome.terminate
-
-    def _leave_ahead(self, late: frozenset[int]) -> None:
-        """Note who sees an event of the present time late, and that these instances have it at their own times."""
-        s, at = self._state, self._executor.registers.at
-        s.late |= late
-        for i in sorted(s.ahead):
-            lateness = at.item(i) - s.time.seconds
-            s.event_log.note_delay(self._names[i], Delay.AHEAD, s.time.seconds, lateness)
-
-    def _recorded(self, components: Collection[str]) -> dict[str, Any]:
-        return recorded_values(self._plan, self._executor.store, components)
-
-    def _find_next_event(self) -> None:
-        s, times = self._state, self._executor.next_events
-        s.next_event = float(times.min())
-        if s.next_event != s.next_event:  # NaN
-            names = " and ".join(self._causes.names(np.flatnonzero(np.isnan(times)).tolist()))
-            raise next_event_is_nan(names, s.time.seconds)

@@ -187,7 +187,9 @@ def over_known(parts: Parts) -> Way | None:
         ends = False
         if along is not None and done:
             counts, last = along.counts(done), along.ticked(done - 1)
-            ends = events.have_ticked(counts, last, None if rows is None else outcome, rows or 0)
+            ends = events.execution.have_ticked(
+                counts, last, None if rows is None else outcome, rows or 0
+            )
             if along.has_renewed(done - 1):
                 s.previous = 0.0
         return Done(outlook.goal(done), outcome) if rows is None else Done(None, None, ends)

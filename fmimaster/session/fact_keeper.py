@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import SharedRun
 from fmimaster.record.causes import Event, Steps
-from fmimaster.record.repeated_steps import with_more
-from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepSeries
+from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepSeries, with_more
 from fmimaster.results.facts_writer import FactsWriter, event_facts, line
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.goal import REFRESH

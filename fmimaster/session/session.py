@@ -30,15 +30,13 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.stepper import Stepper
 from fmimaster.run.ways import OFTEN
 from fmimaster.session.checkpoints import Checkpoints
-from fmimaster.session.earlier_structures import EarlierStructures
-from fmimaster.session.event_memory import remembered
 from fmimaster.session.fact_keeper import FactKeeper
-from fmimaster.session.fmu_states import write_states
+from fmimaster.session.fmu_states import remembered, write_states
 from fmimaster.session.instances import InstanceMaker, words_for_fmus
 from fmimaster.session.intermediate_outputs import intermediate_outputs, intermediate_tables
 from fmimaster.session.row_keeper import RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
-from fmimaster.session.run_statistics import run_statistics, warnings_of_run
+from fmimaster.session.run_statistics import EarlierStructures, run_statistics, warnings_of_run
 from fmimaster.session.start_and_end import first_state, initialize, terminate_others
 from fmimaster.session.work_thread import RunStopped, StopRequest
 

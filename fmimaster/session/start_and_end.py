@@ -20,8 +20,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.run.planned_events import last_row
 from fmimaster.run.state import RunState, Timeline
-from fmimaster.session.event_memory import has_calendar, recall
-from fmimaster.session.fmu_states import read_states
+from fmimaster.session.fmu_states import has_calendar, read_states, recall
 from fmimaster.session.snapshot import Parts
 from fmimaster.system.exact import exact
 

@@ -13,10 +13,16 @@ import pytest
 from fmimaster import Simulation, SystemBuilder, reference_path, resume, simulate
 from fmimaster.base.errors import FileError
 from fmimaster.commands.cli import main
-from fmimaster.record import repeated_steps
+from fmimaster.record import step_series
 from fmimaster.record.causes import GRID, Cause, Kind, Steps
-from fmimaster.record.repeated_steps import MOST_PLACES, with_more
-from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepSeries
+from fmimaster.record.step_series import (
+    MOST_PLACES,
+    Part,
+    RepeatedSteps,
+    StepColumns,
+    StepSeries,
+    with_more,
+)
 from fmimaster.results.facts import read_facts
 from fmimaster.results.facts_writer import line, step_facts
 from fmimaster.results.results import Results
@@ -146,9 +152,9 @@ def test_each_time_is_shortened_once_at_most() -> None:
     sizes = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.1, 0.197]
     ends = list(accumulate(sizes[k % 8] for k in range(4000)))
     columns = StepColumns.of(entries(ends, [TICK if k % 8 else GRID for k in range(4000)]))
-    repeated_steps._short.cache_clear()
+    step_series._short.cache_clear()
     assert with_more((), columns, REFRESH) == (columns,)
-    assert 0 < repeated_steps._short.cache_info().misses <= 2 * MOST_PLACES
+    assert 0 < step_series._short.cache_info().misses <= 2 * MOST_PLACES
 
 
 def test_times_of_which_each_differs_are_kept_one_by_one() -> None:
