@@ -56,7 +56,7 @@ def run(arguments: Namespace) -> int:
     method = _method(arguments)
     if arguments.write:
         check_copy(arguments.system, arguments.write)
-    check_outputs({"--write": arguments.write}, [arguments.system, arguments.input_file])
+    check_outputs({"--write": arguments.write}, [arguments.system, arguments.input])
     if arguments.algorithm is None:
         arguments.algorithm, arguments.mode = "gauss-seidel", arguments.mode or AlongLine.name
     search = SequenceSearch(

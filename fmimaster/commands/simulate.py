@@ -13,12 +13,18 @@ REFERENCE_TOLERANCE = 0.01
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The settings of the simulation, and the outputs."""
-    settings.add_arguments(parser)
-    add = group(parser, "Start values and inputs").add_argument
-    begin = "file of FMU states that are set after the initialization"
-    add("--initial-fmu-state-file", metavar="FILE", help=begin)
+    settings.add_arguments(parser, {"checkpoint": _add_outputs})
+    ranges = "print variables with their ranges, files, statistics, warnings and notes as JSON"
+    group(parser, "Results").add_argument("--json", action="store_true", help=ranges)
+    check = "simulate again with steps half as long, and print the differences of the outputs"
+    group(parser, "Accuracy").add_argument("--check-step", action="store_true", help=check)
+    group(parser, "Messages and logs").add_argument(
+        "--no-progress", action="store_true", help="show no progress bar"
+    )
+
+
+def _add_outputs(parser: ArgumentParser) -> None:
     add = group(parser, "Results").add_argument
-    add("--final-fmu-state-file", metavar="FILE", help="file for the FMU states at the end")
     add(
         "--output-file",
         metavar="FILE",
@@ -40,17 +46,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=float,
         metavar="TOL",
         help=tolerance,
-    )
-    state = "file for the state of the run, from which 'fmimaster resume FILE' continues a run that was ended"
-    add("--checkpoint", metavar="FILE", help=state)
-    interval = "s of the run between two checkpoints; wall=S for wall time; or both: time=S,wall=S (default: wall=60)"
-    add("--checkpoint-interval", metavar="S", help=interval)
-    ranges = "print variables with their ranges, files, statistics, warnings and notes as JSON"
-    add("--json", action="store_true", help=ranges)
-    check = "simulate again with steps half as long, and print the differences of the outputs"
-    group(parser, "Accuracy").add_argument("--check-step", action="store_true", help=check)
-    group(parser, "Messages and logs").add_argument(
-        "--no-progress", action="store_true", help="show no progress bar"
     )
 
 

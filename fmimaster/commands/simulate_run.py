@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, TextIO, cast
 
 from fmimaster.apart import shared_run
@@ -17,6 +16,7 @@ from fmimaster.commands import check_step, settings
 from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
+from fmimaster.configure.setting_rows import ROWS
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.comparison import TOLERANCE, Comparison
 from fmimaster.results.csv import write_csv
@@ -34,28 +34,20 @@ def run(arguments: Namespace) -> int:
     _check_figures(arguments)
     # checked now: FMUs may use the standard output while they run
     arguments.to_standard_output = _is_standard_output(arguments)
+    files = [row for row in ROWS.values() if row.is_file]
     outputs = {
         "--output-file": arguments.output_file,
         "--plot": arguments.plot,
-        "--final-fmu-state-file": arguments.final_fmu_state_file,
-        "--checkpoint": arguments.checkpoint,
-        "--fmi-log-file": arguments.fmi_log_file,
+        **{row.spelled: getattr(arguments, row.name) for row in files if row.writes},
         "--log-file": arguments.log_file,
     }
-    read = [arguments.system, arguments.input_file, arguments.reference_file]
-    check_outputs(outputs, [*read, arguments.initial_fmu_state_file])
+    read = [getattr(arguments, row.name) for row in files if not row.writes]
+    check_outputs(outputs, [*read, arguments.reference_file])
     if arguments.output_file and not arguments.to_standard_output:
         check_results_file(arguments.output_file)
     file = arguments.reference_file
     arguments.reference = None if file is None else Results.read(file)
-    simulation = replace(
-        settings.simulation(arguments),
-        initial_fmu_state=arguments.initial_fmu_state_file,
-        final_fmu_state=arguments.final_fmu_state_file,
-        checkpoint=arguments.checkpoint,
-        checkpoint_interval=arguments.checkpoint_interval,
-        process=arguments.process,
-    )
+    simulation = settings.simulation(arguments)
     shared_run.is_command = arguments.process
     _refuse(arguments, simulation)
     try:

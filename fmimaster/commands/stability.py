@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
         from fmimaster.results.plot import check_format  # matplotlib is slow to import
 
         check_format(figure)
-        check_outputs({"--figure": arguments.figure}, [arguments.system, arguments.input_file])
+        check_outputs({"--figure": arguments.figure}, [arguments.system, arguments.input])
     simulation = settings.simulation(arguments)
     with (
         fmu_output_to_log(""),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fmimaster.base.errors import AccuracyError, FileError, OptionError
 from fmimaster.base.given_path import given_path
+from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import Prepared, prepare
@@ -138,19 +139,15 @@ def _checkpoints(
 def files_read(settings: Settings, prepared: Prepared) -> list[Path]:
     """The files that a simulation reads."""
     files = [component.source.path for component in prepared.components]
-    given = (settings.system, settings.input, settings.initial_fmu_state)
+    given = [getattr(settings, r.name) for r in ROWS.values() if r.is_file and not r.writes]
     return files + [Path(f) for f in given if isinstance(f, str | os.PathLike)]
 
 
 def refuse_one_file_for_two(settings: Settings, output_file: object) -> None:
     """Refuse the same file for two of results, FMU states, and the log of FMI calls."""
     written: dict[Path, str] = {}
-    for what, file in (
-        ("the results", output_file),
-        ("the final FMU states", settings.final_fmu_state),
-        ("the log of FMI calls", settings.fmi_log_file),
-        ("the checkpoints", settings.checkpoint),
-    ):
+    given = [(row.writes, getattr(settings, row.name)) for row in ROWS.values() if row.writes]
+    for what, file in [("the results", output_file), *given]:
         if isinstance(file, str | os.PathLike):
             path = given_path(file).resolve()
             # several outputs may go to one device or pipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from glob import escape
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -15,6 +15,8 @@ from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.given_path import given_path
 from fmimaster.base.version import installed_version
 from fmimaster.configure.input_signals import InputSignals
+from fmimaster.configure.setting_kinds import Row
+from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.prepare.preparation import Prepared
@@ -23,7 +25,7 @@ from fmimaster.results.files import SUFFIXES, begins_with
 from fmimaster.results.results import Results
 from fmimaster.session.checkpoint.file import CheckpointFile, damaged
 
-_WRITTEN = {"checkpoint": "", "fmi_log_file": ".calls.log", "final_fmu_state": ".states"}
+_WRITTEN = {row.name: row.beside for row in ROWS.values() if row.writes}
 """Settings that are files which a run writes → what follows in their names on that of the checkpoint."""
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
@@ -58,11 +60,11 @@ def origin_of(settings: Settings, prepared: Prepared, output_file: Path | None) 
     encoder, not_written = Encoder(), ""
     try:
         text = encoder.text(
-            {f.name: _portable(f.type, getattr(settings, f.name)) for f in fields(settings)}
+            {name: _portable(row, getattr(settings, name)) for name, row in ROWS.items()}
         )
     except NotPlainError as error:
         text, not_written = "", str(error)
-    modules = {type(getattr(settings, f.name)).__module__ for f in fields(settings)}
+    modules = {type(getattr(settings, name)).__module__ for name in ROWS}
     return Origin(
         fingerprint(settings, prepared),
         text,
@@ -165,9 +167,9 @@ def _not_replaced(place: Path, why: str) -> FileError:
     )
 
 
-def _portable(kind: Any, value: Any) -> Any:
+def _portable(row: Row, value: Any) -> Any:
     """A setting that means the same in another working directory."""
-    if "os.PathLike" in str(kind) and isinstance(value, str | os.PathLike):
+    if row.is_file and isinstance(value, str | os.PathLike):
         return Path(given_path(value)).absolute()
     return value
 

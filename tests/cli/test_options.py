@@ -81,7 +81,7 @@ def test_a_start_value_is_two_words_or_one(run: Run, words: list[str]) -> None:
 def test_pairs(words: list[str], pair: list[str]) -> None:
     option = [] if words[0].startswith("--") else ["--start-value"]
     parsed = _parser().parse_args(["simulate", *option, *words, "a.fmu"])
-    assert (parsed.start_value, parsed.system) == ([pair], "a.fmu")
+    assert (parsed.start_values, parsed.system) == ([pair], "a.fmu")
 
 
 def test_pairs_of_components_are_written_alike() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.input_signals import InputSignals
+from fmimaster.configure.setting_rows import ROWS
 from fmimaster.front.simulation import Simulation
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.sequences.graph import UnitGraph
@@ -276,9 +277,9 @@ def _facts(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
             "noticed. Leave the folder out."
         )
     settings = {
-        field.name: getattr(simulation, field.name)
-        for field in fields(simulation)
-        if field.name not in _NOT_COMPARED
+        name: getattr(simulation, name)
+        for name, row in ROWS.items()
+        if row.changes_rows and name not in ("system", "sequence")  # compared in another way
     }
     files = sorted({c.source.path for c in prepared.components if c.is_file})
     return {
@@ -287,19 +288,3 @@ def _facts(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
         "system": repr(prepared.description.system),
         "files": digest(files),
     }
-
-
-_NOT_COMPARED = (
-    "system",
-    "sequence",
-    "output_interval",
-    "threads",
-    "backend",
-    "debug_logging",
-    "log_fmi_calls",
-    "fmi_log_file",
-    "final_fmu_state",
-    "checkpoint",
-    "checkpoint_interval",
-)
-"""Settings that do not change the rows of a run, or are compared in another way."""
