@@ -111,8 +111,6 @@ def _departed(arguments: Namespace, found: ConformanceRun, recorded: tuple[Recor
 
 
 def _compare(arguments: Namespace) -> int:
-    from fmimaster.commands.conformance_compare import compare  # only this needs it
-
     if len(arguments.folders) != 2:
         raise OptionError(
             f"--compare needs the output folders of two runs, OLD and NEW; there are {len(arguments.folders)}."
@@ -209,3 +207,28 @@ def _by_exporter(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
             for key, c in sorted(counts.items())
         ),
     ]
+
+
+WORSE = 1
+"""Exit status if an FMU that passed before does not pass now."""
+
+
+def compare(old: str, new: str, html: str | None, as_json: bool) -> int:
+    """Print what changed, and write it as an HTML page if a file is given.
+
+    Parameters
+    ----------
+    old, new
+        Output folders of two runs, or their files ``verdicts.jsonl``.
+    """
+    from fmimaster.conformance.changes import Effect, changes  # only this needs it
+    from fmimaster.conformance.changes_page import write_changes
+
+    found = changes(*(ConformanceRun.read(given_path(run)) for run in (old, new)))
+    if html:
+        write_changes(found, given_path(html))
+    if as_json:
+        write_json(found.to_json())
+    else:
+        write(str(found).splitlines())
+    return WORSE if found.of(Effect.WORSE) else 0

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fmimaster.base.given_path import given_path
 from fmimaster.base.optional import drawing
-from fmimaster.commands import compare, settings
+from fmimaster.base.text import aligned, flowing, section
+from fmimaster.commands import settings
+from fmimaster.commands.optimize import algorithm_words, candidate_facts, number, searched, told
 from fmimaster.commands.text import note, write, write_json
+from fmimaster.front.simulation import Simulation
 from fmimaster.pages.plan import page
+from fmimaster.studies.optimization.comparison import PRESENT, ComparedSequence, compare
+from fmimaster.studies.optimization.compromises import compromises
+from fmimaster.studies.optimization.sequence_search import SequenceSearch
+from fmimaster.studies.optimization.signature import Signature
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,8 +41,8 @@ def run(arguments: Namespace) -> int:
     facts = simulation.plan(programs=arguments.programs).facts
     lines = page(facts)
     if arguments.compare:
-        facts["comparison"] = compare.comparison(simulation)
-        lines += compare.page(facts["comparison"])
+        facts["comparison"] = comparison(simulation)
+        lines += comparison_page(facts["comparison"])
     keep = None if arguments.figure is None else _figure(arguments, facts)
     if arguments.json:
         write_json(facts)
@@ -60,3 +68,77 @@ def _figure(arguments: Namespace, facts: dict[str, Any]) -> Callable[[], None]:
         note(arguments, [f"figure written to {path}"])
 
     return keep
+
+
+def comparison(simulation: Simulation) -> dict[str, Any]:
+    """Simulate sequences, and return the results as plain data."""
+    search = SequenceSearch(simulation, Signature(), tell=told())
+    rows = searched(search, lambda: compare(search))
+    cores = simulation.threads or os.cpu_count() or 1
+    seconds = search.runs.seconds
+    found = compromises(search.prepared.plan, search.groups, seconds, cores) if cores > 1 else ()
+    return {
+        "algorithm": algorithm_words(search.runs.algorithm),
+        "sequences": [_compared(row) for row in rows],
+        "threads": cores,
+        "compromises": [
+            {"levels": [list(k) for k in c.levels], "cost": c.cost, "seconds": c.seconds}
+            for c in found
+        ],
+    }
+
+
+def _compared(row: ComparedSequence) -> dict[str, Any]:
+    return {
+        **candidate_facts(row.candidate),
+        "sequence": list(row.components),
+        "methods": list(row.methods),
+        "staleInputs": row.stale,
+        "feedThroughCost": row.feed_through,
+    }
+
+
+def comparison_page(facts: Mapping[str, Any]) -> list[str]:
+    """The section of the plan's page."""
+    heads = ("sequence", "stale", "feed-", "error", "", "change", "", "chosen by")
+    below = ("", "", "through", "pred.", "sim.", "pred.", "sim.", "")
+    rows = [
+        (
+            ", ".join(row["sequence"]),
+            f"{row['staleInputs']:g}",
+            f"{row['feedThroughCost']:.3g}",
+            *(number(row[key]) for key in _NUMBERS),
+            ", ".join(row["methods"]),
+        )
+        for row in facts["sequences"]
+    ]
+    explained = (
+        "  Error: difference from results that are extrapolated to the step size 0. Change: difference from the "
+        "results with "
+        f"the present sequence ('{PRESENT}'). Both are predicted (pred.) and simulated (sim.), relative to the size "
+        "of the "
+        "outputs."
+    )
+    return [
+        *section(f"Sequences compared ({facts['algorithm']})", aligned([heads, below, *rows])),
+        *flowing([explained]),
+        *_compromises(facts),
+    ]
+
+
+def _compromises(facts: Mapping[str, Any]) -> list[str]:
+    if not facts["compromises"]:
+        return []
+    rows = [
+        ("; ".join(map(", ".join, c["levels"])), f"{c['cost']:.4g}", f"{c['seconds'] * 1e6:.4g} us")
+        for c in facts["compromises"]
+    ]
+    title = f"Compromises of stale inputs and speed on {facts['threads']} threads, as measured"
+    heads = ("levels (--levels)", "feed-through", "FMUs, per step")
+    return [
+        *section(title, aligned([heads, *rows])),
+        "  No other sequence has both fewer stale inputs and faster steps.",
+    ]
+
+
+_NUMBERS = ("predictedError", "error", "predictedDifference", "difference")

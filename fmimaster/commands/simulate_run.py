@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Phase
 from fmimaster.base.errors import FmuLostError, Interrupted, OptionError, SimulationError
 from fmimaster.base.optional import drawing
-from fmimaster.base.text import count
-from fmimaster.commands import check_step, settings
+from fmimaster.base.text import aligned, count
+from fmimaster.commands import settings
 from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
@@ -24,6 +25,9 @@ from fmimaster.results.facts import facts_path
 from fmimaster.results.files import check_results_file, write_table
 from fmimaster.results.results import Results
 from fmimaster.session.own_process import reached
+
+if TYPE_CHECKING:
+    from fmimaster.front.accuracy_pair import Difference
 
 _BEYOND = 1
 """Exit status if the results are not within the tolerance of the reference."""
@@ -60,7 +64,7 @@ def run(arguments: Namespace) -> int:
         )
     except SimulationError as error:
         if error.results is not None:
-            note(arguments, check_step.largest_stable_step(simulation, error.results))
+            note(arguments, largest_stable_step(simulation, error.results))
             if arguments.json:
                 write_json(_facts(arguments, error.results, error))
         _tell_of_checkpoint(arguments, error)
@@ -72,10 +76,10 @@ def run(arguments: Namespace) -> int:
         write(ranges(results))
     status = 0 if comparison is None or comparison.is_within else _BEYOND
     reached(Phase.ADVISING, status)
-    note(arguments, check_step.largest_stable_step(simulation, results))
+    note(arguments, largest_stable_step(simulation, results))
     if arguments.check_step:
         reached(Phase.DELIVERED)
-        tell(check_step.differences(simulation, results))
+        tell(differences(simulation, results))
     if comparison is not None and not arguments.json:
         put = tell if arguments.to_standard_output else write
         put(str(comparison).splitlines())
@@ -188,3 +192,62 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
         save_figure(plot_results(results, reference=arguments.reference), arguments.plot)
         told.append(f"figure written to {arguments.plot}")
     return told
+
+
+MOST_LINES = 20
+"""Outputs that are shown: those that differ most."""
+
+LEAST_SECONDS = 2.0
+"""CPU time in s that the search for the largest stable step may take after a short run."""
+
+
+def differences(simulation: Simulation, results: Results) -> list[str]:
+    """Differences of the outputs from a run with steps half as long, one line each."""
+    found = simulation.check_step(coarse=results).differences()
+    rows: list[tuple[str, ...]] = [
+        ("output", "unit", "largest difference", "at", "of its largest value")
+    ]
+    rows += [_row(difference) for difference in found[:MOST_LINES]]
+    more = len(found) - MOST_LINES
+    lines = ["with steps half as long:", *aligned(rows)]
+    return [*lines, f"  and {more} more outputs that differ less"] if more > 0 else lines
+
+
+def _row(d: Difference) -> tuple[str, ...]:
+    share = d.largest / d.scale if d.scale else 0.0
+    return d.name, d.unit, f"{d.largest:.3g}", f"{d.time:.6g} s", f"{share:.2%}"
+
+
+def largest_stable_step(simulation: Simulation, results: Results) -> Iterator[str]:
+    """The largest stable step size of the coupling, if an output of a run has grown without bound.
+
+    The search takes no longer than the run, or :data:`LEAST_SECONDS`. Ctrl-C ends it; the results are written already.
+    """
+    statistics = results.statistics
+    if not statistics.diverging:
+        return
+    from fmimaster.studies.stability.advisor import (
+        largest_stable_step,  # its modules are slow to import
+    )
+
+    seconds = max(LEAST_SECONDS, statistics.seconds + statistics.start_seconds)
+    yield f"note: looking for the largest stable step size, for at most {seconds:.3g} s (Ctrl-C ends it)"
+    try:
+        step = largest_stable_step(simulation, seconds)
+    except KeyboardInterrupt:
+        yield "note: the search was ended; 'fmimaster stability' repeats it"
+        return
+    if step is None:
+        yield (
+            "note: no largest stable step size was found for sure. If outputs grow as much with half the step size "
+            "(--check-step), the model itself is unstable"
+        )
+        return
+    stable = f"note: the coupling is stable with steps of at most {step:.6g} s"
+    if step < float(simulation.prepare().schedule.rule.exact_size):
+        yield stable
+        return
+    yield (
+        f"{stable} near the start, and the steps of the run are not longer: the model itself is unstable, or the "
+        "coupling becomes unstable later (fmimaster stability --at)"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import clipped, in_short
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from fmimaster.system.builder import SystemBuilder
     from fmimaster.system.description import PowerBond, SystemDescription
     from fmimaster.system.model import Interface
+from collections.abc import Collection
+from dataclasses import replace
+from fnmatch import fnmatchcase
 
 RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
 """Former name of a setting → its present name."""
@@ -303,7 +306,7 @@ class Settings:
     def needs_isolation(self) -> bool:
         """Whether FMUs must have processes of their own for other settings."""
         limits = self.call_timeout is not None or self.memory_limit is not None
-        return (limits and not self.process) or self.on_fault_used.isolates
+        return (limits and not self.process) or self.used.on_fault.isolates
 
     @property
     def algorithm_used(self) -> Algorithm:
@@ -313,35 +316,54 @@ class Settings:
         from fmimaster.algorithms.jacobi import Jacobi
         from fmimaster.inputs.polynomial import ADAPTIVE
 
-        clock = self.event_clock_used
+        clock = self.used.event_clock
         return Jacobi(ADAPTIVE) if clock is not None and clock.fires else Jacobi()
 
     @property
-    def event_clock_used(self) -> EventClock | None:
-        """The event clock as an object, also if it was given as text."""
-        return cast("EventClock | None", self.event_clock)
+    def used(self) -> ReadSettings:
+        """The settings that may be given as text, with the types that they have when they are read."""
+        return cast("ReadSettings", self)
 
-    @property
-    def inputs_used(self) -> Mapping[str, Polynomial]:
-        """The polynomials of single inputs."""
-        return cast("Mapping[str, Polynomial]", self.inputs)
 
-    @property
-    def loops_used(self) -> Loops:
-        """Which algebraic loops are solved."""
-        return cast("Loops", self.loops)
+class ReadSettings(Protocol):
+    """Settings that may be given as text, when they are read: the objects that the texts name."""
 
-    @property
-    def solver_used(self) -> Integrator | Mapping[str, Integrator] | None:
-        """The solvers of Model Exchange FMUs as objects."""
-        return cast("Integrator | Mapping[str, Integrator] | None", self.solver)
+    inputs: Mapping[str, Polynomial]
+    event_clock: EventClock | None
+    loops: Loops
+    solver: Integrator | Mapping[str, Integrator] | None
+    on_fault: FaultPolicy
+    backend: Backend
 
-    @property
-    def on_fault_used(self) -> FaultPolicy:
-        """What happens when an FMU is lost."""
-        return cast("FaultPolicy", self.on_fault)
 
-    @property
-    def backend_used(self) -> Backend:
-        """The executor."""
-        return cast("Backend", self.backend)
+def settings_of_structure(
+    settings: Settings, every: Collection[str], present: Collection[str]
+) -> Settings:
+    """The settings for a structure.
+
+    Parameters
+    ----------
+    every, present
+        Names of the components of all structures, and of this one. Names that are in neither stay, and are errors.
+    """
+    absent = set(every).difference(present)
+
+    def is_there(name: str) -> bool:
+        return not any(name == other or name.startswith(f"{other}.") for other in absent)
+
+    def fits(glob: str) -> bool:
+        """Whether a name or glob is not only that of absent components."""
+        of_absent = any(fnmatchcase(name, glob) for name in absent)
+        return not of_absent or any(fnmatchcase(name, glob) for name in present)
+
+    chosen: dict[str, Any] = {
+        "start_values": {n: v for n, v in settings.start_values.items() if is_there(n)},
+        "steady_states": tuple(filter(is_there, settings.steady_states)),
+    }
+    if isinstance(settings.solver, Mapping):
+        chosen["solver"] = {n: v for n, v in settings.solver.items() if fits(n)}
+    if isinstance(settings.sequence, tuple | list):
+        chosen["sequence"] = tuple(filter(is_there, settings.sequence))
+    if isinstance(settings.isolate, tuple | list):
+        chosen["isolate"] = tuple(filter(fits, settings.isolate))
+    return replace(settings, **chosen)

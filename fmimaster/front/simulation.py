@@ -406,67 +406,59 @@ def _unanswered(progress: ProgressCallback) -> ProgressCallback:
 _P = ParamSpec("_P")
 
 
-_HELP = """Simulate a system: ``Simulation(system, ...).run()``.
+def _with_settings_of(
+    make: Callable[_P, Simulation],
+) -> Callable[[Callable[..., Results]], Callable[_P, Results]]:
+    """For a function that takes what ``make`` takes: help() and editors show the settings from their one description."""
 
-{parameters}
+    def described(run: Callable[..., Results]) -> Callable[_P, Results]:
+        settings = cleandoc(Settings.__doc__ or "")
+        settings = settings[settings.find("Parameters\n") :].partition("----\n")[2].lstrip("-\n")
+        run.__doc__ = cleandoc(run.__doc__ or "").replace(_AS_IN_SETTINGS, settings)
+        shown = signature(make).replace(return_annotation=Results)
+        run.__signature__ = shown  # type: ignore[attr-defined]
+        return run
 
-Returns
--------
-Results
-    All rows, with units, events, causes of steps, and statistics of the run.
-
-Warns
------
-AccuracyWarning
-    If the results are less accurate than they should be, for example because an event was found late.
-
-Raises
-------
-InputError, ProgramError
-    Before anything is simulated.
-SimulationError
-    If the run cannot be completed; its ``results`` hold all rows up to the failure. It is Interrupted after Ctrl-C.
-AccuracyError
-    With ``strict``, instead of the warning.
-
-Examples
---------
->>> from fmimaster import reference_path, simulate
->>> results = simulate(reference_path("systems/two-mass-b1-mixed.ssp"), stop_time=0.1)
->>> results.names[:3]
-('upper.x', 'upper.v', 'upper.a')
-"""
+    return described
 
 
-def _running(make: Callable[_P, Simulation]) -> Callable[_P, Results]:
-    def simulate(*args: _P.args, **kwargs: _P.kwargs) -> Results:
-        return make(*args, **kwargs).run()
-
-    # help() and editors show the settings from their one description
-    settings = cleandoc(Settings.__doc__ or "")
-    simulate.__doc__ = _HELP.format(parameters=settings[settings.find("Parameters\n") :])
-    shown = signature(make).replace(return_annotation=Results)
-    simulate.__signature__ = shown  # type: ignore[attr-defined]
-    return simulate
+_AS_IN_SETTINGS = """system, **settings
+    As in :class:`fmimaster.configure.settings.Settings`."""
 
 
-simulate = _running(Simulation)
-"""Simulate a system once: creates a :class:`Simulation` and runs it.
+@_with_settings_of(Simulation)
+def simulate(*system: Any, **settings: Any) -> Results:
+    """Simulate a system once: creates a :class:`Simulation` and runs it.
 
-Parameters
-----------
-system, **settings
-    As in :class:`fmimaster.configure.settings.Settings`.
+    Parameters
+    ----------
+    system, **settings
+        As in :class:`fmimaster.configure.settings.Settings`.
 
-Returns
--------
-Results
-    As returned by :meth:`Simulation.run`, with the same warnings and exceptions.
+    Returns
+    -------
+    Results
+        All rows, with units, events, causes of steps, and statistics of the run.
 
-Examples
---------
->>> from fmimaster import reference_path, simulate
->>> results = simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, step_size="1/10")
->>> round(float(results["x"][-1]), 6)
-0.367879
-"""
+    Warns
+    -----
+    AccuracyWarning
+        If the results are less accurate than they should be, for example because an event was found late.
+
+    Raises
+    ------
+    InputError, ProgramError
+        Before anything is simulated.
+    SimulationError
+        If the run cannot be completed; its ``results`` hold all rows up to the failure. It is Interrupted after Ctrl-C.
+    AccuracyError
+        With ``strict``, instead of the warning.
+
+    Examples
+    --------
+    >>> from fmimaster import reference_path, simulate
+    >>> results = simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, step_size="1/10")
+    >>> round(float(results["x"][-1]), 6)
+    0.367879
+    """
+    return Simulation(*system, **settings).run()

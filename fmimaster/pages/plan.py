@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
 from typing import Any
 
 from fmimaster.base.errors import FmimasterError
@@ -12,10 +14,8 @@ from fmimaster.configure.settings import Settings
 from fmimaster.pages import (
     bonds,
     clocks,
-    plan_constraints,
     plan_events,
     plan_loops,
-    plan_rates,
     plan_sequence,
 )
 from fmimaster.plan.plan import Plan
@@ -24,6 +24,7 @@ from fmimaster.program.delays import Delay, course, delays, in_steps, reason
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
+from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import standard_in_words
 
 
@@ -65,7 +66,7 @@ def plan_facts(
         Whether the instructions of the programs are included, and their line numbers in reasons.
     """
     plan, schedule = prepared.plan, prepared.schedule
-    clock = settings.event_clock_used
+    clock = settings.used.event_clock
     fires = clock is not None and clock.fires
     late, rule = delays(prepared.programs.attempt, plan), schedule.rule
     step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
@@ -102,11 +103,11 @@ def plan_facts(
         "sequence": sequence,
         "initialLoops": plan_loops.initial_loops(plan),
         "stepLoops": step_loops,
-        "constraints": plan_constraints.constraints(plan),
+        "constraints": plan_loops.constraints(plan),
         "powerBonds": bonds.planned_bonds(plan),
         "possible": plan_loops.possible(plan, step_loops),
         "connections": [
-            _connection(d, plan, programs) | plan_rates.connection(d, plan, rule) for d in late
+            _connection(d, plan, programs) | _late_by_rates(d, plan, rule) for d in late
         ],
         "clocks": clocks.of_plan(plan, priorities, fires),
         "events": plan_events.events(plan, fires),
@@ -160,7 +161,7 @@ def _connection(delay: Delay, plan: Plan, lines: bool) -> dict[str, Any]:
 
 def _programs(plan: Plan, programs: Programs, fires: bool) -> Iterator[tuple[str, Program]]:
     yield programs.initialize.name, programs.initialize
-    yield from plan_rates.attempts(programs)
+    yield from _attempts(programs)
     yield programs.commit.name, programs.commit
     yield from plan_events.event_programs(plan, programs, fires).items()
     yield programs.terminate.name, programs.terminate
@@ -203,7 +204,7 @@ def _structure(facts: dict[str, Any]) -> list[str]:
     lines = section("Components", aligned(made))
     lines += plan_sequence.page(facts)
     lines += plan_loops.page(facts)
-    lines += plan_constraints.page(facts)
+    lines += plan_loops.constraints_page(facts)
     lines += plan_loops.possible_page(facts)
     of_lines = " (in brackets: lines of the program 'attempt')"
     lines += section(
@@ -263,3 +264,34 @@ def _conversions(connections: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         if words:
             rows.append((c["target"], "<-", c["source"], "; ".join(words)))
     return rows
+
+
+def _attempts(programs: Programs) -> Iterator[tuple[str, Program]]:
+    """The step programs by name: one, or one for each different interval."""
+    if programs.pattern is None:
+        yield programs.attempt.name, programs.attempt
+        return
+    for k in sorted({*programs.pattern.intervals, programs.pattern.last}):
+        yield f"attempt {k}", programs.variants[k].attempt
+
+
+def _late_by_rates(delay: Delay, plan: Plan, rule: StepRule[Any]) -> dict[str, Any]:
+    """The delay of a connection; empty if all components have the same step size."""
+    if len(rule.sizes) == 1:
+        return {}
+    source, target = (
+        plan.instances[i].name for i in (delay.route.link.source, delay.route.link.target)
+    )
+    size, published = rule.size_of(target), rule.size_of(source)
+    late = size + published - _common(size, published)
+    return {
+        "late": f"up to {float(late):.6g} s late",
+        "why": f"'{target}' is set when its step begins; '{source}' has a new value every {float(published):.6g} s",
+    }
+
+
+def _common(a: Fraction, b: Fraction) -> Fraction:
+    """The largest time such that both are multiples of it."""
+    return Fraction(gcd(a.numerator * b.denominator, b.numerator * a.denominator), 1) / (
+        a.denominator * b.denominator
+    )

@@ -21,8 +21,7 @@ from fmimaster.configure.requirements import (
     refuse_rates,
     refuse_settings,
 )
-from fmimaster.configure.settings import Settings
-from fmimaster.configure.structure_settings import settings_of_structure
+from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
 from fmimaster.fmu.model_exchange.integrator import Integrator
@@ -188,7 +187,7 @@ def prepare(
             ignore_further=settings.ignore_further_columns,
         )
         made_from += (table,)
-    clock = settings.event_clock_used
+    clock = settings.used.event_clock
 
     def scheduled(step_size: StepRule[Any] | Time | None) -> Schedule:
         return make_schedule(
@@ -218,7 +217,7 @@ def prepare(
         schedule,
         resolved,
         description,
-        marked if settings.on_fault_used.marks else (),
+        marked if settings.used.on_fault.marks else (),
     )
     given = _given_inputs(plan, settings)
     rule = schedule.rule.with_inputs(
@@ -235,7 +234,7 @@ def prepare(
         _input_jumps(plan, schedule, jumps, begins_anew_at_jumps(programs, rule)),
         choice,
         resolved.open_inputs,
-        chosen_solvers(settings.solver_used, models),
+        chosen_solvers(settings.used.solver, models),
         cards,
         isolated,
     )
@@ -254,7 +253,7 @@ def read_description(settings: Settings) -> SystemDescription:
 
 def _given_inputs(plan: Plan, settings: Settings) -> Mapping[str, Polynomial]:
     """The polynomials that the user has chosen; of one of several structures, those that fit an input of it."""
-    given = settings.inputs_used
+    given = settings.used.inputs
     return given if plan.structure is None else fitting_inputs(plan, given)
 
 
@@ -266,11 +265,11 @@ def _planned(
     marked: Sequence[str],
 ) -> tuple[Plan, Programs]:
     """The plan and its programs; rows without one of the marked instances are marked."""
-    clock, algorithm, rule = settings.event_clock_used, settings.algorithm_used, schedule.rule
+    clock, algorithm, rule = settings.used.event_clock, settings.algorithm_used, schedule.rule
     refuse_settings(algorithm, clock)
     rates = rule.rates(schedule.stop - schedule.start)
     if rates is not None:
-        refuse_rates(algorithm, settings.inputs_used, clock)
+        refuse_rates(algorithm, settings.used.inputs, clock)
         from fmimaster.algorithms.own_grids import OwnGrids  # few runs need it
 
         algorithm = OwnGrids(rates)
@@ -281,7 +280,7 @@ def _planned(
         settings.sequence,
         description.sequence,
         unnamed,
-        settings.loops_used,
+        settings.used.loops,
         matters=not algorithm.is_parallel,
     )
     plan = make_plan(
@@ -297,7 +296,7 @@ def _planned(
         ),
         order=order,
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
-        loops=settings.loops_used,
+        loops=settings.used.loops,
         steady=settings.steady_states,
     )
     refuse_plan(plan, rule, clock)
@@ -315,7 +314,7 @@ def _planned(
         ),
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
         initialization=Initialization(Settling(settings.loop_solver)),
-        loops=settings.loops_used,
+        loops=settings.used.loops,
         measures=(
             *bond_measures(plan),
             *control_measures(rule, plan, degree),
@@ -357,7 +356,7 @@ def _input_jumps(
 
 def _event_use(settings: Settings, order: StepOrder) -> EventUse:
     """How the run uses events: decided by the event clock, and by the algorithm if it has its own policies."""
-    clock = settings.event_clock_used
+    clock = settings.used.event_clock
     if clock is None:
         return EventUse(event_mode=settings.event_mode, refreshes=settings.algorithm_used.refreshes)
     policies = settings.algorithm_used.policies(order)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FmimasterError, OptionError, did_you_mean
-from fmimaster.configure.settings import Settings
-from fmimaster.configure.structure_settings import settings_of_structure
+from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.fmu.load import Loader
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.plan.plan import Plan
@@ -159,7 +158,7 @@ class Structures:
 
     def _check_inputs(self, structures: Iterable[Plan]) -> None:
         """Refuse a polynomial for inputs that are connected in no structure."""
-        given = self._settings.inputs_used
+        given = self._settings.used.inputs
         fitting = set().union(*(fitting_inputs(plan, given) for plan in structures))
         if unused := [f"'{glob}'" for glob in given if glob not in fitting]:
             raise OptionError(

@@ -52,7 +52,7 @@ class InstanceMaker:
     ) -> list[Instance]:
         """All instances, with those that are known by name."""
         _name_instances(prepared)
-        instances, on_fault = list[Instance](), self.settings.on_fault_used
+        instances, on_fault = list[Instance](), self.settings.used.on_fault
         for i, planned in enumerate(prepared.plan.instances):
             if planned.name in known:
                 instances.append(known[planned.name])

@@ -100,7 +100,7 @@ class Session:
         self._final_states = None if final is None else given_path(final).absolute()
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
-        self._executor_type = executor = choose_executor(self.plan, settings.backend_used)
+        self._executor_type = executor = choose_executor(self.plan, settings.used.backend)
         log_begin(prepared, settings, self._metadata, executor)
         self._intermediate = intermediate_outputs(prepared, settings)
         self._earlier: list[Executor] = []
@@ -170,7 +170,7 @@ class Session:
             schedule.rule,
             schedule.base,
             self.state,
-            settings.event_clock_used,
+            settings.used.event_clock,
             settings.algorithm_used.choose if self.programs.chooses else None,
         )
         stepper = Stepper(loop)

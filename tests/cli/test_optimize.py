@@ -12,7 +12,7 @@ import pytest
 from command_line import Outcome, command, reference
 
 from fmimaster import Interrupted, Results, Simulation, SimulationError, read_system
-from fmimaster.commands.compare import page
+from fmimaster.commands.plan import comparison_page
 
 SHORT = ("--stop-time", "0.02", "--step-size", "1/1000", "--no-progress")
 FEW = ("--json", "--verify", "0")
@@ -218,7 +218,7 @@ def test_plan_compares_compromises_of_cost_and_speed_if_there_are_threads(
     for one, faster in itertools.pairwise(compared["compromises"]):
         assert one["cost"] < faster["cost"]
         assert one["seconds"] > faster["seconds"] > 0
-    lines = page(compared)
+    lines = comparison_page(compared)
     assert "Compromises of stale inputs and speed on 2 threads, as measured" in lines
     assert any(line.split()[:4] == ["S3;", "S4;", "S1;", "S2"] for line in lines)
 
@@ -231,7 +231,7 @@ def test_plan_compares_sequences_by_prediction_and_simulation(
     outcome = command(capfd, "plan", system, "--compare", "--json", *SHORT[:4])
     compared = json.loads(outcome.out)["comparison"]
     monkeypatch.setenv("COLUMNS", "100")
-    lines = page(compared)
+    lines = comparison_page(compared)
     assert lines[1] == "Sequences compared (Gauss-Seidel, mode lin)"
     assert max(map(len, lines)) <= 100
     assert sum(line.startswith("  S") for line in lines) == len(compared["sequences"])

@@ -28,8 +28,7 @@ from fmimaster import (
 )
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.front.accuracy_pair import Pair
-from fmimaster.front.accuracy_reach import MOST_ROWS, judged_columns, reach
-from fmimaster.front.own_steps import OwnSteps
+from fmimaster.front.accuracy_reach import MOST_ROWS, OwnSteps, judged_columns, reach
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
 from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.csv import read_csv
