@@ -96,6 +96,7 @@ class BinaryInstance(Instance):
         self._lent_places: list[Callable[[], list[int]]] = []
         """Of each executor: addresses of FMU states that the kernel has saved; they are freed with the instance."""
         self._keep_alive: list[Any] = []
+        self._calling = ""
         self._freed = False
 
     @property
@@ -120,6 +121,11 @@ class BinaryInstance(Instance):
             self.raise_failure,
             lambda: tuple(self.messages.last),
         )
+
+    @property
+    def calling(self) -> str:
+        """The function that is called in Python."""
+        return self._calling
 
     def kernel_entry(self, kernel: KernelEntries[E]) -> E:
         """What the kernel calls it by: the functions of the FMU."""
@@ -192,7 +198,10 @@ class BinaryInstance(Instance):
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call an FMI function that takes the instance and these arguments; raise unless it returns OK or Warning."""
-        status = self.function(name)(self.component, *arguments)
+        function = self.function(name)
+        self._calling = name
+        status = function(self.component, *arguments)
+        self._calling = ""
         if status not in SUCCESS:
             self.fail(name, status)
 
@@ -239,7 +248,9 @@ class BinaryInstance(Instance):
         function, component, fail = self.function(name), self.component, self.fail
 
         def act() -> None:
+            self._calling = name
             status = function(component, *arguments)
+            self._calling = ""
             if status not in SUCCESS:
                 fail(name, status)
 

@@ -113,6 +113,11 @@ class Instance(ABC):
         return kernel.in_python()
 
     @property
+    def calling(self) -> str:
+        """The function that it calls now, without prefix, for a thread that asks; empty if it does not know."""
+        return ""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What has happened to it in this run, without an effect on the results."""
         return ()

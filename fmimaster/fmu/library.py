@@ -123,6 +123,8 @@ class FmuFile:
         self._description: Element | None = None
         self._instances: list[Instance] = []
         self._logs: list[MessageLog] = []
+        self.present = ""
+        """The call by which the library is loaded or unloaded, or an instance freed, now, in words."""
         self._claimed: once.Identity = frozenset()
         """Identity of the FMU when it was claimed: its file may be replaced or deleted during a run."""
 
@@ -224,8 +226,12 @@ class FmuFile:
             library = find_library(self.folder, self.model, str(self.source))
             with LOADING:
                 make, _ = self._kind()
-                load = shared_run.noted(_load, f"the loading of the library of '{self.source}'")
-                self._fmu = load(make, self.model, self.folder, library, str(self.source))
+                self.present = f"the loading of the library of '{self.source}'"
+                load = shared_run.noted(_load, self.present)
+                try:
+                    self._fmu = load(make, self.model, self.folder, library, str(self.source))
+                finally:
+                    self.present = ""
             log.info("library of '%s': %s", self.source, library)
             missing = self._fmu.missing
             if self._fmu.has_none:
@@ -250,6 +256,7 @@ class FmuFile:
         """Free all instances, unload the library, delete the unpacked files. Never raises, and always does all of
         it."""
         for instance in self._instances:
+            self.present = call_in_words("FreeInstance", instance.name, self.model)
             self._try(instance.free, f"'{instance.name}' cannot be freed")
         for messages in self._logs:
             if messages.is_complete and not messages.last:
@@ -259,10 +266,11 @@ class FmuFile:
         self._claimed = frozenset()
         self._instances.clear()
         if self._fmu is not None:
-            unload = self._fmu.freeLibrary
-            unload = shared_run.noted(unload, f"the unloading of the library of '{self.source}'")
+            self.present = f"the unloading of the library of '{self.source}'"
+            unload = shared_run.noted(self._fmu.freeLibrary, self.present)
             self._try(unload, f"The library of '{self.source}' cannot be unloaded")
             self._fmu = None
+        self.present = ""
         self._remove_files()
 
     def _try(self, act: Callable[[], object], else_: str) -> None:
@@ -280,6 +288,12 @@ class FmuFile:
     def _remove_files(self) -> None:
         if self._unpacked is not None:
             self._unpacked.remove()
+
+
+def call_in_words(function: str, name: str, model: Model) -> str:
+    """A call of an instance: ``"fmi3DoStep of 'motor'"``."""
+    prefix = f"fmi{model.fmi_version[:1]}" if function[:1].isupper() else ""
+    return f"{prefix}{function} of '{name}'"
 
 
 def _kind(model: Model, where: str) -> Callable[[], Kind]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,7 @@ from fmimaster.fmu import library
 from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
-from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.library import FmuFile, call_in_words
 from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.results.csv import read_csv
@@ -66,6 +67,7 @@ class Loader:
         self._tables: dict[_TableKey, Table] = {}
         self._owned: list[Instance] = []
         """Instances that are not freed with their file."""
+        self._present = ""
 
     def model(self, component: Component) -> Model:
         """The model of a component.
@@ -118,6 +120,25 @@ class Loader:
 
     def instantiate(self, component: Component, name: str, options: InstanceOptions) -> Instance:
         """A new instance of a component, by this full name: see :meth:`FmuFile.instantiate`."""
+        with self.instantiating(name):
+            return self._instantiated(component, name, options)
+
+    @contextmanager
+    def instantiating(self, name: str) -> Iterator[None]:
+        """The present call is the instantiation of this instance."""
+        self._present = f"the instantiation of '{name}'"
+        try:
+            yield
+        finally:
+            self._present = ""
+
+    @property
+    def present(self) -> str:
+        """The call by which instances are made or freed now, in words, for a thread that asks; empty for none."""
+        of_files = (fmu.present for fmu in list(self._fmus.values()) if fmu.present)
+        return next(of_files, self._present)
+
+    def _instantiated(self, component: Component, name: str, options: InstanceOptions) -> Instance:
         if component.constraint is not None:
             model = self.model(component)
             return ConstraintInstance(name, model, component.constraint.tolerance)
@@ -180,8 +201,10 @@ class Loader:
     def close(self) -> None:
         """Free all instances, unload all libraries, delete the unpacked files. Never raises."""
         for instance in self._owned:
+            self._present = call_in_words("FreeInstance", instance.name, instance.model)
             instance.free()
         self._owned.clear()
+        self._present = ""
         # a file that is used by its default interface is known by two keys
         for fmu in {id(fmu): fmu for fmu in self._fmus.values()}.values():
             fmu.close()

@@ -10,9 +10,11 @@ from time import perf_counter
 
 import numpy as np
 
+from fmimaster.apart import shared_run
 from fmimaster.apart.watch import first_words
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, SimulationError
 from fmimaster.configure.settings import Settings
+from fmimaster.fmu.library import call_in_words
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState
@@ -31,7 +33,6 @@ from fmimaster.session.run_log import log_end
 from fmimaster.session.session import Session
 from fmimaster.session.signals import Signals
 from fmimaster.session.structure_changes import StructureChanges
-from fmimaster.session.whereabouts import call_under_way
 from fmimaster.session.work_thread import RunStopped, StopRequest, WorkThread
 
 log = logging.getLogger("fmimaster")
@@ -276,7 +277,7 @@ class Attendance:
             self._conclude()
 
     def _leave_alone(self) -> None:
-        call = call_under_way(self._thread, self.session) or "a call of an FMU"
+        call = self._call_under_way() or "a call of an FMU"
         self._hanging = first_words(call)
         self._thread.leave_alone()
         self._conclude()
@@ -306,9 +307,29 @@ class Attendance:
 
     # In any thread
 
+    def _call_under_way(self) -> str:
+        """The call in which the thread of the FMUs is, such as ``"fmi3DoStep of 'motor'"``; empty if it is in none.
+
+        Each part that calls FMUs keeps the present call where any thread can read it.
+        """
+        session, shared = self.session, shared_run.current
+        if shared is not None and (words := shared.note_now):
+            return words
+        if (words := self.loader.present) or session is None:
+            return words
+        for instance in session.instances:
+            if function := instance.calling:
+                return call_in_words(function, instance.name, instance.model)
+        if session.rows.is_passing_on:  # not a call of an FMU, but perhaps a pipe that is not read
+            return "the writing of the results"
+        if (call := session.executor.present_call()) is None:
+            return ""
+        called = session.plan.instances[call[0]]
+        return call_in_words(call[1], called.name, called.model)
+
     def _exited(self) -> None:
         """Handle an FMU that ends the process."""
-        call, session = call_under_way(self._thread, self.session), self.session
+        call, session = self._call_under_way(), self.session
         where = f" in {call}" if call else ""
         if session is not None and session.is_complete:
             log.warning(

@@ -112,7 +112,8 @@ class InstanceMaker:
             limits=Limits(self.settings.call_timeout, self.settings.memory_limit),
         )
         loader.own(instance)
-        instance.load()
+        with loader.instantiating(planned.name):
+            instance.load()
         return instance
 
 

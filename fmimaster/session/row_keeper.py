@@ -49,6 +49,8 @@ class RowKeeper:
         self._lock = threading.RLock()
         self.is_held = False
         """Whether no rows are passed on: those of the earlier part of the run come first."""
+        self.is_passing_on = False
+        """Whether the thread that calls FMUs passes rows on now, or waits until it can."""
         self._is_closed = False
         self._when = perf_counter()
         """Time at which rows were passed on last."""
@@ -130,9 +132,11 @@ class RowKeeper:
     @contextmanager
     def _timed(self) -> Iterator[None]:
         begun, written = perf_counter(), self.recorder.writing_seconds
+        self.is_passing_on = True
         try:
             yield
         finally:
+            self.is_passing_on = False
             writing = self.recorder.writing_seconds - written
             self.writing_seconds += writing
             self.recording_seconds += max(0.0, perf_counter() - begun - writing)

@@ -86,7 +86,9 @@ def update(m: Machine, instruction: Update, _: int) -> Action:
     i, instance = instruction.instance, m.instances[instruction.instance]
 
     def act() -> None:
+        m.present = i, "UpdateDiscreteStates"
         answer = instance.update_discrete_states()
+        m.present = None
         m.wants_another |= answer.wants_update
         m.terminate |= answer.terminate
         m.registers.next_events[i] = answer.next_event_time

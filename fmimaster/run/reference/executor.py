@@ -124,8 +124,9 @@ class ReferenceExecutor:
         """Start in s of the interval on which it works, or has worked last."""
         return self._machine.begin
 
-    def present_call(self) -> None:
-        """Not known here: who asks finds it in the frames of the thread."""
+    def present_call(self) -> tuple[int, str] | None:
+        """Number of the instance that is being called, and the function, if the instruction names one."""
+        return self._machine.present
 
     def repeat(
         self,

@@ -72,6 +72,8 @@ class Machine:
         self.begin = self.end = self.limit = experiment.start
         self.requests: set[int] = set()
         self.initialized = registers.initialized
+        self.present: tuple[int, str] | None = None
+        """The instance that is called now, and the function; None if it is not known."""
         self.wants_another = self.terminate = self.has_saved = False
 
     def begin_execution(self, begin: float, end: float) -> None:

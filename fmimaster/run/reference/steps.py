@@ -30,6 +30,7 @@ def step(m: Machine, instruction: Step, line: int) -> Action:
     """STEP."""
     i, fraction, at, seconds = instruction.instance, instruction.end, m.at, m.seconds
     do_step, steps, stepped = m.instances[i].do_step, m.steps, m.stepped
+    present = i, "DoStep"
 
     def act() -> None:
         here = at[i]
@@ -39,8 +40,9 @@ def step(m: Machine, instruction: Step, line: int) -> Action:
             return
         steps[i] += 1
         stepped[i] = steps[i]
-        since = perf_counter()
+        m.present, since = present, perf_counter()
         answer = do_step(here, there - here)
+        m.present = None
         seconds[i] += perf_counter() - since
         at[i] = there
         if answer is not None:
