@@ -1,0 +1,262 @@
+"""Random mutations of the code: does a test notice each?
+
+    python tools/mutate.py fmimaster/steps --number 25 --seed 1
+    python tools/mutate.py fmimaster/steps/pid.py fmimaster/loops
+
+Each mutation changes one expression or statement of a module, in a copy of the checkout. The tests that belong to the
+module (`tools/tests_of.py`, nearest first) are run until one fails. A mutation that none of them notices has survived: it
+is shown with its place. A survivor is either equivalent, which nothing can notice, or lacks a test. Tests further away may
+notice it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import house
+from tests_of import tests_of
+
+_OTHERS: dict[type, tuple[type, ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.And: (ast.Or,),
+    ast.Or: (ast.And,),
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div,),
+    ast.Div: (ast.Mult,),
+    ast.FloorDiv: (ast.Mult,),
+    ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd,),
+}
+"""Operator → those that replace it."""
+_LEFT_OUT = (ast.Raise, ast.Assert, ast.Import, ast.ImportFrom, ast.JoinedStr)
+"""Messages, and what only checks or imports."""
+_SILENT = ("__repr__", "__str__")
+MOST_FILES = 6
+"""Test files that are run for a module."""
+_COPIED = ("benchmarks", "conformance", "docs", "fmimaster", "fmus", "tests", "tools")
+
+
+class Mutation(NamedTuple):
+    """One change of a module."""
+
+    path: Path
+    source: str
+    """The module as it is."""
+    node: ast.expr | ast.stmt
+    new: str
+    """What stands there instead."""
+
+    def text(self) -> str:
+        """The mutated module."""
+        lines = self.source.encode().splitlines(keepends=True)
+        first, last = self.node.lineno - 1, (self.node.end_lineno or 0) - 1
+        before = b"".join(lines[:first]) + lines[first][: self.node.col_offset]
+        after = lines[last][self.node.end_col_offset :] + b"".join(lines[last + 1 :])
+        return (before + self.new.encode() + after).decode()
+
+    def __str__(self) -> str:
+        """Its place, and its lines as a difference."""
+        first, last = self.node.lineno - 1, self.node.end_lineno or 0
+        old, new = self.source.splitlines(), self.text().splitlines()
+        lines = [f"-{line}" for line in old[first:last]]
+        lines += [f"+{line}" for line in new[first : len(new) - len(old) + last]]
+        place = f"{self.path.relative_to(house.ROOT)}:{self.node.lineno}"
+        return "\n".join((place, *lines))
+
+
+def mutations(path: Path) -> list[Mutation]:
+    """All mutations of a module."""
+    source = path.read_text(encoding="utf-8")
+    return [Mutation(path, source, *change) for change in _changes(ast.parse(source))]
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    """Nodes in a node, and what may replace each."""
+    if isinstance(node, _LEFT_OUT) or _is_silent(node):
+        return
+    if isinstance(node, ast.expr | ast.stmt):
+        yield from ((node, new) for new in _instead(node))
+    if isinstance(node, ast.If | ast.While):
+        yield node.test, "False"
+        if isinstance(node, ast.If):
+            yield node.test, "True"
+        if not isinstance(node.test, ast.Compare):  # another comparison stands instead of it
+            yield node.test, f"not ({ast.unparse(node.test)})"
+    for name, value in ast.iter_fields(node):
+        if name not in ("annotation", "returns", "decorator_list", "bases"):
+            children = value if isinstance(value, list) else [value]
+            for child in children:
+                if isinstance(child, ast.AST):
+                    yield from _changes(child)
+
+
+def _is_silent(node: ast.AST) -> bool:
+    """Whether a node is a text for readers, or code for type checkers."""
+    if isinstance(node, ast.If):
+        return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return isinstance(node, ast.FunctionDef) and node.name in _SILENT
+
+
+def _instead(node: ast.expr | ast.stmt) -> Iterator[str]:
+    """Texts that may stand instead of a node."""
+    match node:
+        case ast.Compare(left, [operator], [right]):
+            for other in _OTHERS[type(operator)]:
+                yield _text(ast.Compare(left, [other()], [right]))
+        case ast.BoolOp(operator, values):
+            yield _text(ast.BoolOp(_OTHERS[type(operator)][0](), values))
+        case ast.BinOp(left, operator, right) if type(operator) in _OTHERS and not _is_text(left):
+            yield _text(ast.BinOp(left, _OTHERS[type(operator)][0](), right))
+        case ast.UnaryOp(ast.Not() | ast.USub(), operand):
+            yield _text(operand)
+        case ast.Constant(bool(value)):
+            yield str(not value)
+        case ast.Constant(int(value) | float(value)):
+            yield from (repr(value + 1), f"({value - 1!r})")
+        case ast.Return(ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield "return None"
+        case ast.Expr(ast.Call()) | ast.AugAssign():
+            yield "pass"
+        case ast.IfExp(test, body, orelse):
+            yield _text(ast.IfExp(ast.UnaryOp(ast.Not(), test), body, orelse))
+            yield _text(body)
+            yield _text(orelse)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def _text(node: ast.expr) -> str:
+    return f"({ast.unparse(ast.fix_missing_locations(node))})"
+
+
+class Copy:
+    """A copy of the checkout in which mutations are tried.
+
+    Parameters
+    ----------
+    seconds : float
+        Longest time of the tests of a module: test files that take longer with those before them are left out.
+    """
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self._folder, self._seconds = folder, seconds
+        for name in _COPIED:
+            shutil.copytree(
+                house.ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        for file in house.ROOT.iterdir():
+            if file.is_file():
+                shutil.copy(file, folder)
+        # the copy comes before the installed package, also in the processes that tests start
+        self._environment = dict(os.environ, PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
+        self._durations: dict[Path, float] = {}
+
+    @cache  # noqa: B019 (there is one copy)
+    def tests(self, module: Path) -> tuple[tuple[Path, ...], float]:
+        """The nearest test files that pass in time, and how long they take in s."""
+        chosen, total = [], 0.0
+        for touch in tests_of(module)[: 2 * MOST_FILES]:
+            duration = self._duration(touch.path)
+            if total + duration > self._seconds:
+                continue
+            chosen.append(touch.path)
+            total += duration
+            if total > 0.5 * self._seconds or len(chosen) == MOST_FILES:
+                break
+        return tuple(chosen), total
+
+    def _duration(self, path: Path) -> float:
+        """How long a test file takes in s; infinite if it fails or takes too long."""
+        if path not in self._durations:
+            begin = time.monotonic()
+            passes = self.passes([path], self._seconds)
+            self._durations[path] = time.monotonic() - begin if passes else float("inf")
+        return self._durations[path]
+
+    def passes(self, files: Sequence[Path], limit: float) -> bool | None:
+        """Whether test files pass; None if they do not end in time."""
+        given = [str(path.relative_to(house.ROOT)) for path in files]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *given]
+        with subprocess.Popen(
+            command,
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as process:
+            try:
+                return process.wait(limit) == 0
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, 9)
+                return None
+
+    def survives(self, mutation: Mutation) -> bool | None:
+        """Whether no test notices a mutation; None if no test belongs to its module."""
+        files, duration = self.tests(mutation.path)
+        if not files:
+            return None
+        place = self._folder / mutation.path.relative_to(house.ROOT)
+        place.write_text(mutation.text(), encoding="utf-8")
+        try:
+            return self.passes(files, 3.0 * duration + 10.0) is True
+        finally:
+            place.write_text(mutation.source, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try mutations; returns how many have survived."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("places", nargs="+", type=Path, help="folders and modules of the package")
+    parser.add_argument("--number", type=int, default=25, help="mutations to try")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60.0, help="for the tests of a module")
+    options = parser.parse_args(arguments)
+    paths = [
+        p for place in options.places for p in (place.rglob("*.py") if place.is_dir() else [place])
+    ]
+    every = [m for path in sorted(paths) for m in mutations(path.resolve())]
+    chosen = Random(options.seed).sample(every, min(options.number, len(every)))
+    counts = {True: 0, False: 0, None: 0}
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Copy(Path(folder), options.seconds)
+        for mutation in sorted(chosen, key=lambda m: (m.path, m.node.lineno)):
+            survives = copy.survives(mutation)
+            counts[survives] += 1
+            if survives is not False:
+                print("SURVIVED" if survives else "NO TESTS", mutation, flush=True)
+    n = counts[True]
+    print(
+        f"{n} of {len(chosen)} mutations survived ({100 * n / len(chosen):.0f} %), {counts[None]} without tests"
+    )
+    return n
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))
