@@ -30,7 +30,7 @@ class Touch(NamedTuple):
     reason: int
     """Place in REASONS."""
     share: float
-    """Minus the number of names in each line that the module defines."""
+    """Minus the number of names in each line that the module defines, and minus the share of its users in the imports."""
     path: Path
 
 
@@ -46,7 +46,8 @@ def tests_of(module: Path) -> list[Touch]:
         n = len(named.findall(text))
         holds = (path.stem in names, own in used, n > 0, not users.isdisjoint(used))
         if any(holds):
-            found.append(Touch(holds.index(True), -n / text.count("\n"), path))
+            share = n / text.count("\n") + len(users & used) / len(used | {own})
+            found.append(Touch(holds.index(True), -share, path))
     return sorted(found)
 
 
