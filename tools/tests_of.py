@@ -29,6 +29,8 @@ class Touch(NamedTuple):
 
     reason: int
     """Place in REASONS."""
+    is_whole: bool
+    """Whether it runs whole simulations: unit tests come first."""
     share: float
     """Minus the number of names in each line that the module defines, and minus the share of its users in the imports."""
     path: Path
@@ -47,7 +49,8 @@ def tests_of(module: Path) -> list[Touch]:
         holds = (path.stem in names, own in used, n > 0, not users.isdisjoint(used))
         if any(holds):
             share = n / text.count("\n") + len(users & used) / len(used | {own})
-            found.append(Touch(holds.index(True), -share, path))
+            is_whole = path.parent.name != "unit"
+            found.append(Touch(holds.index(True), is_whole, -share, path))
     return sorted(found)
 
 
