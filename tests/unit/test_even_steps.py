@@ -41,3 +41,12 @@ def test_they_end_before_a_step_that_rounding_has_made_too_short() -> None:
     """0.4 - 0.1 is above 0.3, and 0.7 - 0.4 is below it."""
     found = EvenSteps(BASE, 3, least=0.3).seconds_between(FOUND, NEVER, 3)
     assert found.tolist() == [0.4]
+
+
+@pytest.mark.parametrize("first", [GIVEN, FOUND])
+def test_there_are_none_if_none_are_asked_for(first: Instant) -> None:
+    assert POINTS.seconds_between(first, BASE.instant(11), 0).tolist() == []
+
+
+def test_there_are_none_where_a_step_does_not_change_the_time() -> None:
+    assert POINTS.seconds_between(Instant(1e17), NEVER, 3).tolist() == []

@@ -6,6 +6,7 @@ from math import inf, ulp
 
 import pytest
 
+from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.steps import Locate
@@ -63,3 +64,14 @@ def test_a_change_that_does_not_occur_again_is_not_located() -> None:
 
 def test_a_step_that_failed_is_not_located() -> None:
     assert decide(Bracket(GRID, 0.0, 0.1), 0.05, inf) == ((0.0, 0.0), None)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1e-3, float("nan")])
+def test_the_tolerance_must_be_positive(tolerance: float) -> None:
+    with pytest.raises(OptionError, match="expected a positive tolerance in s"):
+        Locate("0.1", tolerance=tolerance)
+
+
+def test_the_size_is_that_of_a_step() -> None:
+    with pytest.raises(OptionError, match="step"):
+        Locate(0.0)
