@@ -113,7 +113,9 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
 
 
 def _is_silent(node: ast.AST) -> bool:
-    """Whether a node is a text for readers, or code for type checkers."""
+    """Whether a node is a text for readers, code for type checkers, or a check as ``strict`` of ``zip`` is one."""
+    if isinstance(node, ast.keyword):
+        return node.arg == "strict"
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     return isinstance(node, ast.FunctionDef) and node.name in _SILENT

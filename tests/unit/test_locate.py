@@ -73,5 +73,5 @@ def test_the_tolerance_must_be_positive(tolerance: float) -> None:
 
 
 def test_the_size_is_that_of_a_step() -> None:
-    with pytest.raises(OptionError, match="step"):
+    with pytest.raises(OptionError, match=r"Step size 0\.0 s: expected a positive number"):
         Locate(0.0)

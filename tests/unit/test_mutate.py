@@ -48,6 +48,7 @@ def test_what_stands_instead_of_a_line(line: str, expected: set[str], tmp_path: 
         'x = f"{1 + 2}"',
         "def __repr__(self): return a < b",
         "if TYPE_CHECKING: f()",
+        "x = zip(a, b, strict=True)",
     ],
 )
 def test_messages_types_and_imports_stay(line: str, tmp_path: Path) -> None:
