@@ -34,7 +34,8 @@ def test_the_demo_prints_all_traces_and_draws_them(
     assert "  40  " in switches[0]
     assert "  36  " in next(line for line in switches if line.startswith("on the grid, Gauss"))
     assert any(line.startswith("SD10") for line in lines)
-    assert read_csv(tmp_path / "hybrid.csv").rows > 11
+    assert read_csv(tmp_path / "hybrid.csv").rows > 30
+    assert f"{tmp_path / 'hybrid'}.csv" in outcome.err
     figures = {"hybrid.png", "hybrid-traffic.png", "hybrid-thermostat.png"}
     assert {path.name for path in tmp_path.iterdir()} == {
         *("hybrid.csv", "hybrid.csv.json"),

@@ -123,12 +123,12 @@ def test_an_unknown_demo_is_suggested(run: Run) -> None:
     assert "There is no demo 'tow-mass'. Did you mean 'two-mass'?" in message
 
 
-OTHERS = ("four-units", "quarter-car", "faults", "files")
+OTHERS = ("two-mass", "four-units", "quarter-car", "hybrid", "faults", "files")
 
 
 @pytest.mark.parametrize("name", [d.name for d in DEMOS if d.name not in OTHERS])
 def test_a_demo_writes_a_table_and_a_figure(run: Run, tmp_path: Path, name: str) -> None:
-    """Not those that run longest, which have tests of their own, and not `files`, which runs nothing."""
+    """Not those that have tests of their own, and not `files`, which runs nothing."""
     reference("systems/two-mass-b3-mixed.ssp")
     folder = tmp_path / "new" / "folder"
     outcome = run("demo", name, "--output-directory", folder)
@@ -165,6 +165,11 @@ def test_the_two_masses_compare_methods_with_the_papers(
         "two-mass-error.png",
         "two-mass-steps.png",
     }
+    assert read_csv(tmp_path / "two-mass.csv").rows > 30
+    assert f"{tmp_path / 'two-mass'}.csv" in outcome.err
+    for figure in tmp_path.glob("*.png"):
+        assert figure.read_bytes().startswith(b"\x89PNG")
+        assert f"figure written to {figure}" in outcome.err
 
 
 def test_a_version_that_a_demo_does_not_have_is_told(run: Run) -> None:
