@@ -147,3 +147,15 @@ def test_both_executors_solve_alike_whatever_is_remembered(
         bench.initialize()
         found.append((str([i.log for i in bench.instances.values()]), sweeps(bench)))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("derivatives", "sizes"), [(False, [2, 2]), (True, [2])])
+def test_the_kernel_has_the_loops_that_anderson_acceleration_solves_first(
+    derivatives: bool, sizes: list[int]
+) -> None:
+    """The plain iteration of the start, and the loop itself: where FMUs have derivatives, it is solved by Newton's method,
+    in Python."""
+    bench = bench_of(CASES["L5"], derivatives=derivatives)
+    twins = [hook.twin(bench.executor.store) for hook in bench.programs.hooks]
+    for part in ("start of a loop", "sweep of a loop"):
+        assert [t.numbers["n"] for t in twins if t is not None and t.name == part] == sizes
