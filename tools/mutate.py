@@ -4,9 +4,9 @@
     python tools/mutate.py fmimaster/steps/pid.py fmimaster/loops
 
 Each mutation changes one expression or statement of a module, in a copy of the checkout. The tests that belong to the
-module (`tools/tests_of.py`, nearest first) are run until one fails. A mutation that none of them notices has survived: it
-is shown with its place. A survivor is either equivalent, which nothing can notice, or lacks a test. Tests further away may
-notice it too.
+module (`tools/tests_of.py`, nearest first) are run until one fails, then unit tests further away. A mutation that none of
+them notices has survived: it is shown with its place. A survivor is either equivalent, which nothing can notice, or lacks
+a test.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ _LEFT_OUT = (ast.Raise, ast.Assert, ast.Import, ast.ImportFrom, ast.JoinedStr)
 _SILENT = ("__repr__", "__str__")
 MOST_FILES = 6
 """Test files that are run for a module."""
+MOST_FURTHER = 40
+"""Files of unit tests that are run where those have not noticed a mutation."""
 _COPIED = ("benchmarks", "conformance", "docs", "fmimaster", "fmus", "tests", "tools")
 
 
@@ -227,9 +229,14 @@ class Copy:
         place = self._folder / mutation.path.relative_to(house.ROOT)
         place.write_text(mutation.text(), encoding="utf-8")
         try:
-            return self.passes(files, 3.0 * duration + 10.0) is True
+            if not self.passes(files, 3.0 * duration + 10.0):
+                return False
+            further = [t.path for t in tests_of(mutation.path) if not t.is_whole][:MOST_FURTHER]
+            if not further or self.passes(further, 5.0 * self._seconds) is not False:
+                return True
         finally:
             place.write_text(mutation.source, encoding="utf-8")
+        return self.passes(further, 5.0 * self._seconds) is not True  # they may fail without it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
