@@ -6,30 +6,30 @@ import numpy as np
 import pytest
 
 from fmimaster.events.executed import extrapolate
-from fmimaster.events.indicator_cubics import between, extrapolated
+from fmimaster.events.indicator_cubics import extrapolated, through_ends
 from fmimaster.events.intermediate import InsideWatch
 
 
 def test_the_slope_of_an_indicator_may_be_the_first_output() -> None:
     """z = 1 - t^2 by values and slopes at -1 s and 0 s; the slope is in slot 0."""
-    assert extrapolated([(1, 0)], [0.0, 1.0], [([2.0, 0.0], 1.0)], 2.0) == [(1.0, 0.0, -1.0, 0.0)]
+    assert extrapolated([(1, 0)], [0.0, 1.0], [([2.0, 0.0], 1.0)], 2.0) == [[1.0, 0.0, -1.0, 0.0]]
 
 
 def test_an_indicator_without_slope_is_a_parabola_through_three_values() -> None:
     """z = 1 - t^2 at 0 s, -1 s and -3 s."""
     points = [([0.0], 1.0), ([-8.0], 3.0)]
-    assert extrapolated([(0, -1)], [1.0], points, 2.0) == [(1.0, 0.0, -1.0, 0.0)]
+    assert extrapolated([(0, -1)], [1.0], points, 2.0) == [[1.0, 0.0, -1.0, 0.0]]
 
 
 def test_an_indicator_without_slope_is_a_line_through_two_values() -> None:
-    assert extrapolated([(0, -1)], [1.0], [([3.0], 1.0)], 2.0) == [(1.0, -2.0, 0.0, 0.0)]
+    assert extrapolated([(0, -1)], [1.0], [([3.0], 1.0)], 2.0) == [[1.0, -2.0, 0.0, 0.0]]
 
 
 def test_an_event_of_which_an_indicator_stays_above_0_has_no_cubics() -> None:
     """The second one is 1 at all times."""
     pairs, now, before = [(0, 1), (2, 3)], [-1.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 1.0, 0.0]
     assert extrapolated(pairs, now, [(before, 1.0)], 2.0) == []
-    assert between(pairs, before, now, 1.0, []) == []
+    assert through_ends(pairs, before, now, 1.0, []) == []
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_step_in_which_an_indicator_may_fall_to_0_has_cubics(
     before: tuple[float, float], after: tuple[float, float], expected: tuple[float, ...]
 ) -> None:
     """Its value is 1 at both ends of 6 s, and a slope points to below 0."""
-    [found] = between([(0, 1)], before, after, 6.0, [])
+    [found] = through_ends([(0, 1)], before, after, 6.0, [])
     assert found == pytest.approx(expected, rel=1e-14)
 
 
@@ -52,7 +52,7 @@ def test_between_both_ends_an_indicator_without_slope_is_a_parabola_through_an_o
     None
 ):
     """z = t^2 - 1 at 0 s and 2 s, and at -1 s."""
-    assert between([(0, -1)], [-1.0], [3.0], 2.0, [([0.0], 1.0)]) == [(-1.0, 0.0, 1.0, 0.0)]
+    assert through_ends([(0, -1)], [-1.0], [3.0], 2.0, [([0.0], 1.0)]) == [[-1.0, 0.0, 1.0, 0.0]]
 
 
 @pytest.mark.parametrize(
