@@ -10,7 +10,7 @@ from pathlib import Path
 from fmimaster.base.errors import FileError
 from fmimaster.base.version import installed_version
 from fmimaster.cards.card import FmuCard
-from fmimaster.fmu.platforms import FMI3
+from fmimaster.fmu.shared_library import FMI3
 from fmimaster.system.model import Interface
 
 

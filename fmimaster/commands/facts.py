@@ -9,9 +9,10 @@ from typing import Any
 
 from fmimaster.base.errors import DescriptionError, InputError
 from fmimaster.fmu.description.terminals import Terminal, read_terminals
-from fmimaster.fmu.library import FmuFile, find_library
+from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.fmu.shared_library import find_library
 from fmimaster.pages.bonds import described_bonds
 from fmimaster.pages.clocks import of_model
 from fmimaster.system.archive import open_archive

@@ -13,7 +13,7 @@ from fmimaster.base.given_path import given_path
 from fmimaster.base.version import installed_version
 from fmimaster.conformance.exporter import exporter_of
 from fmimaster.fmu.description.interfaces import offered_interfaces
-from fmimaster.fmu.platforms import FMI2, FMI3
+from fmimaster.fmu.shared_library import FMI2, FMI3
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
 from fmimaster.system.model import Interface

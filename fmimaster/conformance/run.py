@@ -24,7 +24,7 @@ from fmimaster.conformance.verdict import ConformanceRun
 from fmimaster.conformance.verdicts_csv import write_verdicts_csv
 from fmimaster.conformance.workers import Callback, Work
 from fmimaster.fmu.model_exchange.integrator import Integrator
-from fmimaster.fmu.platforms import FMI3
+from fmimaster.fmu.shared_library import FMI3
 from fmimaster.system.model import Interface
 
 DEADLINE = 60.0

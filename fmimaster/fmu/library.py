@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import re
-import sys
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
-from os import chdir
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +19,14 @@ from fmimaster.fmu.description.power_ports import with_terminal_ports
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.layered_standards import read_layered_standards
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.fmu.platforms import FMI2, FMI3, SUFFIX
-from fmimaster.fmu.preload import opened
 from fmimaster.fmu.process_state import LOADING
+from fmimaster.fmu.shared_library import find_library, load, without_functions
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
 from fmimaster.system.model import Interface, Model
 from fmimaster.system.xml import Element
 
 log = logging.getLogger("fmimaster")
-
-_MACHINES = {
-    3: "x86",
-    8: "MIPS",
-    21: "PowerPC 64",
-    40: "ARM",
-    62: "x86-64",
-    183: "AArch64",
-    243: "RISC-V",
-}
-"""Processors by their number in the header of an ELF file (e_machine)."""
 
 NOT_NEEDED = ("documentation/", "sources/")
 """Folders of an FMU that a simulation does not need; not unpacking them halves the time of loading a small FMU."""
@@ -227,15 +212,15 @@ class FmuFile:
             with LOADING:
                 make, _ = self._kind()
                 self.present = f"the loading of the library of '{self.source}'"
-                load = shared_run.noted(_load, self.present)
+                noted = shared_run.noted(load, self.present)
                 try:
-                    self._fmu = load(make, self.model, self.folder, library, str(self.source))
+                    self._fmu = noted(make, self.model, self.folder, library, str(self.source))
                 finally:
                     self.present = ""
             log.info("library of '%s': %s", self.source, library)
             missing = self._fmu.missing
             if self._fmu.has_none:
-                raise ModelError(_without_functions(library, self.model, str(self.source)))
+                raise ModelError(without_functions(library, self.model, str(self.source)))
             if missing:
                 log.warning(
                     "'%s' lacks %d functions of the FMI standard: %s. The FMU can be used as long as none of them is "
@@ -305,106 +290,3 @@ def _kind(model: Model, where: str) -> Callable[[], Kind]:
             "Expected Co-Simulation or Model Exchange, or Scheduled Execution of FMI 3.0."
         )
     return kind
-
-
-def find_library(folder: Path, model: Model, where: str) -> Path:
-    """The shared library for this platform in an unpacked FMU.
-
-    FMI 2.0.4 allows the platform names of FMI 3.0 besides its own. A library with another name than the model
-    identifier is used if it is the only one.
-
-    Raises
-    ------
-    ModelError
-        If there is no library (the message names the available platforms), or if it is a link that leads out of the
-        FMU.
-    """
-    binaries = folder / "binaries"
-    platforms = [FMI2, FMI3] if model.fmi_version.startswith("2") else [FMI3]
-    expected = model.model_identifier + SUFFIX
-    for platform in platforms:
-        libraries = sorted(p for p in (binaries / platform).glob(f"*{SUFFIX}") if p.is_file())
-        named = [p for p in libraries if p.name == expected]
-        if named or len(libraries) == 1:
-            [library] = named or libraries
-            if not named:
-                log.warning("'%s': '%s' expected, '%s' used.", where, expected, library.name)
-            _refuse_outside(folder, library, where)
-            return library
-    there = sorted({p.relative_to(binaries).parts[0] for p in binaries.rglob("*") if p.is_file()})
-    told = [f"{name} without '{expected}'" if name in platforms else name for name in there]
-    has = f"it has {', '.join(told)}" if told else "it has no binary"
-    raise ModelError(
-        f"'{where}' has no binary for this platform, expected {' or '.join(platforms)}; {has}."
-    )
-
-
-def compiled(model: Model) -> str:
-    """The command of fmpy that builds a binary from the C sources of an FMU. Without the definitions, functions can get a
-    prefix (FMI 3.0, section 2.5.1.4.1); a shared library must not have it. Headers of FMI 2.0 know only the second one."""
-    prefix = f"FMI{model.fmi_version[0]}"
-    return f'CFLAGS="-D{prefix}_OVERRIDE_FUNCTION_PREFIX -D{prefix}_FUNCTION_PREFIX=" fmpy compile FILE.fmu'
-
-
-def _without_functions(library: Path, model: Model, where: str) -> str:
-    """The error for a library without a function of its FMI version; it names the prefix that they have instead."""
-    version = model.fmi_version
-    known = f"fmi{version[0]}Instantiate"
-    text = f"The library of '{where}' has none of the functions of FMI {version}, for example {known}. "
-    found = re.search(rb"([A-Za-z_]\w{0,200})%b\w*\0" % known.encode(), library.read_bytes())
-    if found is None:
-        return f"{text}Ask the FMU's vendor."
-    return (
-        f"{text}Their names begin with '{found[1].decode()}', as for static linking. Compile the sources again, without a "
-        f"prefix: {compiled(model)}."
-    )
-
-
-def _refuse_outside(folder: Path, library: Path, where: str) -> None:
-    """Raise if a library of an unpacked FMU is a link to code that does not belong to the FMU."""
-    real = library.resolve()
-    if not real.is_relative_to(folder.resolve()):
-        raise ModelError(
-            f"The library of '{where}' is a link to '{real}', outside of the FMU. Expected the library itself; copy it "
-            "into the FMU."
-        )
-
-
-def _load(make: Callable[..., Any], model: Model, folder: Path, library: Path, where: str) -> Any:
-    working_directory = Path.cwd()
-    try:
-        with opened(library):
-            return make(
-                guid=model.instantiation_token,
-                modelIdentifier=library.stem,
-                unzipDirectory=str(folder),
-                libraryPath=str(library),
-            )
-    except Exception as error:  # fmpy wraps the loader's OSError in a bare Exception
-        words = str(error).partition(str(library) + ". ")[2] or str(error)
-        raise ModelError(
-            f"The library of '{where}' cannot be loaded on this machine: {words}.{_wrong_machine(library)} Expected a "
-            f"library for {FMI3} whose own shared libraries are installed; install what is missing, or "
-            "export the FMU for this platform."
-        ) from error
-    finally:
-        chdir(working_directory)  # fmpy leaves another working directory if loading fails
-
-
-def _wrong_machine(library: Path) -> str:
-    """A sentence if an ELF library is for another processor than this Python; the loader only reports "no such
-    file"."""
-    its, ours = _machine(library), _machine(Path(sys.executable))
-    if not ours or its == ours:
-        return ""
-    return f" The file is {f'for {its}' if its else 'no ELF library'}, this machine needs {ours}."
-
-
-def _machine(file: Path) -> str:
-    """The processor that an ELF file is for; empty if it is no ELF file."""
-    with file.open("rb") as stream:
-        head = stream.read(20)
-    if head[:4] != b"\x7fELF":
-        return ""
-    number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
-    return _MACHINES.get(number, f"processor {number} of the ELF standard")

@@ -15,9 +15,10 @@ from fmimaster.base.given_path import given_path
 from fmimaster.fmu import once
 from fmimaster.fmu.description.rules import broken_rules
 from fmimaster.fmu.description.terminals import read_terminals
-from fmimaster.fmu.library import FmuFile, compiled, find_library
+from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.fmu.shared_library import compiled, find_library
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan

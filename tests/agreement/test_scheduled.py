@@ -14,7 +14,7 @@ from guard import Guarded
 
 from fmimaster import reference_path
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.faults.restarted import RestartedInstance
+from fmimaster.fmu.faults.surviving import RestartedInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.library import FmuFile

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from python_fmu import PythonFmu
 
 from fmimaster.fmu.around import ANSWERS, MAKERS, Act, Around, complete
-from fmimaster.fmu.faults.dropped import DroppedInstance
-from fmimaster.fmu.faults.restarted import RestartedInstance
+from fmimaster.fmu.faults.surviving import DroppedInstance, RestartedInstance
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.inputs.polynomial import Polynomials

@@ -34,7 +34,7 @@ from fmimaster.conformance.verdict import (
 from fmimaster.conformance.verdicts_csv import write_verdicts_csv
 from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.fmu.fingerprint import file_hash
-from fmimaster.fmu.platforms import FMI3
+from fmimaster.fmu.shared_library import FMI3
 from fmimaster.results.results import Results
 from fmimaster.system.model import Interface
 

@@ -10,7 +10,7 @@ from fmpy.model_description import ModelDescription, ModelVariable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fmimaster.fmu.description.names import follows_convention
+from fmimaster.fmu.description.rules import follows_convention
 
 
 @pytest.mark.parametrize(

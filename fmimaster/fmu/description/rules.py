@@ -6,6 +6,7 @@ Many FMUs that run well break a rule, so a broken rule does not prevent a simula
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,6 @@ from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import read_whole
-from fmimaster.fmu.description.names import follows_convention
 from fmimaster.fmu.description.terminals import FILE as TERMINALS
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.system.notes import listed
@@ -219,3 +219,19 @@ def _difference(what: str, expected: set[str], found: set[str], words: str) -> I
     told = [f"{word}: {listed(sorted(names))}" for word, names in parts if names]
     if told:
         yield f"The {what} entries of ModelStructure are not those expected ({words}); {'; '.join(told)}"
+
+
+# Names of variables by the naming conventions of FMI (3.0, 2.4.7.5.1)
+
+_INDICES = r"(?:\[\d+(?:,\d+)*\])?"
+_QUOTED = r"'(?:[\w!#$%&()*+,\-./:;<>=?@\[\]^{}|~ ]|\\['\"?\\abfnrtv])+'"
+_PART = rf"(?:[a-zA-Z_]\w*|{_QUOTED}){_INDICES}"
+_IDENTIFIER = rf"{_PART}(?:\.{_PART})*"
+_STRUCTURED = re.compile(rf"{_IDENTIFIER}|der\({_IDENTIFIER}(?:,\d+)?\)", re.ASCII)
+_FLAT = re.compile(r"[^\r\n\t]*")
+
+
+def follows_convention(name: str, convention: str) -> bool:
+    """Whether a variable may have this name by the naming convention of its model description."""
+    form = _STRUCTURED if convention == "structured" else _FLAT
+    return form.fullmatch(name) is not None

@@ -27,8 +27,8 @@ from fmimaster.cards.card import (
 )
 from fmimaster.cards.findings import TITLES
 from fmimaster.fmu.fingerprint import source_hash
-from fmimaster.fmu.library import FmuFile, find_library
-from fmimaster.fmu.platforms import FMI3
+from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.shared_library import FMI3, find_library
 from fmimaster.studies.probing.excitation import Use, changeable_inputs, observed_variables
 from fmimaster.studies.probing.measurements import answers, costs, repeated
 from fmimaster.studies.probing.messages import Messages
