@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -75,14 +75,6 @@ class StepColumns:
         """All of them, as objects."""
         with left_for_later():
             return list(map(Steps, self.begins, self.ends, self.causes, self.counts))
-
-    @classmethod
-    def of(cls, entries: Iterable[Steps]) -> StepColumns:
-        """Those of objects."""
-        columns = cls()
-        for s in entries:
-            columns.append(s.begin, s.end, s.cause, s.count)
-        return columns
 
     def remove(self, n: int) -> None:
         """Without the first ones."""

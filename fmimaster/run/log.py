@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
-from fmimaster.record.causes import GRID, Cause, Event, Steps
+from fmimaster.record.causes import GRID, Cause, Event
 from fmimaster.record.step_series import StepColumns
 from fmimaster.system.model import DataType
 
@@ -79,12 +79,12 @@ class StepLog:
     """Whether steps of different sizes are one entry on the grid: then it is a grid of several rates."""
 
     @property
-    def entries(self) -> tuple[Steps, ...]:
+    def entries(self) -> StepColumns:
         """All entries that were not passed on, in their order."""
-        if not self.count:
-            return ()
-        last = Steps(self.begin, self.end, self.cause, self.count)
-        return (*self.ended.part(0).objects(), last)
+        found = self.ended.part(0)
+        if self.count:
+            found.append(self.begin, self.end, self.cause, self.count)
+        return found
 
     def add(self, begin: float, end: float, cause: Cause, count: int = 1) -> None:
         """Take up steps of one size."""

@@ -14,7 +14,7 @@ from typing import Any
 from fmimaster.events.zeno import EventHistory
 from fmimaster.instants.calendar import Calendar
 from fmimaster.instants.instant import NEVER, Goal, Instant
-from fmimaster.record.causes import Steps
+from fmimaster.record.step_series import StepColumns
 from fmimaster.run.activations import ActivationLog
 from fmimaster.run.log import EventLog, StepLog, Stretch
 
@@ -136,7 +136,7 @@ class RunState:
         done = stretch.done(reached)
         return self.steps + done, self.attempts + done + 1
 
-    def entries(self, reached: float) -> tuple[Steps, ...]:
+    def entries(self, reached: float) -> StepColumns:
         """The entries of all steps likewise."""
         stretch = self.stretch
         if stretch is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import SharedRun
 from fmimaster.record.causes import Event, Steps
-from fmimaster.record.step_series import Part, RepeatedSteps, StepColumns, StepSeries, with_more
+from fmimaster.record.step_series import Part, RepeatedSteps, StepSeries, with_more
 from fmimaster.results.facts_writer import FactsWriter, event_facts, line
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.goal import REFRESH
@@ -110,9 +110,12 @@ class FactKeeper:
         """The steps so far, in the same way; the executor works on an interval with this start in s."""
         if self._writer is None:
             return self.new_steps(reached)
-        return self._state.entries(reached)[-MOST_STEPS:]
+        entries = self._state.entries(reached)
+        return tuple(entries.part(max(len(entries) - MOST_STEPS, 0)).objects())
 
     def new_steps(self, reached: float) -> Sequence[Steps]:
         """The steps that were not written during the run, likewise."""
         parts, entries = self._parts, self._state.entries(reached)
-        return StepSeries(with_more(parts, StepColumns.of(entries), REFRESH)) if parts else entries
+        if not parts:
+            return tuple(entries.objects())
+        return StepSeries(with_more(parts, entries, REFRESH))

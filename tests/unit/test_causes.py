@@ -277,7 +277,7 @@ def test_quiet_stretches_are_one_entry() -> None:
     log.add(0.4, 0.45, PREDICTED)
     log.add(0.45, 0.5, STEP_SIZE)
     log.add(0.5, 0.6, STEP_SIZE)
-    assert [(s.cause, s.count) for s in log.entries] == [
+    assert [(s.cause, s.count) for s in log.entries.objects()] == [
         (STEP_SIZE, 4),
         (PREDICTED, 1),
         (STEP_SIZE, 1),
@@ -320,17 +320,17 @@ def test_steps_that_are_all_unlike_leave_nothing_for_the_collector_of_garbage() 
     tracemalloc.stop()
     assert len(gc.get_objects()) - before < 100
     assert size < 48 * n  # four columns with room to grow; a tuple with two floats has 144 bytes
-    assert log.entries[-2] == Steps((n - 2) ** 2.0, (n - 1) ** 2.0, STEP_SIZE)
+    assert log.entries.objects()[-2] == Steps((n - 2) ** 2.0, (n - 1) ** 2.0, STEP_SIZE)
 
 
 def test_steps_of_a_stretch_count_while_it_is_done() -> None:
     stretch = Stretch.empty(1.0, 5, (STEP_SIZE, PREDICTED))
     state = RunState(Instant(1.0), Timeline.of([]), steps=7, attempts=8, stretch=stretch)
-    assert (state.counts(0.5), state.entries(0.5)) == ((7, 9), ())
+    assert (state.counts(0.5), state.entries(0.5).objects()) == ((7, 9), [])
     assert stretch.codes is not None
     stretch.times[1:4], stretch.codes[1] = [1.1, 1.2, 1.3], 1
-    entries = (Steps(1.0, 1.1, STEP_SIZE), Steps(1.1, 1.2, PREDICTED))
-    assert (state.counts(1.2), state.entries(1.2)) == ((9, 11), entries)
+    entries = [Steps(1.0, 1.1, STEP_SIZE), Steps(1.1, 1.2, PREDICTED)]
+    assert (state.counts(1.2), state.entries(1.2).objects()) == ((9, 11), entries)
 
 
 # The rule that goes with an event clock -------------------------------------------------------------------------------

@@ -108,6 +108,13 @@ def test_a_run_that_was_stopped_and_resumed_has_the_same_steps(tmp_path: Path) -
     assert kept(resumed.steps) < 10
 
 
+def columns_of(steps: Iterable[Steps]) -> StepColumns:
+    columns = StepColumns()
+    for s in steps:
+        columns.append(s.begin, s.end, s.cause, s.count)
+    return columns
+
+
 def entries(ends: Iterable[float], causes: Iterable[Cause]) -> list[Steps]:
     """Entries of one step each, from 0 on."""
     found, begin = [], 0.0
@@ -140,7 +147,7 @@ def test_no_entry_is_lost_where_a_pattern_begins_and_ends(seed: int) -> None:
     done = 0
     while done < len(every):
         n = choose.randrange(1, 120)
-        parts = with_more(parts, StepColumns.of(every[done : done + n]), REFRESH)
+        parts = with_more(parts, columns_of(every[done : done + n]), REFRESH)
         done += n
     assert tuple(StepSeries(parts)) == tuple(every)
     assert any(isinstance(part, RepeatedSteps) for part in parts)
@@ -151,14 +158,14 @@ def test_each_time_is_shortened_once_at_most() -> None:
     tried, and each time is costly to shorten."""
     sizes = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.1, 0.197]
     ends = list(accumulate(sizes[k % 8] for k in range(4000)))
-    columns = StepColumns.of(entries(ends, [TICK if k % 8 else GRID for k in range(4000)]))
+    columns = columns_of(entries(ends, [TICK if k % 8 else GRID for k in range(4000)]))
     step_series._short.cache_clear()
     assert with_more((), columns, REFRESH) == (columns,)
     assert 0 < step_series._short.cache_info().misses <= 2 * MOST_PLACES
 
 
 def test_times_of_which_each_differs_are_kept_one_by_one() -> None:
-    columns = StepColumns.of(entries([k**1.5 for k in range(1, 100)], [TICK] * 99))
+    columns = columns_of(entries([k**1.5 for k in range(1, 100)], [TICK] * 99))
     assert with_more((), columns, REFRESH) == (columns,)
 
 
