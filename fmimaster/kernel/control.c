@@ -35,8 +35,8 @@ static int transfer(fm_kernel *k, const fm_instruction *c, const fm_segment *seg
 int fm_get_clocks(fm_kernel *k, const fm_instruction *c)
 {
     int status = FM_RAN;
-    memset(c->clocks->active, 0, c->clocks->n);
-    for (const fm_segment *v = c->segments, *end = v + c->n; v < end && status == FM_RAN; v++)
+    memset(c->get_clocks.inputs->active, 0, c->get_clocks.inputs->n);
+    for (const fm_segment *v = c->get_clocks.outputs.segments, *end = v + c->get_clocks.outputs.n; v < end && status == FM_RAN; v++)
         status = transfer(k, c, v);
     return status;
 }
@@ -51,7 +51,7 @@ static int is_any_active(const fm_clocked_part *part)
 
 int fm_get_clocked(fm_kernel *k, const fm_instruction *c)
 {
-    const fm_clocked *g = c->clocked;
+    const fm_clocked *g = c->get_clocked.clocked;
     int status = FM_RAN;
     for (int s = 0; s < g->n_clocks && status == FM_RAN; s++) {
         const uint8_t *now = g->clocks[s].values;
@@ -82,7 +82,8 @@ static void take_intervals(const fm_asked *v)
 int fm_get_intervals(fm_kernel *k, const fm_instruction *c)
 {
     int is_later = k->initialized[c->instance];
-    const fm_asked *v = c->inquiry->calls[is_later], *end = v + c->inquiry->n[is_later];
+    const fm_inquiry *inquiry = c->get_intervals.inquiry;
+    const fm_asked *v = inquiry->calls[is_later], *end = v + inquiry->n[is_later];
     for (; v < end; v++) {
         if (v->clock && !*v->clock)
             continue;
@@ -96,7 +97,7 @@ int fm_get_intervals(fm_kernel *k, const fm_instruction *c)
 
 int fm_set_triggers(fm_kernel *k, const fm_instruction *c)
 {
-    for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
+    for (const fm_trigger *t = c->triggers.of, *end = t + c->triggers.n; t < end; t++) {
         if (!*t->active)
             continue;
         if (t->shown) /* it stays so in the iteration: a loop sets its triggers again and again */
@@ -117,16 +118,16 @@ int fm_enter(fm_kernel *k, const fm_instruction *c)
 {
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
-    int status = instance->enter(instance->self, c->group, k->experiment, &function);
+    int state = c->mode.state, status = instance->enter(instance->self, state, k->experiment, &function);
     if (fm_failed(status))
         return fm_fail(k, c, status, function);
-    if (c->group == FM_EVENT_MODE) {
+    if (state == FM_EVENT_MODE) {
         k->events[c->instance]++;
         k->pending[c->instance] = 0;
     }
-    k->initialized[c->instance] = c->group == FM_STEP_MODE || c->group == FM_EVENT_MODE;
-    for (int i = 0; i < c->n; i++)
-        memset(c->clocks[i].active, 0, c->clocks[i].n);
+    k->initialized[c->instance] = state == FM_STEP_MODE || state == FM_EVENT_MODE;
+    for (int i = 0; i < c->mode.n; i++)
+        memset(c->mode.clocks[i].active, 0, c->mode.clocks[i].n);
     return FM_RAN;
 }
 
@@ -180,9 +181,9 @@ int fm_converged(fm_kernel *k, fm_passes *p, double tolerance)
     k->change = p->count > 1 ? fm_largest_change(k, p->outputs_before) : INFINITY;
     double near = fmax(SAME_LIMIT, fm_same(k->end, k->end - k->begin));
     int is_settled = k->change <= tolerance && fabs(k->limit - p->limit_before) <= near;
-    int is_last = p->repeat->group && p->count == p->repeat->most;
+    int is_last = p->repeat->repeat.bounded && p->count == p->repeat->repeat.most;
     /* an FMU that has ended the run gets no further step */
-    if ((p->count >= p->repeat->least && is_settled && !k->wants_another) || is_last || k->terminate) {
+    if ((p->count >= p->repeat->repeat.least && is_settled && !k->wants_another) || is_last || k->terminate) {
         k->wants_another = p->wanted_at_first;
         return 1;
     }
@@ -192,7 +193,7 @@ int fm_converged(fm_kernel *k, fm_passes *p, double tolerance)
 
 int fm_call_hook(fm_kernel *k, const fm_instruction *c)
 {
-    int status = c->hook->call(c->hook->self, k);
+    int status = c->call.hook->call(c->call.hook->self, k);
     k->wants_another |= status == FM_AGAIN;
     return status == FM_ERROR ? fm_fail(k, c, status, "a hook") : FM_RAN;
 }

@@ -21,7 +21,7 @@ int fm_multiply_partials(const fm_derivative *d)
 
 int fm_correct(fm_kernel *k, const fm_instruction *c)
 {
-    const fm_correction *correction = c->correction;
+    const fm_correction *correction = c->correct.correction;
     const fm_derivative *d = &correction->derivative;
     double *outputs = k->outputs[FM_FLOAT64];
     int has_changed = 0, i = c->instance;
@@ -52,7 +52,7 @@ int fm_correct(fm_kernel *k, const fm_instruction *c)
 
 int fm_derive(fm_kernel *k, const fm_instruction *c)
 {
-    const fm_partials *p = c->partials;
+    const fm_partials *p = c->derive.partials;
     const fm_derivative *d = &p->derivative;
     const double *outputs = k->outputs[FM_FLOAT64];
     int are_finite = 1;

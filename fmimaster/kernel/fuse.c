@@ -17,9 +17,14 @@ struct fusing {
 
 static int is_alike(const fm_fused *row, const fm_fused *call)
 {
-    int is_step = call->kind == FM_FUSED_STEP_2 || call->kind == FM_FUSED_STEP_3;
-    return call->kind != FM_AS_WRITTEN && row->kind == call->kind && row->instance + row->alike == call->instance &&
-           row->alike < UINT16_MAX && row->of->group == call->of->group && (!is_step || row->at == call->at);
+    if (row->kind != call->kind || row->instance + row->alike != call->instance || row->alike == UINT16_MAX)
+        return 0;
+    switch (call->kind) {
+    case FM_AS_WRITTEN: return 0;
+    case FM_FUSED_SET_2: case FM_FUSED_SET_3: return row->of->set.group == call->of->set.group;
+    case FM_FUSED_GET_2: case FM_FUSED_GET_3: return row->of->get.group == call->of->get.group;
+    default: return row->at == call->at;
+    }
 }
 
 static void add(struct fusing *f, int kind, const fm_instruction *of, fm_fused call)
@@ -39,11 +44,11 @@ static void add(struct fusing *f, int kind, const fm_instruction *of, fm_fused c
 }
 
 /* Whether all segments are plain calls of an FMU's functions, all of one FMI version. */
-static int version_of(const fm_instruction *c)
+static int version_of(const fm_transfers *t)
 {
-    int version = c->n ? c->segments[0].version : 0;
-    for (int s = 1; s < c->n; s++)
-        if (c->segments[s].version != version)
+    int version = t->n ? t->segments[0].version : 0;
+    for (int s = 1; s < t->n; s++)
+        if (t->segments[s].version != version)
             return 0;
     return version;
 }
@@ -59,7 +64,7 @@ static fm_fused call_of(const fm_segment *s)
 }
 
 /* Whether a MOVE gathers exactly what a call sets, Float64 as they are. */
-static int is_gathered(const fm_instruction *move, const fm_segment *s)
+static int is_gathered(const fm_moves *move, const fm_segment *s)
 {
     const double *values = s->values;
     if ((size_t)move->n != s->size)
@@ -72,37 +77,38 @@ static int is_gathered(const fm_instruction *move, const fm_segment *s)
 
 static void fuse_set(struct fusing *f, const fm_instruction *move, const fm_instruction *set)
 {
-    int version = version_of(set), is_single = set->n == 1;
+    const fm_transfers *t = &set->set;
+    int version = version_of(t), is_single = t->n == 1;
     int kind = version == 2 ? FM_FUSED_SET_2 : FM_FUSED_SET_3;
-    if (move && version && is_single && is_gathered(move, set->segments)) {
-        fm_fused call = call_of(set->segments);
+    if (move && version && is_single && is_gathered(&move->move, t->segments)) {
+        fm_fused call = call_of(t->segments);
         if (f->sources) {
             call.sources = f->sources + f->n_sources;
-            for (int m = 0; m < move->n; m++)
-                f->sources[f->n_sources + (size_t)m] = move->moves[m].source;
+            for (int m = 0; m < move->move.n; m++)
+                f->sources[f->n_sources + (size_t)m] = move->move.moves[m].source;
         }
-        f->n_sources += (size_t)move->n;
+        f->n_sources += (size_t)move->move.n;
         add(f, kind, set, call);
         return;
     }
     if (move)
         add(f, FM_AS_WRITTEN, move, (fm_fused){0});
-    if (!version || (!is_single && set->group == f->k->continuous_group)) /* polynomials are set by all calls together */
+    if (!version || (!is_single && t->group == f->k->continuous_group)) /* polynomials are set by all calls together */
         add(f, FM_AS_WRITTEN, set, (fm_fused){0});
     else
-        for (int s = 0; s < set->n; s++)
-            add(f, kind, set, call_of(&set->segments[s]));
+        for (int s = 0; s < t->n; s++)
+            add(f, kind, set, call_of(&t->segments[s]));
 }
 
 static void fuse_get(struct fusing *f, const fm_instruction *get)
 {
-    int version = version_of(get);
+    int version = version_of(&get->get);
     if (!version) {
         add(f, FM_AS_WRITTEN, get, (fm_fused){0});
         return;
     }
-    for (int s = 0; s < get->n; s++)
-        add(f, version == 2 ? FM_FUSED_GET_2 : FM_FUSED_GET_3, get, call_of(&get->segments[s]));
+    for (int s = 0; s < get->get.n; s++)
+        add(f, version == 2 ? FM_FUSED_GET_2 : FM_FUSED_GET_3, get, call_of(&get->get.segments[s]));
 }
 
 static void fuse_step(struct fusing *f, const fm_instruction *step)
@@ -115,14 +121,14 @@ static void fuse_step(struct fusing *f, const fm_instruction *step)
     const fm_fmu *fmu = instance->self;
     fm_fused call = {.address = fmu->do_step, .self = fmu->component};
     call.fmu = fmu;
-    call.at = step->at;
+    call.at = step->step.end;
     add(f, instance->version == 2 ? FM_FUSED_STEP_2 : FM_FUSED_STEP_3, step, call);
 }
 
 static void fuse_all(struct fusing *f, fm_instruction *fused)
 {
     size_t before = f->n_calls;
-    for (fm_instruction *c = fused + 1, *end = c + fused->least; c < end; c++) {
+    for (fm_instruction *c = fused + 1, *end = c + fused->fused.count; c < end; c++) {
         switch (c->op) {
         case FM_MOVE_OBJECTS:
         case FM_MOVE: add(f, FM_AS_WRITTEN, c, (fm_fused){0}); break;
@@ -131,19 +137,19 @@ static void fuse_all(struct fusing *f, fm_instruction *fused)
         case FM_GET: fuse_get(f, c); break;
         case FM_STEP: fuse_step(f, c); break;
         case FM_PARALLEL:
-            fused->most = 1;
+            fused->fused.has_parallel = 1;
             f->row = 0;
             break;
         case FM_FUSED: /* a part of this one, for when this one cannot serve */
             f->row = 0;
             fuse_all(f, c);
             f->row = 0;
-            c += c->least;
+            c += c->fused.count;
             break;
         }
     }
-    fused->calls = f->calls ? f->calls + before : 0;
-    fused->n = (int)(f->n_calls - before);
+    fused->fused.calls = f->calls ? f->calls + before : 0;
+    fused->fused.n = (int)(f->n_calls - before);
 }
 
 void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,
@@ -154,7 +160,7 @@ void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const do
         if (c->op == FM_FUSED) {
             f.row = 0;
             fuse_all(&f, c);
-            c += c->least;
+            c += c->fused.count;
         }
     }
     *n_calls = f.n_calls;

@@ -19,19 +19,19 @@
 
 HOT static void move(fm_kernel *k, const fm_instruction *c)
 {
-    for (const fm_move *v = c->moves, *end = v + c->n; v < end; v++) {
+    for (const fm_move *v = c->move.moves, *end = v + c->move.n; v < end; v++) {
         if (v->plain)
             *(double *)v->target = *(const double *)v->source;
         else
             fm_convert(v);
     }
-    if (k->fits && c->group == k->continuous_group)
+    if (k->fits && c->move.group == k->continuous_group)
         k->degree[c->instance] = -1;
 }
 
 RARE static int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
 {
-    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
+    for (const fm_segment *v = c->set.segments, *end = v + c->set.n; v < end; v++) {
         const char *function = 0;
         int status = fm_set_polynomials(k, c->instance, v, &function);
         if (fm_failed(status))
@@ -41,9 +41,9 @@ RARE static int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
 }
 
 /* All FMI calls of a SET or GET. */
-HOT static int transfer(fm_kernel *k, const fm_instruction *c)
+HOT static int transfer(fm_kernel *k, const fm_instruction *c, const fm_transfers *all)
 {
-    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
+    for (const fm_segment *v = all->segments, *end = v + all->n; v < end; v++) {
         int status = v->transfer(v);
         if (fm_failed(status))
             return fm_fail(k, c, status, v->function);
@@ -63,9 +63,9 @@ HOT static int set(fm_kernel *k, const fm_instruction *c)
     int i = c->instance;
     if (takes_no_step(k, i))
         return FM_RAN;
-    if (k->fits && c->group == k->continuous_group && (k->degree[i] >= 0 || k->follows[i]))
+    if (k->fits && c->set.group == k->continuous_group && (k->degree[i] >= 0 || k->follows[i]))
         return set_all_polynomials(k, c);
-    return transfer(k, c);
+    return transfer(k, c, &c->set);
 }
 
 HOT static int move_set(fm_kernel *k, const fm_instruction *c)
@@ -76,7 +76,7 @@ HOT static int move_set(fm_kernel *k, const fm_instruction *c)
 
 HOT static int get(fm_kernel *k, const fm_instruction *c)
 {
-    int status = transfer(k, c);
+    int status = transfer(k, c, &c->get);
     if (status == FM_RAN)
         k->read[c->instance] = k->at[c->instance];
     return status;
@@ -92,7 +92,7 @@ static double now(void)
 /* Where a step ends. */
 static inline double end_of(const fm_kernel *k, const fm_instruction *c)
 {
-    return c->at == 1.0 ? k->end : k->begin + c->at * (k->end - k->begin);
+    return c->step.end == 1.0 ? k->end : k->begin + c->step.end * (k->end - k->begin);
 }
 
 /* The call of DoStep, which leaves its outcome in a result: others may be done at the same time. */
@@ -162,10 +162,10 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
         if (isnan(reached))
             return fm_stop_at(k, c, FM_ENDED);
         k->at[i] = reached;
-        if (c->at != 1.0)
+        if (c->step.end != 1.0)
             return FM_HAPPENED; /* FMI: only Terminate may follow, no other part of the step */
     } else if (answer->discarded) {
-        if (!c->least || c->most || isnan(reached)) {
+        if (!c->step.may_return_early || c->step.has_event_mode || isnan(reached)) {
             k->at[i] = named;
             return fm_stop_at(k, c, FM_DISCARDED);
         }
@@ -174,14 +174,14 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
         memset(k->requests, 0, (size_t)k->n_instances); /* those are for events at later times */
         k->requests[i] = 1;
     } else if (answer->early && reached != there) {
-        if (!c->least || isnan(reached)) {
+        if (!c->step.may_return_early || isnan(reached)) {
             k->at[i] = named;
             return fm_stop_at(k, c, FM_EARLY);
         }
         k->limit = k->at[i] = reached;
         memset(k->requests, 0, (size_t)k->n_instances);
     }
-    if (answer->event && c->most)
+    if (answer->event && c->step.has_event_mode)
         event_is_pending(k, i);
     return FM_RAN;
 }
@@ -205,9 +205,9 @@ RARE static int step_limited(fm_kernel *k, const fm_instruction *c)
 }
 
 /* The segment of the call of a SET or GET, for its name. */
-RARE static int fused_failed(fm_kernel *k, const fm_fused *v, int status)
+RARE static int fused_failed(fm_kernel *k, const fm_fused *v, const fm_transfers *of, int status)
 {
-    const fm_segment *s = v->of->segments;
+    const fm_segment *s = of->segments;
     while (s->values != v->values)
         s++;
     return fm_fail(k, v->of, status, s->function);
@@ -240,7 +240,7 @@ RARE static int set_fitted(fm_kernel *k, const fm_fused *v)
 
 HOT static int set_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
 {
-    int is_fitted = k->fits && v->of->group == k->continuous_group, status = FM_OK;
+    int is_fitted = k->fits && v->of->set.group == k->continuous_group, status = FM_OK;
     for (; v < end; v++) {
         k->present = v->of;
         if (is_fitted) {
@@ -254,7 +254,7 @@ HOT static int set_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, i
             continue;
         status = transfer_fused(v, version);
         if (fm_failed(status))
-            return fused_failed(k, v, status);
+            return fused_failed(k, v, &v->of->set, status);
     }
     return FM_RAN;
 }
@@ -265,7 +265,7 @@ HOT static int get_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, i
         k->present = v->of;
         int status = transfer_fused(v, version);
         if (fm_failed(status))
-            return fused_failed(k, v, status);
+            return fused_failed(k, v, &v->of->get, status);
         k->read[v->instance] = k->at[v->instance];
     }
     return FM_RAN;
@@ -308,7 +308,7 @@ RARE static int as_written(fm_kernel *k, const fm_instruction *c)
     switch (c->op) {
     case FM_MOVE_SET: /* its SET is a separate call */
     case FM_MOVE: move(k, c); return FM_RAN;
-    case FM_MOVE_OBJECTS: return fm_move_objects(k, c, c->moves, c->n);
+    case FM_MOVE_OBJECTS: return fm_move_objects(k, c, c->move.moves, c->move.n);
     case FM_SET: return set(k, c);
     case FM_STEP: return step(k, c);
     default: return get(k, c);
@@ -319,7 +319,7 @@ RARE static int as_written(fm_kernel *k, const fm_instruction *c)
 RARE static int fused(fm_kernel *k, const fm_instruction *c)
 {
     int status = FM_RAN;
-    const fm_fused *v = c->calls, *end = v + c->n;
+    const fm_fused *v = c->fused.calls, *end = v + c->fused.n;
     do {
         const fm_fused *row = v;
         v += v->alike;
@@ -380,18 +380,18 @@ static void one_of_steps(void *context, int i)
 RARE static int parallel(fm_kernel *k, const fm_instruction *c)
 {
     struct steps s = {k, c + 1, k->limit, 0};
-    for (int i = 0; i < c->least; i++)
+    for (int i = 0; i < c->parallel.count; i++)
         k->results[i].status = FM_OK;
-    fm_pool_run(k->pool, one_of_steps, &s, c->least);
-    for (int i = 0; i < c->least; i++) {
+    fm_pool_run(k->pool, one_of_steps, &s, c->parallel.count);
+    for (int i = 0; i < c->parallel.count; i++) {
         double there = end_of_one(&s, i);
         if (k->at[s.first[i].instance] < there && k->results[i].status != NOT_BEGUN)
             has_stepped(k, s.first + i, there, k->results[i].status);
     }
-    for (int i = 0; k->fatal && i < c->least; i++)
+    for (int i = 0; k->fatal && i < c->parallel.count; i++)
         if (k->results[i].status == FM_FATAL)
             return step_answered(k, s.first + i, end_of_one(&s, i), &k->results[i]);
-    for (int i = 0; s.failed && i < c->least; i++) {
+    for (int i = 0; s.failed && i < c->parallel.count; i++) {
         const fm_result *r = &k->results[i];
         int status = fm_failed(r->status) ? step_answered(k, s.first + i, end_of_one(&s, i), r) : FM_RAN;
         if (status != FM_RAN)
@@ -404,13 +404,13 @@ RARE static int save(fm_kernel *k, const fm_instruction *c)
 {
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
-    int status = instance->save(instance->self, c->place, &function);
+    int status = instance->save(instance->self, c->save.place, &function);
     if (fm_failed(status))
         return fm_fail(k, c, status, function);
     k->has_saved = 1;
     k->kept_from[c->instance] = fmin(k->kept_from[c->instance], k->at[c->instance]);
-    k->place_at[c->place] = k->at[c->instance];
-    k->place_stepped[c->place] = k->stepped[c->instance];
+    k->place_at[c->save.place] = k->at[c->instance];
+    k->place_stepped[c->save.place] = k->stepped[c->instance];
     return FM_RAN;
 }
 
@@ -418,13 +418,13 @@ RARE static int restore(fm_kernel *k, const fm_instruction *c)
 {
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
-    if (k->stepped[c->instance] == k->place_stepped[c->place])
+    if (k->stepped[c->instance] == k->place_stepped[c->restore.place])
         return FM_RAN; /* it has not moved */
-    int status = instance->restore(instance->self, c->place, &function);
+    int status = instance->restore(instance->self, c->restore.place, &function);
     if (fm_failed(status))
         return fm_fail(k, c, status, function);
-    k->at[c->instance] = k->place_at[c->place];
-    k->stepped[c->instance] = k->place_stepped[c->place];
+    k->at[c->instance] = k->place_at[c->restore.place];
+    k->stepped[c->instance] = k->place_stepped[c->restore.place];
     k->restores[c->instance]++;
     k->pending[c->instance] = 0;
     return FM_RAN;
@@ -499,31 +499,31 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
         case FM_REVERT: status = fm_revert(k, c); break;
         case FM_REMEMBER: status = fm_remember(k, c); break;
         case FM_FORGET: fm_forget(k); break;
-        case FM_REPEAT: status = fm_begin_passes(k, &k->passes[c->place], c); break;
+        case FM_REPEAT: status = fm_begin_passes(k, &k->passes[c->repeat.depth], c); break;
         case FM_UNTIL:
-            if (fm_converged(k, &k->passes[c->place], c->at))
+            if (fm_converged(k, &k->passes[c->until.depth], c->until.tolerance))
                 break;
-            if (k->passes[c->place].count >= k->passes[c->place].repeat->most) {
+            if (k->passes[c->until.depth].count >= k->passes[c->until.depth].repeat->repeat.most) {
                 k->stop_instance = -1;
                 k->stop_instruction = c->line;
                 k->stop_time = k->begin;
                 return FM_NOT_CONVERGED;
             }
-            status = fm_begin_pass(k, &k->passes[c->place]);
-            c = k->passes[c->place].repeat;
+            status = fm_begin_pass(k, &k->passes[c->until.depth]);
+            c = k->passes[c->until.depth].repeat;
             break;
         case FM_MODE: status = fm_enter(k, c); break;
         case FM_SAMPLE: status = sample(k, c); break;
         case FM_PARALLEL:
-            if (k->threaded && c->least <= FM_MOST_TASKS) {
+            if (k->threaded && c->parallel.count <= FM_MOST_TASKS) {
                 status = parallel(k, c);
-                c += c->least;
+                c += c->parallel.count;
             }
             break;
         case FM_ALIGN:
             alignments = 1;
             if (k->at[c->instance] <= k->limit)
-                c += c->least;
+                c += c->align.count;
             break;
         case FM_ALIGNED:
             if (k->at[c->instance] > k->limit) {
@@ -533,21 +533,21 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
                     return FM_EARLY;
                 }
                 alignments++;
-                c -= c->least; /* to what comes after the ALIGN */
+                c -= c->align.count; /* to what comes after the ALIGN */
             }
             break;
         case FM_FUSED:
-            if (!(c->most && k->threaded)) {
+            if (!(c->fused.has_parallel && k->threaded)) {
                 status = fused(k, c);
-                c += c->least;
+                c += c->fused.count;
             }
             break;
         case FM_UPDATE: status = fm_update_states(k, c); break;
-        case FM_TICK: k->active[c->place] = 1; break;
+        case FM_TICK: k->active[c->tick.trigger] = 1; break;
         case FM_CORRECT: status = fm_correct(k, c); break;
         case FM_DERIVE: status = fm_derive(k, c); break;
         case FM_CALL: status = fm_call_hook(k, c); break;
-        case FM_MOVE_OBJECTS: status = fm_move_objects(k, c, c->moves, c->n); break;
+        case FM_MOVE_OBJECTS: status = fm_move_objects(k, c, c->move.moves, c->move.n); break;
         case FM_MOVE_TRIGGERS: status = fm_move_triggers(k, c); break;
         case FM_SET_TRIGGERS: status = fm_set_triggers(k, c); break;
         case FM_GET_CLOCKS: status = fm_get_clocks(k, c); break;

@@ -37,7 +37,7 @@ enum fm_op {
     FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, FM_GET_CLOCKED, FM_GET_INTERVALS, /* MOVE, SET and GET of these groups */
     FM_STEP_LIMITED, /* a STEP in a system in which an instance may return early */
     FM_ALIGNED,      /* after what an ALIGN does */
-    FM_FUSED,        /* what the next `least` instructions do, in one; they are in the program too, but skipped */
+    FM_FUSED,        /* what the next instructions do, in one; they are in the program too, but skipped */
     FM_END
 };
 
@@ -328,30 +328,95 @@ typedef struct {
     const fm_instruction *of;     /* whose call it is */
 } fm_fused;
 
-/* A program is an array of them that ends with FM_END. */
-struct fm_instruction {
-    int op;
-    int instance;
-    int group;       /* MOVE, SET, GET; the state for MODE; REPEAT: whether it is bounded */
-    int place;       /* SAVE, RESTORE: place; KEEP, RECALL, REVERT: buffer; REMEMBER: buffer, -1 for the outputs */
-    int line;        /* in the program as it was written */
-    int least, most; /* REPEAT; PARALLEL, ALIGN, FUSED: least is the number of instructions that follow, ALIGNED:
-                        of those before; STEP: whether the
-                        instance may end it early, and whether its Event Mode is used; FUSED: whether it has a PARALLEL */
-    double at;       /* FIT: at; STEP: end; UNTIL: tolerance */
-    int n;           /* MOVE: of moves; SET, GET: of segments; REVERT: of ranges; FUSED: of calls */
+/* What a group of an instance is moved by; the calls that set or read it. */
+typedef struct {
+    int group, n;
     const fm_move *moves;
+} fm_moves;
+
+typedef struct {
+    int group, n;
     const fm_segment *segments;
-    const fm_fit *fit;
-    const fm_correction *correction;
-    const fm_partials *partials; /* DERIVE */
-    const fm_range *ranges;     /* REVERT */
-    const fm_hook *hook;        /* CALL */
-    const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
-    const fm_clocks *clocks;    /* MODE: n of them, inactive in it; GET_CLOCKS: one, the input clocks */
-    const fm_clocked *clocked;  /* GET_CLOCKED */
-    const fm_inquiry *inquiry;  /* GET_INTERVALS */
-    const fm_fused *calls;      /* FUSED */
+} fm_transfers;
+
+/* An instruction; a program is an array of them that ends with FM_END. The member of the union that holds has the name of the
+ * instruction, and fields of it the names of the operands that it has in fmimaster/program/instructions/. */
+struct fm_instruction {
+    int op, instance;
+    int line; /* in the program as it was written */
+    union {
+        fm_moves move; /* MOVE, MOVE_SET, MOVE_OBJECTS */
+        fm_transfers set, get;
+        struct {
+            int n;
+            const fm_trigger *of;
+        } triggers; /* MOVE_TRIGGERS, SET_TRIGGERS */
+        struct {
+            fm_transfers outputs;
+            const fm_clocks *inputs; /* of the same instance */
+        } get_clocks;
+        struct {
+            const fm_clocked *clocked;
+        } get_clocked;
+        struct {
+            const fm_inquiry *inquiry;
+        } get_intervals;
+        struct {
+            double at;
+            const fm_fit *fitted;
+            const fm_segment *inputs; /* the continuous ones */
+        } fit;
+        struct {
+            const fm_correction *correction;
+        } correct;
+        struct {
+            const fm_partials *partials;
+        } derive;
+        struct {
+            double end;
+            int may_return_early, has_event_mode; /* of the instance */
+        } step; /* STEP, STEP_LIMITED */
+        struct {
+            int count; /* instructions that do it: those that follow ALIGN, those before ALIGNED */
+        } align; /* ALIGN, ALIGNED */
+        struct {
+            int place;
+        } save, restore;
+        struct {
+            int buffer; /* REMEMBER: -1 for the outputs */
+        } keep, recall, remember;
+        struct {
+            int buffer, n;
+            const fm_range *ranges; /* of the outputs of the instance */
+        } revert;
+        struct {
+            int least, most, bounded;
+            int depth; /* how many others are around it */
+        } repeat;
+        struct {
+            double tolerance;
+            int depth;
+        } until;
+        struct {
+            int state, n;
+            const fm_clocks *clocks; /* n of them, inactive in it */
+        } mode;
+        struct {
+            int count;
+        } parallel;
+        struct {
+            int trigger;
+        } tick;
+        struct {
+            const fm_hook *hook;
+        } call;
+        struct {
+            int count; /* instructions that follow: what is done */
+            int has_parallel;
+            int n;
+            const fm_fused *calls;
+        } fused;
+    };
 };
 
 /* A run of recorded numbers: bytes that go from the store into each row of a block. */

@@ -154,10 +154,10 @@ static double constant(const fm_kernel *k, const fm_fitted *wanted, const double
 
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
 {
-    const fm_fit *f = c->fit;
+    const fm_fit *f = c->fit.fitted;
     int i = c->instance, rows = f->is_constant ? 1 : f->rows;
     int first = k->route_begin[i], n = k->route_begin[i + 1] - first;
-    double length = k->end - k->begin, centre = k->begin + c->at * length;
+    double length = k->end - k->begin, centre = k->begin + c->fit.at * length;
     memset(k->coefficients[i], 0, sizeof(double) * (size_t)(rows * n));
     for (int w = 0; w < n; w++) {
         const fm_fitted *wanted = &f->inputs[w];
@@ -188,7 +188,7 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
     k->centre[i] = centre;
     k->degree[i] = rows - 1;
     if (f->is_constant) {
-        memcpy(c->segments->values, k->coefficients[i], sizeof(double) * c->segments->size);
+        memcpy(c->fit.inputs->values, k->coefficients[i], sizeof(double) * c->fit.inputs->size);
         k->degree[i] = -1;
     }
 }

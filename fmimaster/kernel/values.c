@@ -68,7 +68,7 @@ void fm_convert(const fm_move *m)
 
 int fm_move_triggers(fm_kernel *k, const fm_instruction *c)
 {
-    for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
+    for (const fm_trigger *t = c->triggers.of, *end = t + c->triggers.n; t < end; t++) {
         for (int s = 0; s < t->n_sources; s++)
             *t->active |= *t->sources[s];
         if (!*t->active)
@@ -112,28 +112,28 @@ static int copy_all(const fm_kernel *k, const fm_copy *target, void *const *sour
 int fm_keep(fm_kernel *k, const fm_instruction *c)
 {
     size_t n = (size_t)k->n_instances;
-    k->kept_limit[c->place] = k->limit;
-    memcpy(k->kept_requests + (size_t)c->place * n, k->requests, n);
-    int status = copy_all(k, &k->buffers[c->place], k->outputs, k->read);
+    k->kept_limit[c->keep.buffer] = k->limit;
+    memcpy(k->kept_requests + (size_t)c->keep.buffer * n, k->requests, n);
+    int status = copy_all(k, &k->buffers[c->keep.buffer], k->outputs, k->read);
     return status == FM_OK ? FM_RAN : fm_fail(k, c, status, 0);
 }
 
 int fm_recall(fm_kernel *k, const fm_instruction *c)
 {
     size_t n = (size_t)k->n_instances;
-    const fm_copy *copy = &k->buffers[c->place];
+    const fm_copy *copy = &k->buffers[c->recall.buffer];
     memcpy(k->read, copy->read, sizeof(double) * n);
-    k->limit = fmin(k->kept_limit[c->place], k->end);
-    memcpy(k->requests, k->kept_requests + (size_t)c->place * n, n);
+    k->limit = fmin(k->kept_limit[c->recall.buffer], k->end);
+    memcpy(k->requests, k->kept_requests + (size_t)c->recall.buffer * n, n);
     int status = fm_copy_outputs(k, k->outputs, copy->outputs);
     return status == FM_OK ? FM_RAN : fm_fail(k, c, status, 0);
 }
 
 int fm_revert(fm_kernel *k, const fm_instruction *c)
 {
-    const fm_copy *copy = &k->buffers[c->place];
+    const fm_copy *copy = &k->buffers[c->revert.buffer];
     k->read[c->instance] = copy->read[c->instance];
-    for (const fm_range *r = c->ranges, *end = r + c->n; r < end; r++) {
+    for (const fm_range *r = c->revert.ranges, *end = r + c->revert.n; r < end; r++) {
         int status = copy_values(k, r->type, k->outputs[r->type], copy->outputs[r->type], r->start, r->n);
         if (status != FM_OK)
             return fm_fail(k, c, status, 0);
@@ -146,10 +146,10 @@ int fm_remember(fm_kernel *k, const fm_instruction *c)
     int status = FM_OK;
     for (int b = k->n_history - 1; b > 0 && status == FM_OK; b--)
         status = copy_all(k, &k->history[b], k->history[b - 1].outputs, k->history[b - 1].read);
-    if (status == FM_OK && c->place < 0)
+    if (status == FM_OK && c->remember.buffer < 0)
         status = copy_all(k, k->history, k->outputs, k->read);
     else if (status == FM_OK)
-        status = copy_all(k, k->history, k->buffers[c->place].outputs, k->buffers[c->place].read);
+        status = copy_all(k, k->history, k->buffers[c->remember.buffer].outputs, k->buffers[c->remember.buffer].read);
     return status == FM_OK ? FM_RAN : fm_fail(k, c, status, 0);
 }
 

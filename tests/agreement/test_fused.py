@@ -71,8 +71,8 @@ def test_a_ring_is_three_rows_of_calls(version: int, monkeypatch: pytest.MonkeyP
     n = 5
     code = attempt_of(ring(version, n), monkeypatch, algorithm=Jacobi())
     assert code[0].op == lib.FM_FUSED
-    assert list(rows(code[0])) == [(kind, n) for kind in DIRECT[version]]
-    assert code[1 + code[0].least].op == lib.FM_END
+    assert list(rows(code[0].fused)) == [(kind, n) for kind in DIRECT[version]]
+    assert code[1 + code[0].fused.count].op == lib.FM_END
 
 
 @pytest.mark.in_this_process("calls of FMUs in the process of the run are fused")
@@ -81,7 +81,7 @@ def test_gauss_seidel_is_one_fused_instruction(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = attempt_of(ring(version, 3), monkeypatch, algorithm=GaussSeidel())
-    assert list(rows(code[0])) == [(kind, 1) for kind in DIRECT[version] * 3]
+    assert list(rows(code[0].fused)) == [(kind, 1) for kind in DIRECT[version] * 3]
 
 
 @pytest.mark.in_this_process("calls of FMUs in the process of the run are fused")
@@ -89,7 +89,7 @@ def test_inputs_with_a_factor_are_moved_and_then_set_directly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     code = attempt_of(ring(3, 3, factor=2.0), monkeypatch, algorithm=Jacobi())
-    kinds = [kind for kind, _ in islice(rows(code[0]), 6)]
+    kinds = [kind for kind, _ in islice(rows(code[0].fused), 6)]
     assert kinds == [lib.FM_AS_WRITTEN, lib.FM_FUSED_SET_3] * 3
 
 

@@ -67,31 +67,40 @@ def server() -> Iterator[TestServer]:
 
 WRONG = {
     EXECUTORS: {
-        "SET": ("return transfer(k, c);", "return FM_RAN;"),
+        "SET": ("return transfer(k, c, &c->set);", "return FM_RAN;"),
         "SET after MOVE": ("return set(k, c + 1);", "return FM_RAN;"),
         "SET of polynomials": ("k->follows[i] = 1;", "k->follows[i] = 0;"),
         "GET": ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
-        "STEP": ("return c->at == 1.0 ? k->end : ", "return "),
+        "STEP": ("return c->step.end == 1.0 ? k->end : ", "return "),
         "STEP that ends early": ("k->terminate |= answer->terminate;", ""),
-        "SAVE": ("k->place_at[c->place] = k->at[c->instance];", "k->place_at[c->place] = k->end;"),
+        "SAVE": (
+            "k->place_at[c->save.place] = k->at[c->instance];",
+            "k->place_at[c->save.place] = k->end;",
+        ),
         "RESTORE": (
-            "k->at[c->instance] = k->place_at[c->place];",
+            "k->at[c->instance] = k->place_at[c->restore.place];",
             "k->at[c->instance] = k->begin;",
         ),
-        "KEEP": ("copy_all(k, &k->buffers[c->place], k->outputs, k->read);", "FM_OK;"),
+        "KEEP": ("copy_all(k, &k->buffers[c->keep.buffer], k->outputs, k->read);", "FM_OK;"),
         "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", "FM_OK;"),
         "REVERT": ("k->read[c->instance] = copy->read[c->instance];", ""),
         "REMEMBER": (
             "for (int b = k->n_history - 1; b > 0 && status == FM_OK; b--)",
             "for (int b = 1; b < 1; b++)",
         ),
-        "REMEMBER of a buffer": ("status == FM_OK && c->place < 0", "status == FM_OK"),
+        "REMEMBER of a buffer": ("status == FM_OK && c->remember.buffer < 0", "status == FM_OK"),
         "FORGET": ("k->history[b].read[i] = NAN;", "k->history[b].read[i] = 0.0;"),
-        "REPEAT": ("p->count >= p->repeat->least &&", "p->count > p->repeat->least &&"),
-        "REPEAT bounded": ("p->repeat->group && p->count ==", "p->repeat->group && p->count >"),
+        "REPEAT": (
+            "p->count >= p->repeat->repeat.least &&",
+            "p->count > p->repeat->repeat.least &&",
+        ),
+        "REPEAT bounded": (
+            "p->repeat->repeat.bounded && p->count ==",
+            "p->repeat->repeat.bounded && p->count >",
+        ),
         "UNTIL": ("value > k->nominals[t][i] ? value", "value < k->nominals[t][i] ? value"),
         "MODE": (
-            "instance->enter(instance->self, c->group,",
+            "instance->enter(instance->self, state,",
             "instance->enter(instance->self, FM_STEP_MODE,",
         ),
         "SAMPLE": (
@@ -112,7 +121,7 @@ WRONG = {
         "FIT": ("(work[i + 1] - work[i])", "(work[i] - work[i + 1])"),
         "STEP with a limit": ("fmin(end_of(k, c), k->limit)", "end_of(k, c)"),
         "STEP that returns early": ("k->limit = k->at[i] = reached;", "k->at[i] = reached;"),
-        "STEP that asks for an event": ("if (answer->event && c->most)", "if (0)"),
+        "STEP that asks for an event": ("if (answer->event && c->step.has_event_mode)", "if (0)"),
         "STEP that is discarded": (
             "k->requests[i] = 1;\n    } else if",
             "} else if",
@@ -127,11 +136,14 @@ WRONG = {
             "fmin(reached, there - fm_same(there, there - here))",
             "reached",
         ),
-        "STEP discarded in Event Mode": ("!c->least || c->most || isnan", "!c->least || isnan"),
+        "STEP discarded in Event Mode": (
+            "!c->step.may_return_early || c->step.has_event_mode || isnan",
+            "!c->step.may_return_early || isnan",
+        ),
         "ALIGN": ("if (k->at[c->instance] <= k->limit)", "if (1)"),
         "ALIGN that fails": ("if (k->at[c->instance] > k->limit) {", "if (0) {"),
         "RESTORE of who has not moved": (
-            "if (k->stepped[c->instance] == k->place_stepped[c->place])",
+            "if (k->stepped[c->instance] == k->place_stepped[c->restore.place])",
             "if (0)",
         ),
         "UNTIL with a limit": (
@@ -146,20 +158,20 @@ WRONG = {
         ),
         "REPEAT in a REPEAT": ("k->wants_another = p->wanted_at_first;", ""),
         "RECALL of a limit": (
-            "k->limit = fmin(k->kept_limit[c->place], k->end);",
+            "k->limit = fmin(k->kept_limit[c->recall.buffer], k->end);",
             "k->limit = k->end;",
         ),
         "RECALL in a later execution": (
-            "fmin(k->kept_limit[c->place], k->end)",
-            "k->kept_limit[c->place]",
+            "fmin(k->kept_limit[c->recall.buffer], k->end)",
+            "k->kept_limit[c->recall.buffer]",
         ),
         "RECALL of requests": (
-            "memcpy(k->requests, k->kept_requests + (size_t)c->place * n, n);",
+            "memcpy(k->requests, k->kept_requests + (size_t)c->recall.buffer * n, n);",
             "",
         ),
         "UPDATE": ("k->next_events[c->instance] = answer.next_event_time;", ""),
         "UPDATE that wants another one": ("k->wants_another |= answer.wants_update;", ""),
-        "TICK": ("k->active[c->place] = 1;", "k->active[0] = 1;"),
+        "TICK": ("k->active[c->tick.trigger] = 1;", "k->active[0] = 1;"),
         "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
         "MOVE of what comes along": (
             "if (!*t->active) continue; for (int m = 0;",
@@ -183,10 +195,10 @@ WRONG = {
             "if (v->answer.qualifiers[i] == FM_UNCHANGED)",
         ),
         "MODE without clocks": (
-            "memset(c->clocks[i].active, 0, c->clocks[i].n);",
-            "c->clocks[i].active[0] |= 0;",
+            "memset(c->mode.clocks[i].active, 0, c->mode.clocks[i].n);",
+            "c->mode.clocks[i].active[0] |= 0;",
         ),
-        "CALL": ("c->hook->call(c->hook->self, k);", "FM_OK;"),
+        "CALL": ("c->call.hook->call(c->call.hook->self, k);", "FM_OK;"),
         "CALL that asks for another pass": ("k->wants_another |= status == FM_AGAIN;", ""),
         "FIT with a near point": (
             "(samples[at - 1] - before)",
@@ -268,7 +280,7 @@ WRONG = {
     },
     THREADS: {
         "PARALLEL": (
-            "status = parallel(k, c);\n                c += c->least;",
+            "status = parallel(k, c);\n                c += c->parallel.count;",
             "status = parallel(k, c);",
         ),
     },
@@ -301,7 +313,7 @@ def test_one_wrong_instruction_is_noticed(
         ("(!is_step || row->at == call->at);", "(!is_step || 1);", FUSED),
         ("if (!move->moves[m].plain ||", "if (", FUSED),
         (
-            "k->fits && v->of->group == k->continuous_group",
+            "k->fits && v->of->set.group == k->continuous_group",
             "0",
             f"{CALLS}::test_steps_and_inputs",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
@@ -18,29 +18,26 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program
-from fmimaster.program.instructions.control import Call, Mode, Repeat, Tick, Until, Update, nesting
+from fmimaster.program.instructions.control import Call, Mode, nesting
 from fmimaster.program.instructions.inputs import Fit, Move, Set
 from fmimaster.program.instructions.outputs import (
     Correct,
     Derive,
     Get,
-    Keep,
-    Recall,
-    Remember,
     Revert,
 )
-from fmimaster.program.instructions.steps import Align, Parallel, Restore, Save, Step
+from fmimaster.program.instructions.steps import Align, Restore, Step
 from fmimaster.run.clock_calls import GivenIntervals
 from fmimaster.run.native.context import Context
-from fmimaster.run.native.header import OPERATIONS, STATES
+from fmimaster.run.native.header import OPERANDS, OPERATIONS, STATES
 from fmimaster.run.native.hooks import lend_hook
 from fmimaster.run.native.instances import Entry
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.shared import new
 from fmimaster.system.states import State
 
-Fields = Mapping[str, Any]
-"""Fields of fm_instruction."""
+Fields = dict[str, Any]
+"""Fields of fm_instruction, or of a member of its union."""
 
 FUSIBLE = frozenset(
     (lib.FM_MOVE, lib.FM_MOVE_OBJECTS, lib.FM_SET, lib.FM_GET, lib.FM_STEP, lib.FM_PARALLEL)
@@ -87,9 +84,22 @@ class Encoder:
         self._shared: dict[tuple[type[Instruction], int, Group], Fields] = {}
         self._objects: dict[tuple[int, Group], Fields] = {}
         """The moves of text and binaries."""
+        self._of_triggers: dict[int, Fields] = {}
+        self._depths: Mapping[int, int] = {}
+        """Of the REPEATs and UNTILs of the present program."""
         self._is_limited = False
         """Whether a step of the present program may have to end before its end."""
         self._scratch = 0
+        self._made: Mapping[type[Instruction], Callable[[Any], Fields]] = {
+            Step: self._step,
+            Fit: self._fit,
+            Correct: self._correct,
+            Derive: self._derive,
+            Call: self._call,
+            Mode: lambda mode: lender.clocks(mode.instance, mode.state),
+            Revert: lambda revert: lender.outputs(revert.instance),
+        }
+        """What a member of the union has besides the operands of its instruction."""
 
     def __call__(self, program: Program) -> Encoded:
         """The program, encoded."""
@@ -97,13 +107,10 @@ class Encoder:
 
     @left_for_later()
     def _encode(self, program: Program) -> Encoded:
-        depths = nesting(program.instructions)
+        self._depths = nesting(program.instructions)
         self._is_limited = _may_end_before(program, self.plan)
         parts = [
-            [
-                {**fields, "line": line} | ({"place": depths[line]} if line in depths else {})
-                for fields in self._entries_of(instruction)
-            ]
+            [{**fields, "line": line} for fields in self._entries_of(instruction, line)]
             for line, instruction in enumerate(program.instructions)
         ]
         entries = _fused(parts) if self.fused else [entry for part in parts for entry in part]
@@ -123,101 +130,92 @@ class Encoder:
         calls, sources = ffi.new("fm_fused[]", sizes[0]), ffi.new("double *[]", sizes[1])
         fuse(self._lender.lent(calls), self._lender.lent(sources), sizes, sizes + 1)
 
-    def _entries_of(self, instruction: Instruction) -> list[Fields]:
-        """The entries of an instruction: one, but several for an ALIGN."""
-        if isinstance(instruction, Align):
-            return self._align(instruction)
-        if isinstance(instruction, Move) and instruction.group is not Group.TRIGGERS:
-            return self._move(instruction)
-        return [{"op": OPERATIONS[type(instruction)], **self._fields(instruction)}]
-
-    def _move(self, move: Move) -> list[Fields]:
-        """A MOVE of text and binaries, and one of numbers, where there are any."""
-        i, group = move.instance, move.group
-        fields = {"instance": i, "group": int(group)}
-        numbers = {"op": lib.FM_MOVE, **fields, **self._values(move, i, group)}
-        key = i, group
-        if key not in self._objects:
-            self._objects[key] = self._lender.moves(self.plan.routes[key], objects=True)
-        objects = {"op": lib.FM_MOVE_OBJECTS, **fields, **self._objects[key]}
-        return [moves for moves in (objects, numbers) if moves["n"]]
-
-    def _fields(self, instruction: Instruction) -> Fields:
+    def _entries_of(self, instruction: Instruction, line: int) -> list[Fields]:
+        """The entries of an instruction: one, but several for an ALIGN, and for a MOVE of text and numbers."""
         match instruction:  # what there is most of comes first
-            case Move(i, group) | Set(i, group) | Get(i, group):
-                return {"instance": i, "group": int(group), **self._values(instruction, i, group)}
-            case Step(i, end):
-                planned = self.plan.instances[i]
-                fields = {"instance": i, "at": end}
-                fields |= {"least": planned.may_return_early, "most": planned.event_mode}
-                return fields | ({"op": lib.FM_STEP_LIMITED} if self._is_limited else {})
-            case Mode(i, state):
-                clocks = self._lender.clocks(i) if state is State.STEP_MODE else {}
-                return {"instance": i, "group": STATES[state], **clocks}
-            case Fit():
-                return self._fit(instruction)
-            case Correct(i):
-                record = self._lender.correction(self._entries[i], i)
-                return {"instance": i, "correction": record}
-            case Derive(i, hook):
-                partials = self._hooks[hook].partials(i)
-                assert partials is not None
-                record = self._lender.partials(self._entries[i], i, partials)
-                return {"instance": i, "partials": record}
-            case Save(i, place) | Restore(i, place):
-                return {"instance": i, "place": place}
-            case Keep(number) | Recall(number) | Tick(number):
-                return {"place": number}
-            case Remember(buffer):
-                return {"place": -1 if buffer is None else buffer}
-            case Revert(i, buffer):
-                return {"instance": i, "place": buffer, **self._lender.outputs(i)}
-            case Call(number):
-                return {"hook": lend_hook(self._lender, self._context, self._hooks[number])}
-            case Repeat(least, most, bounded):
-                return {"least": least, "most": most, "group": int(bounded)}
-            case Until(tolerance):
-                return {"at": tolerance}
-            case Parallel(count):
-                return {"least": count}
-            case Update(i):
-                return {"instance": i}
-        return {}
+            case Move(i, group) if group is not Group.TRIGGERS:
+                entries = self._objects_moved(i, group), self._transfer(instruction)
+                return [entry for entry in entries if entry["move"]["n"]]
+            case Move() | Set() | Get():
+                return [self._transfer(instruction)]
+            case Align():
+                return self._align(instruction, line)
+        kind = type(instruction)
+        fields: Fields = {f: _number(getattr(instruction, f)) for f in OPERANDS[kind]}
+        if kind in self._made:
+            fields |= self._made[kind](instruction)
+        if line in self._depths:
+            fields |= {"depth": self._depths[line]}
+        op = lib.FM_STEP_LIMITED if kind is Step and self._is_limited else OPERATIONS[kind]
+        return [_entry(op, instruction.subject, kind.__name__.lower(), fields)]
 
-    def _values(self, instruction: Move | Set | Get, i: int, group: Group) -> Fields:
-        """What a group of an instance is moved by, or the calls that set or read it."""
-        key = type(instruction), i, group
+    def _objects_moved(self, i: int, group: Group) -> Fields:
+        """The MOVE of text and binaries of a group."""
+        if (i, group) not in self._objects:
+            moves = self._lender.moves(self.plan.routes[i, group], objects=True)
+            entry = _entry(lib.FM_MOVE_OBJECTS, i, "move", {"group": group, **moves})
+            self._objects[i, group] = entry
+        return self._objects[i, group]
+
+    def _step(self, step: Step) -> Fields:
+        planned = self.plan.instances[step.instance]
+        early, events = planned.may_return_early, planned.event_mode
+        return {"may_return_early": early, "has_event_mode": events}
+
+    def _correct(self, correct: Correct) -> Fields:
+        i = correct.instance
+        return {"correction": self._lender.correction(self._entries[i], i)}
+
+    def _derive(self, derive: Derive) -> Fields:
+        i = derive.instance
+        partials = self._hooks[derive.hook].partials(i)
+        assert partials is not None
+        return {"partials": self._lender.partials(self._entries[i], i, partials)}
+
+    def _call(self, call: Call) -> Fields:
+        return {"hook": lend_hook(self._lender, self._context, self._hooks[call.hook])}
+
+    def _transfer(self, instruction: Move | Set | Get) -> Fields:
+        """What a group of an instance is moved by, or the calls that set or read it; made once."""
+        key = type(instruction), instruction.instance, instruction.group
         if key not in self._shared:
-            self._shared[key] = self._make_values(instruction, i, group)
+            op, member, fields = self._make_transfer(instruction)
+            self._shared[key] = _entry(op, instruction.instance, member, fields)
         return self._shared[key]
 
-    def _make_values(self, instruction: Move | Set | Get, i: int, group: Group) -> Fields:
+    def _make_transfer(self, instruction: Move | Set | Get) -> tuple[int, str, Fields]:
+        i, group = instruction.instance, instruction.group
         entry, lender = self._entries[i], self._lender
         match instruction, group:
             case Move(), Group.TRIGGERS:
-                return {"op": lib.FM_MOVE_TRIGGERS, **self._triggers(i)}
+                return lib.FM_MOVE_TRIGGERS, "triggers", self._triggers(i)
             case Move(), _:
-                return lender.moves(self.plan.routes[i, group])
+                moves = lender.moves(self.plan.routes[i, group])
+                return lib.FM_MOVE, "move", {"group": group, **moves}
             case Set(), Group.INTERVALS:
                 given = GivenIntervals(self.plan, i, entry.instance)
-                return {"op": lib.FM_CALL, "hook": lend_hook(lender, self._context, given)}
+                return lib.FM_CALL, "call", {"hook": lend_hook(lender, self._context, given)}
             case Set(), Group.TRIGGERS:
-                return {"op": lib.FM_SET_TRIGGERS, **self._triggers(i)}
+                return lib.FM_SET_TRIGGERS, "triggers", self._triggers(i)
             case Get(), Group.CLOCKS:
-                fields = {"op": lib.FM_GET_CLOCKS, "clocks": lender.input_clocks(i)}
-                return {**lender.calls(entry, i, group), **fields}
+                fields = {
+                    "outputs": lender.calls(entry, i, group),
+                    "inputs": lender.input_clocks(i),
+                }
+                return lib.FM_GET_CLOCKS, "get_clocks", fields
             case Get(), Group.CLOCKED:
-                return {"op": lib.FM_GET_CLOCKED, "clocked": lender.clocked(entry, i)}
+                return lib.FM_GET_CLOCKED, "get_clocked", {"clocked": lender.clocked(entry, i)}
             case Get(), Group.INTERVALS:
-                return {"op": lib.FM_GET_INTERVALS, "inquiry": lender.inquiry(entry, i)}
-        return lender.calls(entry, i, group)
+                return lib.FM_GET_INTERVALS, "get_intervals", {"inquiry": lender.inquiry(entry, i)}
+        op = OPERATIONS[type(instruction)]
+        member = "set" if op == lib.FM_SET else "get"
+        return op, member, {"group": group, **lender.calls(entry, i, group)}
 
     def _triggers(self, i: int) -> Fields:
         """Triggers of an instance, for MOVE and SET alike."""
-        key = Instruction, i, Group.TRIGGERS
-        if key not in self._shared:
-            self._shared[key] = self._lender.triggers(self._entries[i], i)
-        return self._shared[key]
+        if i not in self._of_triggers:
+            self._of_triggers[i] = self._lender.triggers(self._entries[i], i)
+        return self._of_triggers[i]
 
     def _fit(self, fit: Fit) -> Fields:
         lender, n = self._lender, len(fit.buffers)
@@ -240,10 +238,8 @@ class Encoder:
         lender.kernel.fits = True
         self._make_scratch(fit)
         return {
-            "instance": fit.instance,
-            "at": fit.at,
-            "fit": lender.lent(ffi.new("fm_fit *", fields)),
-            "segments": self._values(set_, fit.instance, Group.CONTINUOUS)["segments"],
+            "fitted": lender.lent(ffi.new("fm_fit *", fields)),
+            "inputs": self._transfer(set_)["set"]["segments"],
         }
 
     def _make_scratch(self, fit: Fit) -> None:
@@ -255,16 +251,30 @@ class Encoder:
             self._scratch = size
             self._lender.kernel.scratch = self._lender.doubles(np.zeros(size))
 
-    def _align(self, align: Align) -> list[Fields]:
+    def _align(self, align: Align, line: int) -> list[Fields]:
         """What brings an instance back; the kernel skips it if the instance is not beyond the limit."""
         i, segments = align.instance, self.plan.layout.segments
         back: list[Instruction] = [Restore(i, align.place)]
         back += [Set(i, Group.CONTINUOUS)] if segments(i, Group.CONTINUOUS) else []
         back += [Step(i, 1.0)]
         back += [Get(i, Group.OUTPUTS)] if segments(i, Group.OUTPUTS) else []
-        steps = [entry for b in back for entry in self._entries_of(b)]
-        around = {"instance": i, "least": len(steps) + 1}
-        return [{"op": OPERATIONS[Align], **around}, *steps, {"op": lib.FM_ALIGNED, **around}]
+        steps = [entry for b in back for entry in self._entries_of(b, line)]
+        count = {"count": len(steps) + 1}
+        around = (_entry(op, i, "align", count) for op in (OPERATIONS[Align], lib.FM_ALIGNED))
+        return [next(around), *steps, next(around)]
+
+
+def _entry(op: int, instance: int | None, member: str, fields: Fields) -> Fields:
+    """An fm_instruction; without a member for an instruction that needs no fields."""
+    entry: Fields = {"op": op, "instance": 0 if instance is None else instance}
+    return {**entry, member: fields} if fields else entry
+
+
+def _number(operand: Any) -> Any:
+    """An operand as the kernel has it; -1 for none."""
+    if isinstance(operand, State):
+        return STATES[operand]
+    return -1 if operand is None else operand
 
 
 def _may_end_before(program: Program, plan: Plan) -> bool:
@@ -291,7 +301,8 @@ def _in_one(entries: Sequence[Fields]) -> Sequence[Fields]:
     inside, at = list[Fields](), 0
     for k, entry in enumerate(entries):
         if entry["op"] == lib.FM_PARALLEL:
-            inside += [*_in_one(entries[at:k]), *entries[k : k + 1 + entry["least"]]]
-            at = k + 1 + entry["least"]
+            inside += [*_in_one(entries[at:k]), *entries[k : k + 1 + entry["parallel"]["count"]]]
+            at = k + 1 + entry["parallel"]["count"]
     inside += _in_one(entries[at:]) if at else entries
-    return [{"op": lib.FM_FUSED, "line": entries[0]["line"], "least": len(inside)}, *inside]
+    fused = _entry(lib.FM_FUSED, None, "fused", {"count": len(inside)})
+    return [{**fused, "line": entries[0]["line"]}, *inside]

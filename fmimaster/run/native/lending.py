@@ -23,6 +23,7 @@ from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.registers import Registers
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Variable
+from fmimaster.system.states import State
 
 
 class Lender:
@@ -294,8 +295,10 @@ class Lender:
         """Address of a clock in the store."""
         return ffi.cast("uint8_t *", self.address(DataType.CLOCK, slot))
 
-    def clocks(self, i: int) -> dict[str, Any]:
-        """The clocks of an instance that are active or not: fields of fm_instruction."""
+    def clocks(self, i: int, state: State) -> dict[str, Any]:
+        """The clocks of an instance that are inactive in a state: fields of MODE."""
+        if state is not State.STEP_MODE:
+            return {}
         found = [
             (self.clock(s.start), s.stop - s.start)
             for group in (Group.CLOCKS, Group.INPUT_CLOCKS)
@@ -408,7 +411,7 @@ class Lender:
             moves = self.moves(self.plan.triggers[k].payload, objects=True)
             record.n_objects, record.objects = moves["n"], moves["moves"]
             record.segments = self._segments(entry, Group.TRIGGERS, trigger.segments)
-        return {"n": len(chosen), "triggers": triggers}
+        return {"n": len(chosen), "of": triggers}
 
 
 def _experiment(experiment: Experiment) -> Any:

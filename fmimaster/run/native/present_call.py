@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.run.native.header import STATES
+from fmimaster.run.native.header import OPERATIONS, STATES
 from fmimaster.system.states import State
 
-_FUNCTION = {
-    lib.FM_STEP: "DoStep",
-    lib.FM_STEP_LIMITED: "DoStep",
-    lib.FM_SAVE: "GetFMUState",
-    lib.FM_RESTORE: "SetFMUState",
-    lib.FM_UPDATE: "UpdateDiscreteStates",
-    lib.FM_CORRECT: "GetDirectionalDerivative",
-    lib.FM_DERIVE: "GetDirectionalDerivative",
-}
+_FUNCTION = {OPERATIONS[kind]: kind.calls.value for kind in OPERATIONS if kind.calls is not None}
+_FUNCTION[lib.FM_STEP_LIMITED] = _FUNCTION[lib.FM_STEP]
 """What an operation calls."""
 
 _TO_STATE = {
@@ -38,7 +31,7 @@ def call_of(entry: Any, is_initialized: bool) -> tuple[int, str] | None:
         Whether the instance has left Initialization Mode.
     """
     if entry.op == lib.FM_MODE:
-        state = next(state for state, number in STATES.items() if number == entry.group)
+        state = next(state for state, number in STATES.items() if number == entry.mode.state)
         if state in (State.STEP_MODE, State.EVENT_MODE) and not is_initialized:
             return entry.instance, "ExitInitializationMode"
         return entry.instance, _TO_STATE[state]
