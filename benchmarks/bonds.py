@@ -17,7 +17,7 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.run.executor import Experiment
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.system.description import SystemDescription
-from fmimaster.system.ssp import read_system
+from fmimaster.system.read import read_system
 
 STEPS = 1000
 """In one program, so that calling it from Python does not count."""

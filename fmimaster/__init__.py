@@ -50,6 +50,6 @@ if TYPE_CHECKING:
     from fmimaster.studies.probing.probe import probe as probe
     from fmimaster.system.builder import SystemBuilder as SystemBuilder
     from fmimaster.system.python_component import PythonComponent as PythonComponent
-    from fmimaster.system.ssp import read_system as read_system
+    from fmimaster.system.read import read_system as read_system
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fmimaster.system.description import Constraint, PowerBond, SystemDescription
-from fmimaster.system.ssp import read_system
+from fmimaster.system.power_bonds import NAMESPACE as POWER_BONDS
+from fmimaster.system.read import read_system
 from fmimaster.system.ssp_annotation import VERSION
 from fmimaster.system.ssp_constraints import NAMESPACE as CONSTRAINTS
-from fmimaster.system.ssp_power_bonds import NAMESPACE as POWER_BONDS
 from fmimaster.system.xml import quoted
 
 NAMESPACES = " ".join(

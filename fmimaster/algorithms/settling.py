@@ -8,16 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.differences import emit_differences
 from fmimaster.base.errors import OptionError
-from fmimaster.loops.discrete import DiscreteLoop
-from fmimaster.loops.given_start_values import GivenStartValues
-from fmimaster.loops.hook import LoopHooks
-from fmimaster.loops.search import ROUNDINGS
 from fmimaster.loops.solver import LoopSolver
-from fmimaster.loops.sweep_derivatives import sweep_derivatives
-from fmimaster.loops.unknowns import StartValues, precision
 from fmimaster.plan.graph import Node, dependency_graph
 from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop, Visit
@@ -26,6 +21,10 @@ from fmimaster.plan.visits import visits
 from fmimaster.program.emitter import Emitter
 from fmimaster.system.notes import listed
 from fmimaster.system.states import State
+
+if TYPE_CHECKING:
+    from fmimaster.loops.discrete import DiscreteLoop
+    from fmimaster.loops.hook import LoopHooks
 
 LOOSER = 10.0
 """Ratio of the change of outputs to the tolerance of the residual, if a loop is solved again."""
@@ -79,6 +78,9 @@ class Settling:
 
     def _solve_steady_states(self, plan: Plan, p: Emitter) -> None:
         """Start values with which the derivatives of some states are 0; all loops are solved in each sweep."""
+        # only systems with algebraic loops need it
+        from fmimaster.loops.hook import LoopHooks
+
         zero = {(s.instance, s.state): (s.instance, s.derivative) for s in plan.steady}
         states = list(zero)
         hooks = LoopHooks(
@@ -136,6 +138,9 @@ class Settling:
             if not cut:
                 self._pass_clocked(p, chosen)
                 continue
+            # only systems with algebraic loops need it
+            from fmimaster.loops.discrete import DiscreteLoop
+
             loop = DiscreteLoop(plan, cut, cut, passes_events=True)
             p.call(loop.begin)
             with p.repeat(least=1, most=loop.most, tolerance=inf):
@@ -156,11 +161,18 @@ class Settling:
         """
         solved = [v.loop for v in visits_among(plan, instances) if v.loop is not None]
         if solved:
+            # only systems with algebraic loops need it
+            from fmimaster.loops.search import ROUNDINGS
+            from fmimaster.loops.unknowns import precision
+
             variables = (node for loop in solved for node in loop.variables)
             return LOOSER * max(self.solver.relative, ROUNDINGS * precision(plan, variables))
         return 0.0
 
     def _take_start_values(self, loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:
+        # only systems with algebraic loops need it
+        from fmimaster.loops.unknowns import StartValues
+
         for inner in loops_in(loop):
             if inner.torn and not inner.assumed:
                 p.call(StartValues(plan, inner.torn, inner.variables))
@@ -211,6 +223,11 @@ class Settling:
 
     def _hooks(self, loop: AlgebraicLoop, plan: Plan, *, initial: bool) -> LoopHooks | DiscreteLoop:
         """The solver of a loop, by the outputs at which it is cut."""
+        # only systems with algebraic loops need them
+        from fmimaster.loops.discrete import DiscreteLoop
+        from fmimaster.loops.hook import LoopHooks
+        from fmimaster.loops.sweep_derivatives import sweep_derivatives
+
         if not loop.torn:
             return DiscreteLoop(
                 plan, loop.discrete, loop.variables, assumed=loop.assumed, solver=self.solver
@@ -260,6 +277,9 @@ def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> 
 
 def _take_given_start_values(loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:
     """Set the outputs at which a loop is cut to the given start values of the inputs in the loop."""
+    # only systems with algebraic loops need it
+    from fmimaster.loops.given_start_values import GivenStartValues
+
     every = GivenStartValues(plan, loop.variables, loop.variables)
     if not every.given:
         return

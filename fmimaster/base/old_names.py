@@ -16,6 +16,7 @@ _RENAMED: Mapping[str, str] = {
 """Old name → new name. All other names are only in another room."""
 
 MOVED: Mapping[str, tuple[str, ...]] = {
+    "steps, events, loops and instants": ("control",),
     "base": (
         "attributes",
         "errors",
@@ -40,34 +41,27 @@ MOVED: Mapping[str, tuple[str, ...]] = {
         "settings",
         "structure_settings",
     ),
+    "front and prepare": ("accuracy",),
     "front": ("resumption", "simulation", "validation"),
     "prepare": ("isolation", "preparation", "provenance", "structures"),
     "record": ("causes", "repeated_steps", "step_series"),
     "session": ("checkpoint",),
     "studies": ("demos", "optimization", "stability"),
 }
-"""Room → modules and rooms that were at the top."""
-
-_DIVIDED: Mapping[str, str] = {
-    "accuracy": "fmimaster.front and fmimaster.prepare",
-    "control": "fmimaster.steps, fmimaster.events, fmimaster.loops and fmimaster.instants",
-}
-"""Old room → the rooms that have its modules now."""
+"""Rooms → modules and rooms at the top whose contents they have now."""
 
 
-def new_place(name: str, rooms: Mapping[str, Mapping[str, str]]) -> str:
+def new_place(name: str, public: Mapping[str, Mapping[str, str]]) -> str:
     """Where a name of the top is now, as a sentence; empty if there never was such a name.
 
-    ``rooms``: room → its public names, each with the module that defines it.
+    ``public``: room → its public names, each with the module that defines it.
     """
-    if name in _DIVIDED:
-        return f"The modules of '{name}' are in {_DIVIDED[name]}."
-    for room, modules in MOVED.items():
+    for rooms, modules in MOVED.items():
         if name in modules:
-            return f"'{name}' is now fmimaster.{room}.{name}."
+            return f"What was in fmimaster.{name} is now in {rooms} of fmimaster."
     new = _RENAMED.get(name, name)
     is_or_is_now = f"'{name}' is" if new == name else f"'{name}' is now '{new}', which is"
-    for room, places in rooms.items():
+    for room, places in public.items():
         if places.get(new, room) != room:
             also = ", and the mode of GaussSeidel is now AlongLine()" if name == "LINEAR" else ""
             return f"{is_or_is_now} in {room}: from {room} import {new}{also}."

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.given_path import given_path
-from fmimaster.cards.cache import cached_card
-from fmimaster.cards.card import FmuCard
-from fmimaster.cards.correction import Correction
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 
-GivenCard = FmuCard | str | os.PathLike[str]
-Cards = GivenCard | Sequence[GivenCard]
+if TYPE_CHECKING:
+    from fmimaster.cards.card import FmuCard
+
+GivenCard: TypeAlias = "FmuCard | str | os.PathLike[str]"
+Cards: TypeAlias = "GivenCard | Sequence[GivenCard]"
 """The setting ``cards``: cards, their files, or ``"cached"`` for those in the user's folder."""
 
 CACHED: Literal["cached"] = "cached"
@@ -31,11 +31,13 @@ def check_cards(given: object) -> None:
     ------
     OptionError
     """
+    if given is None:
+        return
+    from fmimaster.cards.card import FmuCard  # few runs use cards
+
     one = isinstance(given, FmuCard | str | os.PathLike)
     entries = [given] if one else given if isinstance(given, Sequence) else None
-    if given is not None and (
-        entries is None or not all(isinstance(e, FmuCard | str | os.PathLike) for e in entries)
-    ):
+    if entries is None or not all(isinstance(e, FmuCard | str | os.PathLike) for e in entries):
         raise OptionError(
             f"cards: {given!r}, expected cards, their files, or 'cached' for those in the user's folder."
         )
@@ -91,6 +93,8 @@ def use_cards(
     """
     if given is None:
         return CardUse()
+    from fmimaster.cards.correction import Correction  # few runs use cards
+
     cards = _cards_of(given, components, models)
     changed, reasons = dict[str, Model](), dict[str, str]()
     notes = _Texts()
@@ -149,6 +153,10 @@ def _cards_of(
     given: Cards, components: Mapping[str, Component], models: Mapping[str, Model]
 ) -> dict[str, FmuCard]:
     """Name of a component → its card."""
+    # few runs use cards
+    from fmimaster.cards.cache import cached_card
+    from fmimaster.cards.card import FmuCard
+
     entries = _entries(given)
     hashes = {
         name: source_hash(component.source)
@@ -178,7 +186,9 @@ def _cards_of(
 
 
 def _entries(given: Cards) -> list[FmuCard | str | os.PathLike[str]]:
-    return [given] if isinstance(given, FmuCard | str | os.PathLike) else list(given)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return list(given)
+    return [given]
 
 
 def _is_fmu(component: Component) -> bool:

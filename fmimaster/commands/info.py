@@ -17,7 +17,7 @@ from fmimaster.pages.bonds import bonds_page, port_in_short
 from fmimaster.pages.clocks import rows_of_model
 from fmimaster.system.model import Interface, Model, standard_in_words
 from fmimaster.system.notes import listed
-from fmimaster.system.ssp import read_system
+from fmimaster.system.read import read_system
 
 _MOST_ROWS = 15
 """Most lines of one section."""

@@ -19,7 +19,7 @@ from fmimaster.configure.settings import Settings
 
 # imports that a help page does not need are made where they are used: they take 0.4 s
 if TYPE_CHECKING:
-    from fmimaster.algorithms import Algorithm
+    from fmimaster.algorithms.algorithm import Algorithm
     from fmimaster.front.simulation import Simulation
     from fmimaster.loops.solver import LoopSolver
     from fmimaster.steps.step_rule import StepRule, Time

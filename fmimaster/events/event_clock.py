@@ -17,7 +17,6 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.program.indicators import NONE, Indicators
 from fmimaster.record.causes import Cause, Kind
-from fmimaster.steps.ramp import FreeStep
 from fmimaster.steps.step_rule import FixedStep, StepRule, Time
 from fmimaster.system.model import Scope
 
@@ -150,6 +149,8 @@ class EarlyReturn(EventClock):
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
         """Free steps: the step after an event has the full size."""
+        from fmimaster.steps.ramp import FreeStep  # most runs have another rule
+
         return FreeStep(size)
 
     def detect(self, indicators: Indicators) -> frozenset[int]:

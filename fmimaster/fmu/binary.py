@@ -12,7 +12,7 @@ import threading
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from fmimaster.apart import shared_run
 from fmimaster.base.errors import CallError
 from fmimaster.base.visible import visible
-from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.instance import Instance, Signal, Transfer
 from fmimaster.fmu.kernel_entry import Binding, E, KernelEntries, KernelInterface
 from fmimaster.fmu.status import DISCARD, ERROR, FATAL, OK, SUCCESS, objection, status_name, word_of
 from fmimaster.system.model import DataType, Model
+
+if TYPE_CHECKING:
+    from fmimaster.fmu.call_log import CallLog
 
 log = logging.getLogger("fmimaster")
 

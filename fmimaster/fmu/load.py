@@ -7,23 +7,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.own_folder import remove_folders_of_the_dead
 from fmimaster.fmu import library
-from fmimaster.fmu.call_log import CallLog
-from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile, call_in_words
 from fmimaster.fmu.python_instance import PythonInstance
-from fmimaster.fmu.table import Table, TableInstance
-from fmimaster.results.csv import read_csv
-from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.system.constraints import constraint_model
 from fmimaster.system.description import Component, Connector, Source
 from fmimaster.system.model import Interface, Model
+
+if TYPE_CHECKING:
+    from fmimaster.fmu.call_log import CallLog
+    from fmimaster.fmu.table import Table
 
 _TableKey = tuple[str, Source, tuple[Connector, ...]]
 
@@ -96,6 +96,10 @@ class Loader:
         """The table of a component whose source is one."""
         key = _table_key(component)
         if key not in self._tables:
+            # few systems have tables
+            from fmimaster.fmu.table import Table
+            from fmimaster.results.csv import read_csv
+
             types = {c.name: c.type for c in component.connectors if c.type is not None}
             if component.source.member:
                 raise FileError(
@@ -141,6 +145,8 @@ class Loader:
     def _instantiated(self, component: Component, name: str, options: InstanceOptions) -> Instance:
         if component.constraint is not None:
             model = self.model(component)
+            from fmimaster.fmu.constraint import ConstraintInstance  # few systems need it
+
             return ConstraintInstance(name, model, component.constraint.tolerance)
         if component.python is not None:
             return self.own(PythonInstance(component.python, name))
@@ -149,6 +155,8 @@ class Loader:
 
             return adaptation_instance(component.adaptation, name)
         if self._is_table(component):
+            from fmimaster.fmu.table import TableInstance  # few systems need it
+
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)
         return fmu.instantiate(name, self.options(options))
@@ -174,6 +182,10 @@ class Loader:
         return isinstance(self.file(component.source, component.interface), library.FmuFile)
 
     def _new_call_log(self) -> CallLog:
+        # few runs log calls
+        from fmimaster.fmu.call_log import CallLog
+        from fmimaster.results.text_file import refuse_to_overwrite
+
         if self._call_log_file:
             refuse_to_overwrite(self._call_log_file, [source.path for source, _ in self._fmus])
         return CallLog(self._call_log_file)

@@ -35,11 +35,11 @@ from fmimaster.session.launch import (
 from fmimaster.session.own_process import run_in_own_process
 from fmimaster.session.progress import Progress, ProgressCallback, silent
 from fmimaster.session.signals import Signals
-from fmimaster.session.stepwise import Run
 
 if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Pair
     from fmimaster.pages.plan import PlanPage
+    from fmimaster.session.stepwise import Run
 
 log = logging.getLogger("fmimaster")
 
@@ -239,6 +239,8 @@ class Simulation(Settings):
                 "out, or use run()."
             )
         refuse_one_file_for_two(self, output_file)
+        from fmimaster.session.stepwise import Run  # only a run that pauses needs it
+
         with ExitStack() as files, Signals() as signals:
             attendance = attended_run(self, signals, silent, output_file, files, resume_from)
             run = Run(attendance, files, self._judged)

@@ -34,8 +34,8 @@ from fmimaster.system.description import (
 )
 from fmimaster.system.model import Causality, Interface, Model, Scope
 from fmimaster.system.notes import listed
+from fmimaster.system.read import read_system
 from fmimaster.system.resolve import ResolvedSystem, resolve
-from fmimaster.system.ssp import read_system
 from fmimaster.system.ssp_events import write_shared_events
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fmimaster.plan.graph import Arcs, DependencyGraph, Node, components, is_loop
 from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.stops import stops
-from fmimaster.plan.sweeps import sweep
-from fmimaster.plan.tearing import Preference, cuts
+
+if TYPE_CHECKING:
+    from fmimaster.plan.tearing import Preference
 
 MOST_SEARCHED = 10_000_000
 """Largest product of the nodes of a loop and its discrete outputs for which few of these outputs are cut; beyond it all
@@ -34,6 +36,9 @@ def _loop(
     graph: DependencyGraph, part: Collection[Node], position: Mapping[int, int]
 ) -> AlgebraicLoop:
     """A component as a loop: cut, and with its sweep."""
+    # only systems with algebraic loops need it
+    from fmimaster.plan.sweeps import sweep
+
     inside = frozenset(part)
     arcs = {node: [head for head in graph.arcs[node] if head in inside] for node in part}
     discrete = inside & graph.discrete
@@ -56,6 +61,9 @@ def _is_assumed(graph: DependencyGraph, inside: Collection[Node]) -> bool:
 
 def _cut(graph: DependencyGraph, arcs: Arcs, candidates: frozenset[Node]) -> tuple[Node, ...]:
     """Candidates to cut so that no cycle contains a candidate."""
+    # only systems with algebraic loops need it
+    from fmimaster.plan.tearing import cuts
+
     if len(candidates) * len(arcs) > MOST_SEARCHED and candidates & graph.discrete:
         return tuple(sorted(candidates, key=graph.name))
     between = {node: _next_ones(node, arcs, candidates) for node in candidates}
@@ -79,6 +87,9 @@ def _next_ones(start: Node, arcs: Arcs, candidates: Collection[Node]) -> set[Nod
 
 def _preference(graph: DependencyGraph, output: Node, arcs: Arcs) -> Preference:
     """The preference of an output: values of an output with known start values of its inputs are assumed best."""
+    # only systems with algebraic loops need it
+    from fmimaster.plan.tearing import Preference
+
     ends = (output, *arcs[output])
     return Preference(
         (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.initialization import Initialization
@@ -14,7 +15,6 @@ from fmimaster.base.garbage import left_for_later
 from fmimaster.base.given_path import given_path
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse, use_cards
-from fmimaster.configure.input_signals import attach_input
 from fmimaster.configure.requirements import (
     refuse_plan,
     refuse_plan_with_rates,
@@ -24,7 +24,6 @@ from fmimaster.configure.requirements import (
 from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
-from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import exact
@@ -48,14 +47,14 @@ from fmimaster.steps.measures import (
 )
 from fmimaster.steps.schedule import Schedule, make_schedule
 from fmimaster.steps.step_rule import FixedStep, StepRule, Time
-from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.model import Interface
+from fmimaster.system.read import read_system
 from fmimaster.system.resolve import OpenInput, ResolvedSystem, resolve
-from fmimaster.system.ssp import read_system
 from fmimaster.system.structure import is_dynamic, structure_at, structure_note
 
 if TYPE_CHECKING:
+    from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.prepare.accuracy_choice import Choice
 
 
@@ -179,6 +178,8 @@ def prepare(
     made_from = tuple(components.values())
     jumps: Mapping[float, frozenset[str]] = {}
     if settings.input is not None:
+        from fmimaster.configure.input_signals import attach_input  # few runs need it
+
         resolved, table, jumps = attach_input(
             settings.input,
             resolved,
@@ -243,9 +244,9 @@ def prepare(
 def read_description(settings: Settings) -> SystemDescription:
     """The whole system of a simulation, with all that exists at any time."""
     system = settings.system
-    assert not isinstance(system, SystemBuilder)  # it was built when the simulation was made
     if not isinstance(system, SystemDescription):
-        system = read_system(given_path(system))
+        # what a builder has built is a description since the simulation was made
+        system = read_system(given_path(cast(str | os.PathLike[str], system)))
     if settings.interface is not None:
         system = system.with_interface(Interface.named(settings.interface))
     return system

@@ -10,13 +10,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from fmimaster.sequences.cycles import MOST_ARCS, cut_cycles
 from fmimaster.sequences.graph import Arc
-from fmimaster.sequences.greedy import greedy
-from fmimaster.sequences.insertion import improved, rounded
 from fmimaster.sequences.reductions import Kernel
 from fmimaster.sequences.structure import blocks, strong_components
-from fmimaster.sequences.subsets import MOST_UNITS, best_by_subsets
 
 Arcs = Mapping[Arc, float]
 
@@ -84,6 +80,12 @@ def _blocks(kernel: Kernel) -> Iterator[Kernel]:
 
 def _solved(arcs: Arcs) -> list[Arc]:
     """The arcs to cut in a block."""
+    # only a graph with cycles needs them
+    from fmimaster.sequences.cycles import MOST_ARCS, cut_cycles
+    from fmimaster.sequences.greedy import greedy
+    from fmimaster.sequences.insertion import improved, rounded
+    from fmimaster.sequences.subsets import MOST_UNITS
+
     n = len({unit for arc in arcs for unit in arc})
     if n <= BEFORE_CYCLES:
         return _by_subsets(arcs)
@@ -98,6 +100,9 @@ def _solved(arcs: Arcs) -> list[Arc]:
 
 
 def _by_subsets(arcs: Arcs) -> list[Arc]:
+    # only a graph with cycles needs it
+    from fmimaster.sequences.subsets import best_by_subsets
+
     units = sorted({unit for arc in arcs for unit in arc})
     place = {unit: k for k, unit in enumerate(units)}
     d = np.zeros((len(units), len(units)))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,14 +27,15 @@ from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import told_of_exit
-from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.instances import words_for_fmus
 from fmimaster.session.progress import Progress, ProgressCallback, silent
 from fmimaster.session.run_log import log_end
 from fmimaster.session.session import Session
 from fmimaster.session.signals import Signals
-from fmimaster.session.structure_changes import StructureChanges
 from fmimaster.session.work_thread import RunStopped, StopRequest, WorkThread
+
+if TYPE_CHECKING:
+    from fmimaster.session.checkpoints import Checkpoints
 
 log = logging.getLogger("fmimaster")
 
@@ -122,6 +124,9 @@ class Attendance:
             )
             self.session.when_complete = self.when_complete
             if self._structures is not None:
+                # few systems change their structure
+                from fmimaster.session.structure_changes import StructureChanges
+
                 self.session.changes = StructureChanges(self.session, self._structures)
             return self.session.run(self._lead)
         finally:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Called
@@ -13,7 +14,6 @@ from fmimaster.configure.settings import Settings
 from fmimaster.fmu.faults.policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.intermediate import IntermediateOutputs
-from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.plan.layout import Group
@@ -21,9 +21,11 @@ from fmimaster.plan.plan import Plan
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.run.choice import ExecutorType
-from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.work_thread import StopRequest
 from fmimaster.system.model import Interface
+
+if TYPE_CHECKING:
+    from fmimaster.session.checkpoints import Checkpoints
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,11 @@ class InstanceMaker:
             around = on_fault.around if planned.name in prepared.isolated else Stop().around
             try:
                 instance = around(make)
-                instances.append(Journaled(instance, serializes=False) if noted else instance)
+                if noted:
+                    from fmimaster.fmu.journaled import Journaled  # only checkpoints need it
+
+                    instance = Journaled(instance, serializes=False)
+                instances.append(instance)
             finally:
                 self.process.put_back(f"'{planned.name}'")
             self.stop_request.heed()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fmimaster.base.errors import SimulationError
 from fmimaster.base.garbage import left_for_later
@@ -29,9 +29,7 @@ from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.loop import Loop
 from fmimaster.run.stepper import Stepper
 from fmimaster.run.ways import OFTEN
-from fmimaster.session.checkpoints import Checkpoints
 from fmimaster.session.fact_keeper import FactKeeper
-from fmimaster.session.fmu_states import remembered, write_states
 from fmimaster.session.instances import InstanceMaker, words_for_fmus
 from fmimaster.session.intermediate_outputs import intermediate_outputs, intermediate_tables
 from fmimaster.session.row_keeper import RowKeeper, recorder_of
@@ -39,6 +37,9 @@ from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import EarlierStructures, run_statistics, warnings_of_run
 from fmimaster.session.start_and_end import first_state, initialize, terminate_others
 from fmimaster.session.work_thread import RunStopped, StopRequest
+
+if TYPE_CHECKING:
+    from fmimaster.session.checkpoints import Checkpoints
 
 log = logging.getLogger("fmimaster")
 
@@ -200,6 +201,9 @@ class Session:
                 if self._checkpoints is not None:
                     self._checkpoints.take()
             if self._final_states is not None:
+                # few runs keep FMU states
+                from fmimaster.session.fmu_states import remembered, write_states
+
                 memory = remembered(self.plan, self.executor, self.state.calendar)
                 write_states(self._final_states, self.prepared, self.instances, self.time, memory)
             self.when_complete()

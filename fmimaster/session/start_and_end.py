@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,10 @@ from fmimaster.plan.layout import Group
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.run.planned_events import last_row
 from fmimaster.run.state import RunState, Timeline
-from fmimaster.session.fmu_states import has_calendar, read_states, recall
-from fmimaster.session.snapshot import Parts
 from fmimaster.system.exact import exact
+
+if TYPE_CHECKING:
+    from fmimaster.session.snapshot import Parts
 
 log = logging.getLogger("fmimaster")
 
@@ -67,6 +69,9 @@ def initialize(session: Parts, states: str | os.PathLike[str] | None) -> bool:
 
 def _take_states(session: Parts, path: str | os.PathLike[str]) -> None:
     """Continue from FMU states of a file; the row of the initialization is replaced."""
+    # few runs begin with FMU states
+    from fmimaster.session.fmu_states import has_calendar, read_states, recall
+
     states, memory = read_states(given_path(path), session.prepared)
     for instance, state in zip(session.instances, states, strict=True):
         if state:

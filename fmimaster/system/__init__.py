@@ -20,6 +20,6 @@ if TYPE_CHECKING:
     from fmimaster.system.lifetime import Lifetime as Lifetime
     from fmimaster.system.model import Unit as Unit
     from fmimaster.system.python_component import PythonComponent as PythonComponent
-    from fmimaster.system.ssp import read_system as read_system
+    from fmimaster.system.read import read_system as read_system
 else:
     __getattr__, __dir__ = public_names(__name__)

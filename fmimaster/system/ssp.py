@@ -1,4 +1,4 @@
-"""System descriptions from files: SSP archives and folders, single SSDs, and single FMUs.
+"""System descriptions from SSP archives and folders, and from single SSDs.
 
 SSP 1.0 and 2.0 are read, except for the parts that docs/system-descriptions.md lists: these are refused by name, or
 ignored with a note. Enumerations are not read: SSP leaves their numbers to the FMUs. Common mistakes of existing files
@@ -13,9 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
-from fmimaster.base.files import check_exists
-from fmimaster.base.given_path import given_path
-from fmimaster.system import osp
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import (
     Component,
@@ -48,7 +45,7 @@ from fmimaster.system.xml import (
     value_of,
 )
 
-_SSD = "SystemStructure.ssd"
+SSD = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
 _IMPLEMENTATIONS: Mapping[str, Interface | None] = {
     "any": None,
@@ -80,56 +77,6 @@ _TYPES: Mapping[str, DataType | None] = {
 }
 
 
-def read_system(path: Path | str) -> SystemDescription:
-    """Read the system that a file or folder describes.
-
-    Parameters
-    ----------
-    path
-        An SSP archive (``.ssp``), a folder with a ``SystemStructure.ssd``, a single ``.ssd`` (its
-        sources are relative to it), an FMU (``.fmu``) or the folder of an unpacked FMU, which makes
-        a system of one component, or an ``OspSystemStructure.xml`` or a folder with it.
-
-    Returns
-    -------
-    Description with a note for everything that was taken in another way than written, or was left
-    aside.
-
-    Raises
-    ------
-    FileError
-        If there is nothing to read, or a file is not of the type that its name implies.
-    DescriptionError
-        If names do not fit together, or something is used that is not supported.
-    """
-    path = given_path(path)
-    check_exists(path)
-    suffix = path.suffix.lower()
-    if path.is_dir():
-        if (path / "modelDescription.xml").is_file():
-            return _single(path, path.name)
-        if (path / osp.FILE).is_file():
-            return osp.read_osp(path / osp.FILE)
-        return _described(*find_ssd(path), path)
-    if suffix == ".fmu":
-        return _single(path, path.stem)
-    if suffix == ".ssd":
-        return _described(Source(path), (), path)
-    if suffix == ".ssp":
-        return _described(*find_ssd(path), path)
-    if path.match(osp.FILES):
-        return osp.read_osp(path)
-    raise FileError(
-        f"'{path}' is not a system. Expected an SSP archive (.ssp), an SSD (.ssd), an FMU (.fmu), {osp.FILE}, "
-        f"or a folder with {_SSD}, {osp.FILE} or modelDescription.xml."
-    )
-
-
-def _single(path: Path, name: str) -> SystemDescription:
-    system = System(name, (Component(name, Source(path)),))
-    return SystemDescription(system, source=path, is_single_fmu=True)
-
-
 def find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
     """The description in an archive or folder; notes if it has an unexpected name, or if there are others."""
     if path.is_dir():  # only the top level: a folder may hold anything
@@ -137,15 +84,15 @@ def find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
     else:
         with open_archive(Source(path)) as archive:
             names = archive.names()
-    found = [_SSD] if _SSD in names else [n for n in names if n.lower().endswith(".ssd")]
+    found = [SSD] if SSD in names else [n for n in names if n.lower().endswith(".ssd")]
     if not found:
         raise FileError(
-            f"'{path}' has no {_SSD} and no other .ssd file. Expected a system in SSP form, or an "
+            f"'{path}' has no {SSD} and no other .ssd file. Expected a system in SSP form, or an "
             "FMU."
         )
     if len(found) > 1:
         raise FileError(
-            f"'{path}' has no {_SSD}, but {', '.join(found)}. Give the path of the one to be "
+            f"'{path}' has no {SSD}, but {', '.join(found)}. Give the path of the one to be "
             "simulated; unpack an archive first."
         )
     if path.is_dir():
@@ -157,14 +104,15 @@ def find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
 
 def _about(path: Path, read: str, names: Iterable[str], advice: str) -> Iterator[str]:
     """Notes about the description that is read, and about others beside it, which are variants (SSP 2.0, chapter 3)."""
-    if read != _SSD:
-        yield f"'{path}' has no {_SSD}; '{read}' is read instead."
+    if read != SSD:
+        yield f"'{path}' has no {SSD}; '{read}' is read instead."
     others = [n for n in names if n.lower().endswith(".ssd") and "/" not in n and n != read]
     if others:
         yield f"'{path}' has other descriptions, which are not read: {listed(others)}. To use one, {advice}."
 
 
-def _described(ssd: Source, notes: tuple[str, ...], path: Path) -> SystemDescription:
+def read_ssd(ssd: Source, notes: tuple[str, ...], path: Path) -> SystemDescription:
+    """The system of an SSD, which comes from the archive, folder or file ``path``; ``notes`` come first."""
     document = Document(ssd)
     root = document.root
     version = root.get("version")

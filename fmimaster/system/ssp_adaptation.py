@@ -13,13 +13,22 @@ from fmimaster.system.ssp_annotation import (
     CONNECTION,
     INTERVAL,
     SHIFT,
-    WITH_VERSION,
     annotated_connection,
     check_annotation,
 )
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, children, local_name, location, text_of
-from fmimaster.system.xml_form import ANY, BOOLEAN, NAME, NUMBER, TEXT, Form, Value, one_of
+from fmimaster.system.xml_form import (
+    ANY,
+    BOOLEAN,
+    NAME,
+    NUMBER,
+    TEXT,
+    WITH_VERSION,
+    Form,
+    Value,
+    one_of,
+)
 
 ANNOTATION = "org.fmimaster.semantic-adaptation"
 """Type of the annotation."""

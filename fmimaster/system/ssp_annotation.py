@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 
 from fmimaster.base.errors import DescriptionError, FileError, OptionError, did_you_mean
@@ -14,10 +13,6 @@ from fmimaster.system.xml_form import NAME, NUMBER, Form, Value, faults
 
 VERSION = "1.0"
 """The version that is written; any version 1.x is read."""
-_VERSION = re.compile(r"1\.(0|[1-9][0-9]*)", re.ASCII)
-
-WITH_VERSION = {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t) is not None)}
-"""The attributes of the element."""
 
 
 def check_annotation(

@@ -15,13 +15,12 @@ from fmimaster.system.ssp_annotation import (
     CONNECTION,
     INTERVAL,
     SHIFT,
-    WITH_VERSION,
     annotated_connection,
     check_annotation,
 )
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, children, location, text_of, value_of
-from fmimaster.system.xml_form import ANY, INT, NAME, Form
+from fmimaster.system.xml_form import ANY, INT, NAME, WITH_VERSION, Form
 
 ANNOTATION = "org.fmimaster.clocks"
 """Type of the annotation."""

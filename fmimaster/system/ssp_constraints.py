@@ -15,13 +15,14 @@ from fmimaster.system.description import (
     ConstraintEnd,
     Level,
 )
-from fmimaster.system.ssp_annotation import WITH_VERSION, check_annotation
+from fmimaster.system.ssp_annotation import check_annotation
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, children, location, text_of, value_of
 from fmimaster.system.xml_form import (
     AT_LEAST_ONE,
     NAME,
     NUMBER,
+    WITH_VERSION,
     Form,
     Times,
     between,

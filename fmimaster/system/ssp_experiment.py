@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
-from fmimaster.system import ssp_constraints, ssp_events, ssp_power_bonds, ssp_sequence
+from fmimaster.system import power_bonds, ssp_constraints, ssp_events, ssp_sequence
 from fmimaster.system.description import Experiment
 from fmimaster.system.misspelt import meant
 from fmimaster.system.ssp_document import Document
@@ -20,7 +20,7 @@ _ANNOTATIONS = (
     _OURS,
     ssp_constraints.ANNOTATION,
     ssp_events.ANNOTATION,
-    ssp_power_bonds.ANNOTATION,
+    power_bonds.ANNOTATION,
     ssp_sequence.ANNOTATION,
 )
 """Types of all annotations of fmimaster."""

@@ -8,10 +8,10 @@ from fmimaster.base.errors import DescriptionError, OptionError, did_you_mean
 from fmimaster.system.description import Connection, Endpoint, System
 from fmimaster.system.exact import exact
 from fmimaster.system.lifetime import Lifetime
-from fmimaster.system.ssp_annotation import WITH_VERSION, check_annotation
+from fmimaster.system.ssp_annotation import check_annotation
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, children, location, text_of
-from fmimaster.system.xml_form import ANY, NAME, Form, Value
+from fmimaster.system.xml_form import ANY, NAME, WITH_VERSION, Form, Value
 
 ANNOTATION = "org.fmimaster.lifetimes"
 """Type of the annotation."""

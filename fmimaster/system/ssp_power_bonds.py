@@ -6,15 +6,12 @@ from math import inf
 from typing import Literal, cast
 
 from fmimaster.system.description import Port, PowerBond
-from fmimaster.system.ssp_annotation import WITH_VERSION, check_annotation
+from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
+from fmimaster.system.ssp_annotation import check_annotation
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, children, location, text_of, value_of
-from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form, Times, between, one_of
+from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, WITH_VERSION, Form, Times, between, one_of
 
-ANNOTATION = "org.fmimaster.power-bonds"
-"""Type of the annotation."""
-NAMESPACE = "https://fmimaster.org/power-bonds"
-"""Of all elements inside."""
 _POSITIVE = between(0.0, inf)
 _FORMS = {
     "PowerBonds": Form(WITH_VERSION, inside={"PowerBond": AT_LEAST_ONE}),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fmimaster.base.errors import FileError
-from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
+from fmimaster.system.ssp_annotation import VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, children, location, quoted, text_of
-from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form
+from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, WITH_VERSION, Form
 
 ANNOTATION = "org.fmimaster.trigger-sequence"
 """Type of the annotation."""

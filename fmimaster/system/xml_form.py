@@ -15,6 +15,7 @@ from typing import NamedTuple
 from fmimaster.base.errors import did_you_mean
 from fmimaster.system.xml import Element, label, local_name, shown
 
+_VERSION = re.compile(r"1\.(0|[1-9][0-9]*)", re.ASCII)
 _BLANKS = " \t\r\n"
 """White space of XML; Python's ``strip`` removes more."""
 _INSTANCE = "{http://www.w3.org/2001/XMLSchema-instance}"
@@ -58,6 +59,8 @@ NAME = Value("a name", bool)
 TEXT = Value("a text", lambda _: True)
 NUMBER = Value("a number", _is_decimal)
 INT = Value("a whole number", _is_int)
+WITH_VERSION = {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t) is not None)}
+"""The attributes of the element in an annotation of fmimaster."""
 BOOLEAN = Value("true or false", lambda t: t.strip(_BLANKS) in ("true", "false", "1", "0"))
 
 

@@ -28,7 +28,7 @@ from fmimaster.system.model import (
     Model,
     Scope,
 )
-from fmimaster.system.ssp import read_system
+from fmimaster.system.read import read_system
 from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
 
 SSP_SCHEMA = Path(fmpy.__file__).parent / "ssp" / "schema" / "SystemStructureDescription.xsd"

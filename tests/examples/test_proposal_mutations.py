@@ -24,8 +24,8 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import NAMESPACE, Manifest
 from fmimaster.system.description import Source
 from fmimaster.system.model import Model
+from fmimaster.system.read import read_system
 from fmimaster.system.shared_events import check_each_once
-from fmimaster.system.ssp import read_system
 
 MUTATIONS = 1000
 SEED = 20170601

@@ -28,8 +28,8 @@ from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.constraints import constraint_model
 from fmimaster.system.model import Causality, DataType, Unit
 from fmimaster.system.osp import FILE
+from fmimaster.system.read import read_system
 from fmimaster.system.resolve import resolve
-from fmimaster.system.ssp import read_system
 
 MODEL = PythonFmu(
     parameters={"p": 1.0, "n": 2, "size": 2, "text": ""},

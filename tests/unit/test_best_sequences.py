@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -306,12 +307,16 @@ def test_moves_of_single_units_find_the_optimum_of_small_systems() -> None:
         assert sum(graph.weights[arc] for arc in cut) == approx(expected)
 
 
-@pytest.mark.parametrize("limit", ["MOST_ARCS", "MOST_ROUNDED"])
+@pytest.mark.parametrize(
+    ("module", "limit"),
+    [(cycles, "MOST_ARCS"), (feedback, "MOST_ROUNDED")],
+    ids=["arcs", "rounded"],
+)
 def test_more_arcs_than_the_programme_takes_are_ordered_by_weight_or_greedily_and_by_moves(
-    limit: str, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """sequence.md 5.5: without a linear programme."""
-    monkeypatch.setattr(feedback, limit, 10)
+    monkeypatch.setattr(module, limit, 10)
     graph = random_graph(3, 40, 2.0)
     quick = graph.cost(least_stale(graph))
     monkeypatch.undo()

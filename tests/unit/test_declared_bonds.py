@@ -21,7 +21,7 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.front.simulation import Simulation
 from fmimaster.system.description import Port, PowerBond, Source
 from fmimaster.system.model import PowerPort
-from fmimaster.system.ssp_power_bonds import ANNOTATION, NAMESPACE
+from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 
 # SSD
 

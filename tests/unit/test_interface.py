@@ -13,7 +13,7 @@ from fmimaster.fmu.description.model_description import read_model
 from fmimaster.fmu.load import Loader
 from fmimaster.system.description import Component, Source
 from fmimaster.system.model import Capabilities, Interface, Model
-from fmimaster.system.ssp import read_system
+from fmimaster.system.read import read_system
 
 ELEMENTS = {
     Interface.CO_SIMULATION: """<CoSimulation modelIdentifier="cs" canHandleVariableCommunicationStepSize="true"

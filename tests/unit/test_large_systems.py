@@ -25,7 +25,7 @@ from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.prepare.preparation import prepare
 from fmimaster.session.session import Session
 from fmimaster.system.description import Component, Endpoint, PowerBond, SystemDescription
-from fmimaster.system.ssp import read_system
+from fmimaster.system.read import read_system
 
 Make = Callable[[int], SystemDescription]
 

@@ -28,8 +28,8 @@ from fmimaster.system.model import (
     Variable,
     Version,
 )
+from fmimaster.system.read import read_system
 from fmimaster.system.resolve import ResolvedSystem, resolve
-from fmimaster.system.ssp import read_system
 from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
 
 COLLISION = SharedEvent("collision", (("upper", "collision"), ("lower", "collision")))

@@ -33,7 +33,7 @@ from fmimaster.system.description import (
     Transformation,
 )
 from fmimaster.system.model import Causality, DataType, Unit
-from fmimaster.system.ssp import read_system
+from fmimaster.system.read import read_system
 
 UNITS = """<ssd:Units>
   <ssc:Unit name="m"><ssc:BaseUnit m="1"/></ssc:Unit>

@@ -24,7 +24,7 @@ from ssd_text import (
 
 from fmimaster import reference_path, simulate
 from fmimaster.front.validation import Severity, validate
-from fmimaster.system.ssp import read_system
+from fmimaster.system.read import read_system
 from fmimaster.system.ssp_schemas import schema_findings
 from fmimaster.system.xml import parse_xml
 

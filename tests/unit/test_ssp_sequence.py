@@ -13,7 +13,7 @@ from ssd_text import component, elements, read, ssd
 
 from fmimaster import reference_path
 from fmimaster.base.errors import FileError
-from fmimaster.system.ssp import read_system
+from fmimaster.system.read import read_system
 from fmimaster.system.ssp_copy import annotated, copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 

@@ -10,11 +10,10 @@ from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.description.terminals import Terminal, read_terminals
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.system.model import Causality, DataType, Model, PowerPort, Variable
-from fmimaster.system.ssp_annotation import WITH_VERSION
-from fmimaster.system.ssp_power_bonds import ANNOTATION, NAMESPACE
+from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 from fmimaster.system.units import watts
 from fmimaster.system.xml import Element, children, local_name, text_of
-from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form, faults, one_of
+from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, WITH_VERSION, Form, faults, one_of
 
 _FORMS = {
     "PowerPorts": Form(WITH_VERSION, inside={"PowerPort": AT_LEAST_ONE}),

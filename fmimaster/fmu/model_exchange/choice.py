@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.fmu.model_exchange.integrator import Integrator
-from fmimaster.fmu.model_exchange.one_step import DormandPrince
 from fmimaster.system.model import Interface, Model
 from fmimaster.system.notes import listed
 
@@ -134,6 +133,9 @@ def exchange_notes(models: Mapping[str, Model], solvers: Mapping[str, Integrator
     by_solver: dict[str, list[str]] = {}
     for name, model in models.items():
         if model.interface is Interface.MODEL_EXCHANGE:
+            # only Model Exchange needs it
+            from fmimaster.fmu.model_exchange.one_step import DormandPrince
+
             words = solvers.get(name, DormandPrince()).words
             by_solver.setdefault(words, []).append(f"'{name}'")
     for words, names in by_solver.items():

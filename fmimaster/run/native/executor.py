@@ -28,7 +28,6 @@ from fmimaster.run.log import Stretch
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.encoding import Encoder
 from fmimaster.run.native.entries import make_entries
-from fmimaster.run.native.hooks import lend_data, lend_watches
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.native.present_call import call_of, integrator_call
@@ -200,10 +199,16 @@ class NativeExecutor:
 
     def watches(self, twins: Sequence[Twin]) -> Any:
         """What ends stretches of steps early, for repeat; see :class:`Executor`."""
+        # few runs need it
+        from fmimaster.run.native.hooks import lend_watches
+
         return lend_watches(self._lender, self._context, twins)
 
     def controlled(self, twin: RuleTwin[Any], watches: Any = None) -> ControlledSteps:
         """Steps of the sizes that the twin of a rule chooses; see :class:`Executor`."""
+        # few runs need it
+        from fmimaster.run.native.hooks import lend_data
+
         data = lend_data(self._lender, self._context, twin.data, RULES[twin.data.name])
         return partial(self._control, data, watches)
 
