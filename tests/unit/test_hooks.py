@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from python_fmu import Bench, PythonFmu, parse
 
-from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Hook
-from fmimaster.program.instructions.control import MOST_NESTED
 from fmimaster.program.listing import listing
 from fmimaster.program.store import ValueStore
 from fmimaster.program.weighted_change import WeightedChange
@@ -81,9 +79,3 @@ def test_a_listing_shows_the_name_of_a_hook() -> None:
     assert (
         listing(program, bench.plan, [change()]) == "0 CALL    hook 0  weighted change of outputs"
     )
-
-
-def test_limits_of_programs_are_those_of_the_kernel() -> None:
-    kernel = pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
-    limits = kernel.lib.FM_MOST_NESTED, kernel.lib.FM_MOST_POINTS, kernel.lib.FM_MOST_NODES
-    assert limits == (MOST_NESTED, MOST_POINTS, MOST_COEFFICIENTS)

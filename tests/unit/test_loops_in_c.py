@@ -118,12 +118,6 @@ def test_both_executors_fail_alike_where_nothing_follows_anderson_acceleration(
     assert "diverged" in failures[0]
 
 
-def test_the_kernel_has_room_for_what_is_remembered() -> None:
-    from fmimaster.kernel._kernel import lib
-
-    assert lib.FM_MOST_ANDERSON == MOST_REMEMBERED
-
-
 @pytest.mark.parametrize("depth", [0, 1, MOST_REMEMBERED, MOST_REMEMBERED + 1])
 def test_both_executors_solve_alike_whatever_is_remembered(
     monkeypatch: pytest.MonkeyPatch, depth: int
