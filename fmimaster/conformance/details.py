@@ -11,8 +11,7 @@ from fmimaster.base.errors import FileError
 from fmimaster.cards.card import FmuCard
 from fmimaster.conformance.curve import Curve
 from fmimaster.conformance.measures import Measure
-from fmimaster.conformance.one_run import LOG_FILE
-from fmimaster.conformance.tree import CARD_FILE
+from fmimaster.conformance.tree import CARD_FILE, LOG_FILE
 from fmimaster.conformance.verdict import Verdict
 from fmimaster.conformance.words import percent, seconds, words_of_interface
 from fmimaster.studies.probing.page import card_page

@@ -29,10 +29,9 @@ from fmimaster.conformance.cases import NOT_COMPLIANT, Case
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.fmu_facts import FmuFacts, read_facts
 from fmimaster.conformance.measures import ConformanceLimits, measure
-from fmimaster.conformance.options_file import ReferenceOptions, read_options
 from fmimaster.conformance.reference_file import of_array, read_carried, read_reference
-from fmimaster.conformance.results_file import shorten
-from fmimaster.conformance.times import times_of
+from fmimaster.conformance.times import ReferenceOptions, read_options, times_of
+from fmimaster.conformance.tree import LOG_FILE, shorten
 from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
@@ -40,9 +39,6 @@ from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.system.description import Component, Source, System, SystemDescription
 from fmimaster.system.model import Interface
-
-LOG_FILE = "log.txt"
-"""In the folder of an FMU: the log of its run, and what it has printed."""
 
 MOST_LOG = 2**20
 """Bytes of a log file; later messages are not written."""

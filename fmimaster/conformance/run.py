@@ -16,12 +16,11 @@ from fmimaster.base.given_path import given_path
 from fmimaster.base.version import installed_version
 from fmimaster.configure.named import solvers
 from fmimaster.conformance.cases import Case, find_cases
-from fmimaster.conformance.junit import write_junit
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import write_page
 from fmimaster.conformance.verdict import ConformanceRun
-from fmimaster.conformance.verdicts_csv import write_verdicts_csv
+from fmimaster.conformance.verdict_files import write_junit, write_verdicts_csv
 from fmimaster.conformance.workers import Callback, Work
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.shared_library import FMI3

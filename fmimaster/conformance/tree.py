@@ -5,15 +5,23 @@ Source: FMI cross-check rules 4.1, section 9.2.
 
 from __future__ import annotations
 
+import csv
 import shutil
+from itertools import count
+from math import ceil
 from pathlib import Path
 
 from fmimaster.conformance.cases import Case
-from fmimaster.conformance.one_run import LOG_FILE
 from fmimaster.conformance.verdict import Outcome, Verdict
+
+LOG_FILE = "log.txt"
+"""In the folder of an FMU: the log of its run, and what it has printed."""
 
 CARD_FILE = "card.json"
 """What the FMU really does, if it was measured."""
+
+MOST_BYTES = 1_000_000
+"""Largest size of ``MODEL_out.csv``, which has the results."""
 
 README = "README.md"
 """Why an FMU has not passed, as the rules ask for."""
@@ -37,3 +45,24 @@ def write_outcome(output: Path, verdict: Verdict, printed: str) -> None:
     if printed.strip():
         with (folder / LOG_FILE).open("a", encoding="utf-8", errors="backslashreplace") as log:
             log.write(f"\nPrinted by the process of the FMU:\n{printed}")
+
+
+def shorten(file: Path, most: int = MOST_BYTES) -> tuple[str, ...]:
+    """Leave out rows of a CSV file that is too large: each n-th one stays, and the last one.
+
+    Returns
+    -------
+    A note about it; none if the file is small enough.
+    """
+    size = file.stat().st_size
+    if size <= most:
+        return ()
+    with file.open(newline="", encoding="utf-8") as stream:
+        head, *rows = list(csv.reader(stream))
+    for n in count(ceil(size / most)):
+        kept = rows[:-1:n] + rows[-1:]
+        with file.open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream, lineterminator="\n").writerows([head, *kept])
+        if file.stat().st_size <= most or n > len(rows):
+            break
+    return (f"'{file.name}' has one of {n} rows and the last one, to be below {most / 1e6:g} MB",)

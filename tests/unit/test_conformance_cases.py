@@ -11,10 +11,8 @@ from edited_fmu import edited_fmu
 
 from fmimaster import reference_path
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.conformance.cases import NOT_COMPLIANT, find_cases
-from fmimaster.conformance.exporter import exporter_of
-from fmimaster.conformance.options_file import ReferenceOptions, read_options
-from fmimaster.conformance.times import MOST_STEPS, times_of
+from fmimaster.conformance.cases import NOT_COMPLIANT, exporter_of, find_cases
+from fmimaster.conformance.times import MOST_STEPS, ReferenceOptions, read_options, times_of
 from fmimaster.system.model import Capabilities, DefaultExperiment, Interface
 
 VARIES = Capabilities(can_handle_variable_communication_step_size=True)

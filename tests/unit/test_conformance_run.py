@@ -31,7 +31,7 @@ from fmimaster.conformance.verdict import (
     Verdict,
     VerdictCause,
 )
-from fmimaster.conformance.verdicts_csv import write_verdicts_csv
+from fmimaster.conformance.verdict_files import write_verdicts_csv
 from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.shared_library import FMI3

@@ -1,13 +1,59 @@
-"""Verdicts as JUnit XML, which systems for continuous integration show."""
+"""Verdicts as files for other programs: a CSV file with a line for each FMU, and JUnit XML."""
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from fmimaster.conformance.one_run import LOG_FILE
+from fmimaster.base.visible import visible
+from fmimaster.conformance.tree import LOG_FILE
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
+
+COLUMNS = (
+    *("name", "interface", "FMI", "exporter", "exporter version", "verdict", "cause", "reason"),
+    *("start time", "stop time", "step size", "rows", "seconds", "overhead", "reference"),
+    *("outside band", "relative RMS", "largest deviation", "variable", "notes", "results"),
+)
+"""Times in s. The measures are the largest of all variables; the largest deviation is relative to the range."""
+
+
+def write_verdicts_csv(run: ConformanceRun, file: Path) -> None:
+    """Write them."""
+    with file.open("w", newline="", encoding="utf-8", errors="backslashreplace") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(COLUMNS)
+        writer.writerows([_inert(visible(str(cell))) for cell in _cells(v)] for v in run.verdicts)
+
+
+def _inert(cell: str) -> str:
+    """A cell that a spreadsheet does not take for a formula: names and reasons are texts of FMUs."""
+    if not cell.lstrip().startswith(("=", "+", "-", "@")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def _cells(v: Verdict) -> Iterator[object]:
+    yield from (v.name, v.interface, v.fmi_version, v.exporter, v.exporter_version)
+    yield from (v.outcome.value, v.cause.value, v.reason)
+    yield from ("" if t is None else repr(t) for t in (v.start_time, v.stop_time, v.step_size))
+    yield from (v.rows, f"{v.seconds:.3f}", f"{v.overhead:.3f}", v.reference)
+    if v.measures:
+        worst = max(v.measures, key=lambda m: (m.outside, m.deviation.relative))
+        d = worst.deviation
+        largest = d.largest / d.range if d.range else d.largest
+        yield from (f"{x:.6g}" for x in (worst.outside, d.relative, largest))
+        yield d.name
+    else:
+        yield from ("", "", "", "")
+    yield from ("; ".join(v.notes), v.results)
+
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not permit."""
