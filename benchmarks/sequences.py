@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fmimaster.sequences.feedback import least_stale
 from fmimaster.sequences.graph import UnitGraph
-from fmimaster.sequences.search import least_stale, nearest_neighbour
+from fmimaster.sequences.methods import nearest_neighbour
 from fmimaster.sequences.subsets import best_by_subsets
 
 DATA = Path(__file__).parents[1] / "tests" / "data"

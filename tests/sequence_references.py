@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.levels import Levels
-from fmimaster.sequences.orientation import canonical
+from fmimaster.sequences.makespan import canonical
 from fmimaster.sequences.subsets import TIE
 from fmimaster.sequences.units import UnitConnection, Units
 from fmimaster.sequences.weights import Weights

@@ -22,10 +22,10 @@ from fmimaster.configure.named import polynomial_text
 from fmimaster.configure.text import among
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.studies.optimization.fuzzy import Fuzzy
-from fmimaster.studies.optimization.propagated import Propagated
 from fmimaster.studies.optimization.sequence_search import FoundSequence, Method, SequenceSearch
 from fmimaster.studies.optimization.signature import Candidate, Signature
 from fmimaster.studies.optimization.trial import stale_arcs
+from fmimaster.studies.optimization.weighting import Propagated
 from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 

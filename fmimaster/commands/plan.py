@@ -15,8 +15,12 @@ from fmimaster.commands.optimize import algorithm_words, candidate_facts, number
 from fmimaster.commands.text import note, write, write_json
 from fmimaster.front.simulation import Simulation
 from fmimaster.pages.plan import page
-from fmimaster.studies.optimization.comparison import PRESENT, ComparedSequence, compare
-from fmimaster.studies.optimization.compromises import compromises
+from fmimaster.studies.optimization.comparison import (
+    PRESENT,
+    ComparedSequence,
+    compare,
+    compromises,
+)
 from fmimaster.studies.optimization.sequence_search import SequenceSearch
 from fmimaster.studies.optimization.signature import Signature
 

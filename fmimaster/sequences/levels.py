@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
+from fmimaster.sequences.feedback import least_stale
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.insertion import SEED, SMALLEST_GAIN, rounds_for
 from fmimaster.sequences.level_sets import level_sets
-from fmimaster.sequences.search import least_stale
 
 Levels = tuple[tuple[int, ...], ...]
 """Units of the first level, of the second, ...; the units of one level in the order of their names."""

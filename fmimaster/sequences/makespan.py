@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
 from fmimaster.base.errors import OptionError
+from fmimaster.sequences.feedback import least_stale
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.insertion import SMALLEST_GAIN
-from fmimaster.sequences.orientation import canonical, orientations
-from fmimaster.sequences.search import least_stale
+from fmimaster.sequences.structure import topological_order
 
 MOST_ENUMERATED = 8
 """Up to this number of units all sequences that differ are compared; for more units, some are searched."""
@@ -150,3 +150,46 @@ def _searched(graph: UnitGraph, times: Sequence[float], cores: int) -> set[tuple
         order = canonical(graph, order)
         found.add(order)
     return found
+
+
+def canonical(graph: UnitGraph, sequence: Sequence[int]) -> tuple[int, ...]:
+    """Of all sequences that order every connected pair as this one, the first one by names."""
+    position = {unit: k for k, unit in enumerate(sequence)}
+    behind = {
+        a: [b for b in near if position[a] < position[b]] for a, near in enumerate(graph.neighbours)
+    }
+    return tuple(topological_order(behind))
+
+
+def orientations(graph: UnitGraph) -> Iterator[tuple[int, ...]]:
+    """All sequences that differ in their results, each in its canonical form, in the order of the names.
+
+    They are the acyclic orientations of the undirected graph. A canonical sequence goes on with a unit only if that unit
+    could not have stepped before a later one by name: Cartier and Foata (1969), lexicographic normal form of traces.
+    """
+    order: list[int] = []
+    left = [iter(range(graph.size))]
+    used = [False] * graph.size
+    while left:
+        for unit in left[-1]:
+            if not used[unit] and _may_follow(graph, order, unit):
+                order.append(unit)
+                used[unit] = True
+                if len(order) == graph.size:
+                    yield tuple(order)
+                left.append(iter(range(graph.size)))
+                break
+        else:
+            left.pop()
+            if order:
+                used[order.pop()] = False
+
+
+def _may_follow(graph: UnitGraph, order: Sequence[int], unit: int) -> bool:
+    near = graph.neighbours[unit]
+    for before in reversed(order):
+        if before in near:
+            return True
+        if before > unit:
+            return False
+    return True

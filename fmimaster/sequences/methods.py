@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fmimaster.base.typed_arguments import TypedArguments
+from fmimaster.sequences.feedback import least_stale
 from fmimaster.sequences.graph import UnitGraph
-from fmimaster.sequences.search import least_stale, nearest_neighbour
 from fmimaster.sequences.structure import strong_components
-from fmimaster.sequences.together import chosen_together
 from fmimaster.sequences.units import Units
 from fmimaster.sequences.weights import Count, FeedThrough, Weights
 
@@ -57,6 +56,31 @@ class NearestNeighbour(SequenceMethod):
         return chosen_together(UnitGraph.of(units, self.weights), units.together, nearest_neighbour)
 
 
+def nearest_neighbour(graph: UnitGraph) -> tuple[int, ...]:
+    """Step next the unit whose connections from units that have not stepped yet weigh least; of several the first by name.
+
+    Source: Holzinger and Benedikt (2019), section 2.3.
+    """
+    left = [0.0] * graph.size
+    for (_, b), w in graph.weights.items():
+        left[b] += w
+    ready = [(w, k) for k, w in enumerate(left)]
+    heapq.heapify(ready)
+    done = [False] * graph.size
+    order: list[int] = []
+    while ready:
+        w, a = heapq.heappop(ready)
+        if done[a] or w != left[a]:  # it has been put in again with less
+            continue
+        done[a] = True
+        order.append(a)
+        for b in graph.successors[a]:
+            if not done[b]:
+                left[b] -= graph.weights[a, b]
+                heapq.heappush(ready, (left[b], b))
+    return tuple(order)
+
+
 @dataclass(frozen=True, slots=True)
 class Upstream(SequenceMethod):
     """A unit comes after those that feed it; within a ring those come last that pass values on directly.
@@ -98,6 +122,43 @@ def _rings(units: Units) -> list[list[str]]:
     graph = UnitGraph.of(units, Count())
     parts = strong_components(dict(enumerate(graph.successors)))
     return [[graph.names[k] for k in part] for part in parts]
+
+
+Chooser = Callable[[UnitGraph], tuple[int, ...]]
+"""A graph → its units in the order in which they step."""
+
+
+def chosen_together(
+    graph: UnitGraph, together: Iterable[Sequence[str]], choose: Chooser
+) -> tuple[str, ...]:
+    """The sequence of a graph in which the units of each group follow each other directly.
+
+    A group takes part under the name of its first unit by name; its own units are put in order by the same choice.
+    """
+    groups = [sorted(group) for group in together if len(group) > 1]
+    if not groups:
+        return graph.named(choose(graph))
+    head = {name: group[0] for group in groups for name in group}
+    stands_for = [head.get(name, name) for name in graph.names]
+    outer = UnitGraph.made(
+        dict.fromkeys(stands_for),
+        ((stands_for[a], stands_for[b], w) for (a, b), w in graph.weights.items()),
+    )
+    inside = {
+        head: part.named(choose(part)) for head, part in _parts(graph, groups, stands_for).items()
+    }
+    return tuple(name for unit in outer.named(choose(outer)) for name in inside.get(unit, (unit,)))
+
+
+def _parts(
+    graph: UnitGraph, groups: Iterable[Sequence[str]], stands_for: Sequence[str]
+) -> dict[str, UnitGraph]:
+    """The graph of each group, by its first unit."""
+    weights: dict[str, list[tuple[str, str, float]]] = {group[0]: [] for group in groups}
+    for (a, b), w in graph.weights.items():
+        if stands_for[a] == stands_for[b] and stands_for[a] in weights:
+            weights[stands_for[a]].append((graph.names[a], graph.names[b], w))
+    return {group[0]: UnitGraph.made(group, weights[group[0]]) for group in groups}
 
 
 AUTOMATIC = "automatic"

@@ -26,16 +26,20 @@ from sequence_references import (
 
 from fmimaster.base.errors import OptionError
 from fmimaster.sequences import cycles, feedback, levels
-from fmimaster.sequences.acyclic import AcyclicGraph
 from fmimaster.sequences.cycles import cut_cycles
-from fmimaster.sequences.feedback import feedback_arcs
+from fmimaster.sequences.feedback import feedback_arcs, least_stale
 from fmimaster.sequences.graph import UnitGraph
-from fmimaster.sequences.greedy import greedy
-from fmimaster.sequences.insertion import improved
+from fmimaster.sequences.insertion import greedy, improved
 from fmimaster.sequences.levels import bounded_levels, levels_of
-from fmimaster.sequences.makespan import makespan, pareto_front, start_times
-from fmimaster.sequences.orientation import canonical, orientations
-from fmimaster.sequences.search import least_stale, nearest_neighbour
+from fmimaster.sequences.makespan import (
+    canonical,
+    makespan,
+    orientations,
+    pareto_front,
+    start_times,
+)
+from fmimaster.sequences.methods import nearest_neighbour
+from fmimaster.sequences.structure import AcyclicGraph
 from fmimaster.sequences.subsets import best_by_subsets
 from fmimaster.sequences.units import UnitConnection, Units
 from fmimaster.sequences.weights import Count, FeedThrough, GivenWeights, Weights

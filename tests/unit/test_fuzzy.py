@@ -7,8 +7,15 @@ import pytest
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.studies.optimization.fuzzy import Features, Fuzzy, jumps, memberships, weight
-from fmimaster.studies.optimization.responses import StepResponse, mean_rate
+from fmimaster.studies.optimization.fuzzy import (
+    Features,
+    Fuzzy,
+    StepResponse,
+    jumps,
+    mean_rate,
+    memberships,
+    weight,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.studies.optimization.search import canonical
+from fmimaster.studies.optimization.prediction import canonical
 from fmimaster.studies.optimization.signature import Optimum, Signature
 from fmimaster.studies.optimization.trial import Arc, Trial, relative_error, rms, stale_arcs
 

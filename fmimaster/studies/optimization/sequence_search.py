@@ -15,8 +15,8 @@ from fmimaster.configure.input_signals import InputSignals
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.front.simulation import Simulation
 from fmimaster.prepare.preparation import Prepared
+from fmimaster.sequences.feedback import least_stale
 from fmimaster.sequences.graph import UnitGraph
-from fmimaster.sequences.search import least_stale
 from fmimaster.studies.optimization.alone import Alone
 from fmimaster.studies.optimization.groups import Groups, groups_of
 from fmimaster.studies.optimization.kept_runs import KeptRuns, digest

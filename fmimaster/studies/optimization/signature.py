@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.studies.optimization.prediction import Prediction, predict
-from fmimaster.studies.optimization.search import best_predicted, rounded
+from fmimaster.studies.optimization.prediction import Prediction, best_predicted, predict, rounded
 from fmimaster.studies.optimization.trial import Arc, Trial, Trials, relative_error, rms, stale_arcs
 
 
