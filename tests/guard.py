@@ -13,7 +13,6 @@ from fmimaster.system.states import (
     Call,
     State,
     after,
-    allowed_with_event_pending,
     call_between,
     states_that_allow,
 )
@@ -44,6 +43,14 @@ _MODES = {
     "enter_step_mode": (State.STEP_MODE, Call.ENTER_STEP_MODE),
 }
 """Method → the state to which it leads, and its call if the table has none from the present state."""
+
+
+def allowed_with_event_pending(call: Call) -> bool:
+    """Whether a call of Step Mode is allowed after ``DoStep`` has requested an event (eventHandlingNeeded).
+
+    It is pending until Event Mode is entered or an earlier state is restored. Source: FMI 3.0.2, section 4.2.1.2.
+    """
+    return call is not Call.DO_STEP
 
 
 class Guarded(Around):

@@ -71,11 +71,6 @@ def group(parser: ArgumentParser, title: str) -> ArgumentGroup:
     return parser.add_argument_group(title, example and f"Example: {example}")
 
 
-def add_pairs(options: ArgumentGroup, option: str, names: tuple[str, str], text: str) -> None:
-    """Add an option that takes ``NAME=VALUE`` or ``NAME VALUE`` and can be repeated."""
-    options.add_argument(option, nargs=2, action="append", default=[], metavar=names, help=text)
-
-
 class Parser(ArgumentParser):
     """A parser that prints an error in one line and accepts ``-1e-3`` as a number."""
 

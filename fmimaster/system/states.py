@@ -125,14 +125,6 @@ def after(state: State, call: Call) -> State | None:
     return allowed[call] or state
 
 
-def allowed_with_event_pending(call: Call) -> bool:
-    """Whether a call of Step Mode is allowed after ``DoStep`` has requested an event (eventHandlingNeeded).
-
-    It is pending until Event Mode is entered or an earlier state is restored. Source: FMI 3.0.2, section 4.2.1.2.
-    """
-    return call is not Call.DO_STEP
-
-
 def call_between(state: State, following: State) -> Call | None:
     """The call that leads from one state to another; None if there is none."""
     calls = [call for call, next_state in _TABLE[state].items() if next_state is following]

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from fmimaster.record.causes import Cause, Kind, Steps
-from fmimaster.results.plot import save_figure
+from fmimaster.studies.demos.drawing import TEXT, saved
 from fmimaster.studies.demos.methods import BENCHMARKS, MethodRun, exact_solution
 from fmimaster.studies.demos.scoring import Found, position_error
 from fmimaster.studies.demos.two_mass import Blocks
@@ -29,7 +29,6 @@ _SHORT = {
 }
 _LINES = ("#D55E00", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#56B4E9", "#000000")
 _EXACT: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
-_TEXT = 8.0
 _SHORTEST, _LONGEST = 3e-5, 0.3
 """[s] The same range for all methods, so that their steps can be compared."""
 
@@ -44,9 +43,7 @@ def write_figures(runs: Sequence[MethodRun], shown: MethodRun, folder: Path) -> 
             [r for r in runs if r.method.benchmark == "b3" and r.method.clock is not None]
         ),
     }
-    for name, figure in figures.items():
-        save_figure(figure, folder / f"{name}.png")
-    return [folder / f"{name}.png" for name in figures]
+    return saved(figures, folder)
 
 
 def trajectories(runs: Sequence[MethodRun]) -> Figure:
@@ -66,7 +63,7 @@ def trajectories(runs: Sequence[MethodRun]) -> Figure:
             if wall is not None:
                 axes.plot(times, [wall.position(t) for t in times], color="black", linewidth=1.2)
         _mark(axes, run.events)
-        axes.set_ylabel("position in m", fontsize=_TEXT)
+        axes.set_ylabel("position in m", fontsize=TEXT)
         _title(axes, run)
         axes.margins(x=0.0)
     lines = [
@@ -96,10 +93,10 @@ def errors(runs: Sequence[MethodRun]) -> Figure:
     logarithmic.set_yscale("log")
     logarithmic.set_ylim(1e-11, 30.0)
     for axes in (linear, logarithmic):
-        axes.set_ylabel("error of positions in m", fontsize=_TEXT)
+        axes.set_ylabel("error of positions in m", fontsize=TEXT)
         axes.margins(x=0.0)
-    linear.set_title("With and without LookAhead", fontsize=_TEXT + 1, loc="left")
-    logarithmic.set_title("All methods", fontsize=_TEXT + 1, loc="left")
+    linear.set_title("With and without LookAhead", fontsize=TEXT + 1, loc="left")
+    logarithmic.set_title("All methods", fontsize=TEXT + 1, loc="left")
     return _finished(figure, [linear, logarithmic], key, columns=2)
 
 
@@ -120,7 +117,7 @@ def step_sizes(runs: Sequence[MethodRun]) -> Figure:
             axes.plot(middle[chosen], sizes[chosen], ".", color=colour, markersize=4)
         axes.set_yscale("log")
         axes.set_ylim(_SHORTEST, _LONGEST)
-        axes.set_ylabel("H in s", fontsize=_TEXT)
+        axes.set_ylabel("H in s", fontsize=TEXT)
         _title(axes, run)
         axes.margins(x=0.0)
     key = [
@@ -167,7 +164,7 @@ def _title(axes: Axes, run: MethodRun) -> None:
     m, s = run.method, run.score
     paper = f", Dejaco {m.paper}" if m.is_drawn else ""
     text = f"{m.name}, {m.benchmark.upper()}, H = {m.size:g} s{paper}: RMS error {s.e_rms:.2g} m, {s.steps} steps"
-    axes.set_title(text, fontsize=_TEXT + 1, loc="left")
+    axes.set_title(text, fontsize=TEXT + 1, loc="left")
 
 
 def _figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
@@ -177,21 +174,21 @@ def _figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(linewidth=0.4, color="0.9")
         axes.set_axisbelow(True)
-        axes.tick_params(labelsize=_TEXT)
+        axes.tick_params(labelsize=TEXT)
     return figure, all_axes
 
 
 def _finished(
     figure: Figure, rows: Sequence[Axes], key: Sequence[tuple[str, Line2D]], columns: int
 ) -> Figure:
-    rows[-1].set_xlabel("time in s", fontsize=_TEXT)
+    rows[-1].set_xlabel("time in s", fontsize=TEXT)
     figure.align_ylabels(rows)
     figure.legend(
         [line for _, line in key],
         [label for label, _ in key],
         loc="outside lower center",
         ncols=min(columns, len(key)),
-        fontsize=_TEXT,
+        fontsize=TEXT,
         frameon=False,
     )
     return figure

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fmimaster.results.plot import save_figure
+from fmimaster.studies.demos.drawing import TEXT, plain, saved
 from fmimaster.studies.demos.four_units import MICRO_STEP, OUTPUTS, SequenceRun, monolithic, winner
 
-_TEXT = 8.0
 _GREY, _MARK = "0.72", "0.9"
 _STRATEGIES: dict[str, dict[str, Any]] = {
     "default strategy: stale inputs": {"color": "#0072B2", "marker": "o"},
@@ -31,9 +29,7 @@ _RANGES = {"S1.y11": (0.0, 12.5), "S1.y12": (-20.0, 60.0)}
 def write_figures(runs: Sequence[SequenceRun], name: str, folder: Path) -> list[Path]:
     """Draw both figures; returns their paths. That of the trajectories has the name of the demo."""
     figures = {f"{name}-objective": objectives(runs), name: trajectories(runs)}
-    for stem, figure in figures.items():
-        save_figure(figure, folder / f"{stem}.png")
-    return [folder / f"{stem}.png" for stem in figures]
+    return saved(figures, folder)
 
 
 def objectives(runs: Sequence[SequenceRun]) -> Figure:
@@ -50,13 +46,13 @@ def objectives(runs: Sequence[SequenceRun]) -> Figure:
     )
     for (label, style), cost in zip(_STRATEGIES.items(), values, strict=True):
         axes.plot(at, cost, label=label, linewidth=1.0, markersize=3.5, **style)
-    axes.set_xticks(at, ["".join(run.order) for run in runs], rotation=90, fontsize=_TEXT - 1)
+    axes.set_xticks(at, ["".join(run.order) for run in runs], rotation=90, fontsize=TEXT - 1)
     axes.set_xlim(-0.7, len(runs) - 0.3)
     axes.set_ylim(-0.1, 4.3)
-    axes.set_xlabel("trigger sequence (grey: smallest error in the simulation)", fontsize=_TEXT)
-    axes.set_ylabel("objective function", fontsize=_TEXT)
-    _plain(axes)
-    figure.legend(loc="outside upper center", ncols=3, fontsize=_TEXT, frameon=False)
+    axes.set_xlabel("trigger sequence (grey: smallest error in the simulation)", fontsize=TEXT)
+    axes.set_ylabel("objective function", fontsize=TEXT)
+    plain(axes)
+    figure.legend(loc="outside upper center", ncols=3, fontsize=TEXT, frameon=False)
     return figure
 
 
@@ -72,22 +68,15 @@ def trajectories(runs: Sequence[SequenceRun]) -> Figure:
         axes.plot(times, exact[:, OUTPUTS.index(name)], **_MONOLITHIC)
         axes.set_xlim(0.0, float(times[-1]))
         axes.set_ylim(*limits)
-        axes.set_xlabel("time in s", fontsize=_TEXT)
-        axes.set_ylabel(name, fontsize=_TEXT)
-        _plain(axes)
+        axes.set_xlabel("time in s", fontsize=TEXT)
+        axes.set_ylabel(name, fontsize=TEXT)
+        plain(axes)
     figure.legend(
         [Line2D([], [], **style) for style in (_OPTIMAL, _MONOLITHIC, _PERMUTED)],
         [f"optimal sequence {' '.join(best.order)}", "monolithic simulation", "other sequences"],
         loc="outside upper center",
         ncols=3,
-        fontsize=_TEXT,
+        fontsize=TEXT,
         frameon=False,
     )
     return figure
-
-
-def _plain(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(linewidth=0.4, color="0.92")
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=_TEXT - 1)

@@ -12,14 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fmimaster.results.plot import save_figure
 from fmimaster.results.results import Results
+from fmimaster.studies.demos.drawing import TEXT, plain, saved
 from fmimaster.studies.demos.hybrid import COLOURS, LIGHT, MODES, transitions
 from fmimaster.studies.demos.superdense import Case
 from fmimaster.studies.demos.superdense_axis import SuperdenseAxis
 from fmimaster.studies.demos.thermostat import VariantRun, exact_switches
 
-_TEXT = 8.0
 _LAMPS = ("0.45", "#D55E00", "#E69F00", "#009E73")
 """Colours of the light, by their numbers."""
 _LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
@@ -41,9 +40,7 @@ def write_figures(
         f"{name}-traffic": traffic_figure(traffic),
         f"{name}-thermostat": thermostat_figure(thermostat),
     }
-    for stem, figure in figures.items():
-        save_figure(figure, folder / f"{stem}.png")
-    return [folder / f"{stem}.png" for stem in figures]
+    return saved(figures, folder)
 
 
 # Traffic light --------------------------------------------------------------------------------------------------------
@@ -68,15 +65,15 @@ def traffic_figure(runs: Sequence[tuple[str, Results]]) -> Figure:
             (transition.time, 1.02),
             xycoords=light.get_xaxis_transform(),
             ha="center",
-            fontsize=_TEXT - 1.5,
+            fontsize=TEXT - 1.5,
             color=_LINES[0] if transition.imminent == LIGHT else _LINES[1],
         )
-    light.set_title(title, fontsize=_TEXT + 1, loc="left", pad=14)
+    light.set_title(title, fontsize=TEXT + 1, loc="left", pad=14)
     light.tick_params(labelbottom=False)
     light.sharex(police)
-    police.set_xlabel("time in s", fontsize=_TEXT)
-    light.set_ylabel("light", fontsize=_TEXT)
-    police.set_ylabel("officer", fontsize=_TEXT)
+    police.set_xlabel("time in s", fontsize=TEXT)
+    light.set_ylabel("light", fontsize=TEXT)
+    police.set_ylabel("officer", fontsize=TEXT)
     for place, (tie, results) in enumerate(runs[1:]):
         axes = figure.add_subplot(grid[2, place])
         _tie(axes, tie, results)
@@ -89,7 +86,7 @@ def traffic_figure(runs: Sequence[tuple[str, Results]]) -> Figure:
         ["output of the light", "input of the light, from the officer", "event"],
         loc="outside lower center",
         ncols=3,
-        fontsize=_TEXT,
+        fontsize=TEXT,
         frameon=False,
     )
     return figure
@@ -122,12 +119,12 @@ def _tie(axes: Axes, title: str, results: Results) -> None:
                 (float(at.begin[transition.iteration + 1]), 0.42),
                 xycoords=axes.get_xaxis_transform(),
                 ha="center",
-                fontsize=_TEXT - 0.5,
+                fontsize=TEXT - 0.5,
                 color=_LINES[0] if transition.imminent == LIGHT else _LINES[1],
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
             )
-    axes.set_xticks(at.middle, [f"({_TIE:g} s, {n})" for n in at.index], fontsize=_TEXT)
-    axes.set_title(title, fontsize=_TEXT + 1, loc="left")
+    axes.set_xticks(at.middle, [f"({_TIE:g} s, {n})" for n in at.index], fontsize=TEXT)
+    axes.set_title(title, fontsize=TEXT + 1, loc="left")
     axes.set_xlim(at.begin[0], at.end[-1])
 
 
@@ -142,9 +139,9 @@ def _lamps(axes: Axes, time: Any, colours: Any) -> None:
 
 
 def _categories(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names, fontsize=_TEXT)
+    axes.set_yticks(range(len(names)), names, fontsize=TEXT)
     axes.set_ylim(-0.4, len(names) - 0.6)
-    _plain(axes)
+    plain(axes)
     axes.grid(visible=False, axis="x")
 
 
@@ -187,19 +184,19 @@ def thermostat_figure(runs: Sequence[VariantRun]) -> Figure:
         markersize=5,
         label=f"exact: {len(exact)} switches",
     )
-    upper.set_ylabel("room.x in degC", fontsize=_TEXT)
+    upper.set_ylabel("room.x in degC", fontsize=TEXT)
     upper.tick_params(labelbottom=False)
-    lower.set_ylabel("heating", fontsize=_TEXT)
+    lower.set_ylabel("heating", fontsize=TEXT)
     lower.set_yticks([0, 1], ["off", "on"])
     lower.set_ylim(-0.2, 1.2)
-    lower.set_xlabel("time in s: the first 16 s", fontsize=_TEXT)
-    count.set_ylabel("number of switches", fontsize=_TEXT)
-    count.set_xlabel("time in s", fontsize=_TEXT)
+    lower.set_xlabel("time in s: the first 16 s", fontsize=TEXT)
+    count.set_ylabel("number of switches", fontsize=TEXT)
+    count.set_xlabel("time in s", fontsize=TEXT)
     count.set_xlim(0.0, float(runs[0].results.time[-1]))
     count.set_ylim(0.0, len(exact) + 2)
-    figure.legend(loc="outside upper center", ncols=3, fontsize=_TEXT, frameon=False)
+    figure.legend(loc="outside upper center", ncols=3, fontsize=TEXT, frameon=False)
     for axes in (upper, lower, count):
-        _plain(axes)
+        plain(axes)
     figure.align_ylabels([upper, lower, count])
     return figure
 
@@ -224,29 +221,22 @@ def superdense_figure(suite: Sequence[tuple[Case, Results]]) -> Figure:
         for colour, (signal, column) in zip(_LINES, case.events.items(), strict=False):
             at.events(axes, results[column], colour, marker="o", markersize=4.0, label=signal)
         axes.set_title(
-            f"{case.name.partition('_')[0]}  {case.title}", fontsize=_TEXT, loc="left", pad=11
+            f"{case.name.partition('_')[0]}  {case.title}", fontsize=TEXT, loc="left", pad=11
         )
         axes.margins(y=0.15)
         if case.names:
             axes.set_yticks(range(1, len(case.names) + 1), case.names)
         else:
             axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-        axes.tick_params(labelsize=_TEXT - 1)
+        axes.tick_params(labelsize=TEXT - 1)
         axes.spines[["top", "right"]].set_visible(False)
         bottom, top = axes.get_ylim()
         axes.set_ylim(bottom, max(top, 1.0))  # a single 0 would get a range of its own
-        axes.legend(fontsize=_TEXT - 1, frameon=False, loc="upper left", handlelength=1.2)
+        axes.legend(fontsize=TEXT - 1, frameon=False, loc="upper left", handlelength=1.2)
     for axes in panels[len(suite) :]:
         axes.set_visible(False)
     figure.supxlabel(
         "time in s; a grey instant is wide: one place for each of its rows 0, 1, 2, ... (row 0: left limit)",
-        fontsize=_TEXT,
+        fontsize=TEXT,
     )
     return figure
-
-
-def _plain(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(linewidth=0.4, color="0.92")
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=_TEXT - 1)

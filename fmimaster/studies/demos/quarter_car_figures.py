@@ -12,12 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from fmimaster.results.plot import save_figure
+from fmimaster.studies.demos.drawing import TEXT, plain, saved
 from fmimaster.studies.demos.quarter_car import BOND
 from fmimaster.studies.demos.quarter_car_runs import CASES, CONSTANT, ECCO, CarRun, Row
 from fmimaster.studies.demos.quarter_car_schemes import Scheme
 
-_TEXT = 8.0
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "0.45"
 _DASHED: Any = (0, (4, 2))
 _INPUTS: Mapping[str, dict[str, Any]] = {
@@ -62,9 +61,7 @@ def write_figures(
             by_control["nl A", CONSTANT], by_control["nl A", ECCO]
         ),
     }
-    for stem, figure in figures.items():
-        save_figure(figure, folder / f"{stem}.png")
-    return [folder / f"{stem}.png" for stem in figures]
+    return saved(figures, folder)
 
 
 def errors_over_step(runs: Mapping[str, Sequence[CarRun]]) -> Figure:
@@ -92,10 +89,10 @@ def errors_over_step(runs: Mapping[str, Sequence[CarRun]]) -> Figure:
             color=colour,
             label=f"{case}: half of the residual",
         )
-    axes.set_xlabel("step size in ms", fontsize=_TEXT)
-    axes.set_ylabel("mean absolute power in W", fontsize=_TEXT)
-    _plain(axes)
-    figure.legend(loc="outside upper center", ncols=2, fontsize=_TEXT, frameon=False)
+    axes.set_xlabel("step size in ms", fontsize=TEXT)
+    axes.set_ylabel("mean absolute power in W", fontsize=TEXT)
+    plain(axes)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=TEXT, frameon=False)
     return figure
 
 
@@ -106,13 +103,13 @@ def energy_transactions(constant: CarRun, controlled: CarRun | None = None) -> F
     results = constant.results
     left.plot(results.time, results[f"{BOND}.power"], color=_BLUE, linewidth=0.9)
     left.margins(x=0.0)
-    left.set_ylabel("power from chassis to wheel in W", fontsize=_TEXT)
-    left.set_title("Power, with a constant step of 1 ms", fontsize=_TEXT + 1, loc="left")
+    left.set_ylabel("power from chassis to wheel in W", fontsize=TEXT)
+    left.set_title("Power, with a constant step of 1 ms", fontsize=TEXT + 1, loc="left")
     _residual_energy(right, constant, controlled)
-    right.set_title("Energy that the coupling has created", fontsize=_TEXT + 1, loc="left")
+    right.set_title("Energy that the coupling has created", fontsize=TEXT + 1, loc="left")
     for axes in (left, right):
-        axes.set_xlabel("time in s", fontsize=_TEXT)
-        _plain(axes)
+        axes.set_xlabel("time in s", fontsize=TEXT)
+        plain(axes)
     return figure
 
 
@@ -121,9 +118,9 @@ def residual_energies(constant: CarRun, controlled: CarRun) -> Figure:
     figure = Figure(figsize=(5.0, 3.2), layout="constrained")
     axes = figure.subplots()
     _residual_energy(axes, constant, controlled)
-    axes.set_title("Energy that the coupling has created", fontsize=_TEXT + 1, loc="left")
-    axes.set_xlabel("time in s", fontsize=_TEXT)
-    _plain(axes)
+    axes.set_title("Energy that the coupling has created", fontsize=TEXT + 1, loc="left")
+    axes.set_xlabel("time in s", fontsize=TEXT)
+    plain(axes)
     return figure
 
 
@@ -145,8 +142,8 @@ def _residual_energy(axes: Axes, constant: CarRun, controlled: CarRun | None) ->
                 linestyle=style,
                 label=label,
             )
-        axes.legend(fontsize=_TEXT, frameon=False)
-    axes.set_ylabel("residual energy in J", fontsize=_TEXT)
+        axes.legend(fontsize=TEXT, frameon=False)
+    axes.set_ylabel("residual energy in J", fontsize=TEXT)
     axes.margins(x=0.0)
 
 
@@ -155,7 +152,7 @@ def work_precision(runs: Precision) -> Figure:
     figure = Figure(figsize=(8.0, 6.6), layout="constrained")
     figure.suptitle(
         "Error over the number of steps; FMUs with the Runge-Kutta method inside",
-        fontsize=_TEXT + 1,
+        fontsize=TEXT + 1,
     )
     schemes = list(dict.fromkeys(scheme for scheme, _ in runs))
     styles = [_style(scheme) for scheme in schemes]
@@ -170,16 +167,16 @@ def work_precision(runs: Precision) -> Figure:
         limits = axes.get_xlim()
         axes.set_xticks([500 * 2**k for k in range(5)])
         axes.set_xlim(limits)
-        axes.set_title(case, fontsize=_TEXT + 1, loc="left")
-        axes.set_xlabel("steps of each FMU", fontsize=_TEXT)
-        axes.set_ylabel("mean absolute power error in W", fontsize=_TEXT)
-        _plain(axes)
+        axes.set_title(case, fontsize=TEXT + 1, loc="left")
+        axes.set_xlabel("steps of each FMU", fontsize=TEXT)
+        axes.set_ylabel("mean absolute power error in W", fontsize=TEXT)
+        plain(axes)
     figure.legend(
         [Line2D([], [], markersize=4, linewidth=1.0, **style) for style in styles],
         [scheme.name for scheme in schemes],
         loc="outside lower center",
         ncols=3,
-        fontsize=_TEXT,
+        fontsize=TEXT,
         frameon=False,
     )
     return figure
@@ -194,10 +191,3 @@ def _style(scheme: Scheme) -> dict[str, Any]:
         if word in scheme.name:
             style |= variant
     return style
-
-
-def _plain(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(linewidth=0.4, color="0.92")
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=_TEXT - 1)
