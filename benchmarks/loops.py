@@ -13,7 +13,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.loops.hook import LoopHooks
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.layout import Group
-from fmimaster.plan.loops import AlgebraicLoop
+from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.prepare.preparation import prepare
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions.base import Program

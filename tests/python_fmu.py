@@ -28,9 +28,8 @@ from fmimaster.fmu.instance import (
 )
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan
-from fmimaster.plan.plan import Plan
+from fmimaster.plan.plan import Plan, tolerance_of_run
 from fmimaster.plan.policy import EventUse
-from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program

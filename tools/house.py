@@ -110,10 +110,18 @@ def floors(below: Mapping[str, Iterable[str]]) -> dict[str, int]:
     while waiting:
         ready = {room for room, needs in waiting.items() if needs <= found.keys()}
         if not ready:
-            raise ValueError(f"a circle among {sorted(waiting)}")
+            raise ValueError(f"a circle among {sorted(_in_circles(waiting))}")
         for room in sorted(ready):
             found[room] = 1 + max((found[n] for n in waiting.pop(room)), default=-1)
     return found
+
+
+def _in_circles(waiting: Mapping[str, set[str]]) -> set[str]:
+    """Those that wait, without those that only wait for a circle."""
+    left = set(waiting)
+    while unneeded := left.difference(*(waiting[m] & left for m in left)):
+        left -= unneeded
+    return left
 
 
 def needed(below: Mapping[str, frozenset[str]]) -> dict[str, set[str]]:

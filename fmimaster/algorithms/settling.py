@@ -15,9 +15,8 @@ from fmimaster.base.errors import OptionError
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.graph import Node, dependency_graph
 from fmimaster.plan.layout import Group
-from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.visits import visits
+from fmimaster.plan.visits import AlgebraicLoop, Visit, visits
 from fmimaster.program.emitter import Emitter
 from fmimaster.system.notes import listed
 from fmimaster.system.states import State

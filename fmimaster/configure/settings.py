@@ -272,15 +272,21 @@ class Settings:
         return object.__new__(cls)
 
     def __repr__(self) -> str:
-        given = []
-        for f in fields(self):
-            value = getattr(self, f.name)
-            usual = f.default if f.default_factory is MISSING else f.default_factory()
-            if f.name == "system":
-                given.append(repr(str(value) if isinstance(value, os.PathLike) else value))
-            elif value != ROWS[f.name].value(usual):
-                given.append(f"{f.name}={clipped(in_short(value), _MOST_LETTERS)}")
+        system = str(self.system) if isinstance(self.system, os.PathLike) else self.system
+        given = [repr(system)]
+        for name, value in self.changed().items():
+            given.append(f"{name}={clipped(in_short(value), _MOST_LETTERS)}")
         return f"{type(self).__name__}({', '.join(given)})"
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, without the system."""
+        defaults = {
+            f.name: f.default if f.default_factory is MISSING else f.default_factory()
+            for f in fields(self)
+            if f.name != "system"
+        }
+        values = {name: getattr(self, name) for name in defaults}
+        return {n: v for n, v in values.items() if v != ROWS[n].value(defaults[n])}
 
     def __post_init__(self) -> None:
         for name, row in ROWS.items():

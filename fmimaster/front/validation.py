@@ -19,9 +19,9 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.shared_library import compiled, find_library
-from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.prepare.isolation import can_isolate
 from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.builder import SystemBuilder

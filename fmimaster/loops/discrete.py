@@ -23,8 +23,8 @@ from fmimaster.loops.hook import LoopHooks
 from fmimaster.loops.search import Reasons
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.graph import Node
-from fmimaster.plan.loops import MAY_BE_NONE
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.visits import MAY_BE_NONE
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.notes import listed

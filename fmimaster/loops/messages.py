@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fmimaster.base.errors import LoopError
 from fmimaster.loops.newton import SINGULAR
 from fmimaster.loops.search import NoSolution, Reasons
-from fmimaster.plan.loops import MAY_BE_NONE
+from fmimaster.plan.visits import MAY_BE_NONE
 from fmimaster.system.notes import listed
 
 NEARLY_SINGULAR = 1e-3

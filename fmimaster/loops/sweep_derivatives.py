@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.graph import Node
-from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.hook import EVERYTHING, WHAT_VARIES, Partials
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable
 

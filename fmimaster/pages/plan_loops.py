@@ -8,8 +8,8 @@ from typing import Any
 
 from fmimaster.base.text import named, section
 from fmimaster.plan.graph import Node
-from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.unsolved import UnsolvedLoop, unsolved_loops
 from fmimaster.system.constraints import FORCE, GAP, INPUTS

@@ -7,22 +7,30 @@ from dataclasses import dataclass, field
 
 from fmimaster.base.errors import DescriptionError
 from fmimaster.plan.clocks import (
+    check_clocks,
+    clock_differences,
     clock_notes,
     clock_warnings,
     has_clocks,
+    only_ticking,
     refuse_without_event_mode,
     without_clocked_links,
 )
 from fmimaster.plan.corrections import find_corrections
 from fmimaster.plan.dataflow import clocked_visits, held_inputs, is_clocked, loops_without_delay
-from fmimaster.plan.events import Event, Trigger, event_members, place_triggers, plan_events
+from fmimaster.plan.events import (
+    Event,
+    Trigger,
+    event_members,
+    place_triggers,
+    plan_events,
+    with_used_events,
+)
 from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Signal, make_layout, routes
-from fmimaster.plan.link_notes import connected_parameters, other_programs, unread_outputs
-from fmimaster.plan.links import Links
-from fmimaster.plan.loops import Visit, Visits
+from fmimaster.plan.links import Links, connected_parameters, other_programs, unread_outputs
 from fmimaster.plan.members import group_members, initial_sources
-from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder
+from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder, Tolerance, own_tolerance
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_inside
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.recorded import (
@@ -32,12 +40,9 @@ from fmimaster.plan.recorded import (
     chosen_variables,
     place_columns,
 )
-from fmimaster.plan.rhythms import check_clocks, clock_differences, only_ticking
 from fmimaster.plan.steady import SteadyState, steady_notes, steady_states, with_start_values
 from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, settled, step_groups
-from fmimaster.plan.tolerance import Tolerance, own_tolerance
-from fmimaster.plan.used_events import with_used_events
-from fmimaster.plan.visits import visits
+from fmimaster.plan.visits import Visit, Visits, visits
 from fmimaster.sequences.choice import SequenceSetting, choose_sequence
 from fmimaster.sequences.units import units_of
 from fmimaster.system.model import DataType, Interface, Model, Scope

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from fmimaster.base.text import count
 from fmimaster.plan.corrections import Correction
@@ -13,15 +14,50 @@ from fmimaster.plan.dataflow import ClockedVisit
 from fmimaster.plan.events import Event, Trigger, reached_by_events
 from fmimaster.plan.layout import Group, Layout, Route
 from fmimaster.plan.links import Links
-from fmimaster.plan.loops import AlgebraicLoop, Visits
 from fmimaster.plan.policy import Policy
 from fmimaster.plan.power_bonds import BondPlan
 from fmimaster.plan.recorded import Recorded
 from fmimaster.plan.steady import SteadyState
-from fmimaster.plan.tolerance import Tolerance
+from fmimaster.plan.visits import AlgebraicLoop, Visits
 from fmimaster.system.description import Source
 from fmimaster.system.lifetime import Structure
 from fmimaster.system.model import DataType, Model
+
+NO_TOLERANCE: Literal["none"] = "none"
+"""Tolerance of a run in which no tolerance is passed to FMUs."""
+
+
+class Origin(Enum):
+    """Origin of a tolerance; the first origin with a tolerance is used."""
+
+    OPTION = "settings"
+    SYSTEM = "system"
+    FMU = "FMU"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """A relative tolerance, or none, and where it comes from."""
+
+    value: float | None = None
+    """None: no tolerance is passed."""
+    origin: Origin | None = None
+    """None if there is no tolerance because neither the user nor the system nor the FMU gives one."""
+
+
+def tolerance_of_run(
+    given: float | Literal["none"] | None, described: float | None
+) -> Tolerance | None:
+    """The tolerance for all FMUs: that of the user, otherwise that of the system; None if each FMU gets its own."""
+    if given is not None:
+        return Tolerance(None if given == NO_TOLERANCE else float(given), Origin.OPTION)
+    return None if described is None else Tolerance(described, Origin.SYSTEM)
+
+
+def own_tolerance(model: Model) -> Tolerance:
+    """The tolerance of an FMU's own default experiment."""
+    own = model.default_experiment.tolerance
+    return Tolerance() if own is None else Tolerance(own, Origin.FMU)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 
 from fmimaster.plan.graph import components, dependency_arcs, is_loop
-from fmimaster.plan.loops import AlgebraicLoop
+from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.system.model import Model
 from fmimaster.system.resolve import Link
 

@@ -30,9 +30,8 @@ from fmimaster.instants.instant import exact
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.make import make_plan, step_order
-from fmimaster.plan.plan import Plan, StepOrder
+from fmimaster.plan.plan import Plan, StepOrder, tolerance_of_run
 from fmimaster.plan.policy import EventUse, Policy
-from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.prepare.isolation import Isolated, isolated_fmus
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals

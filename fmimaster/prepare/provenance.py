@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields
 from datetime import datetime, timezone
 from typing import Any
 
@@ -46,10 +45,9 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         "start_time": float(prepared.schedule.start),
         "stop_time": float(prepared.schedule.stop),
         "settings": {
-            f.name: value
-            for f in fields(settings)
-            if f.name not in ("system", "process")  # results do not depend on the process
-            and (value := plain(getattr(settings, f.name))) != plain(_default(f))
+            name: plain(value)
+            for name, value in settings.changed().items()
+            if name != "process"  # results do not depend on it
         },
         "notes": list(prepared.notes),
         **({"clocks": clocks} if clocks else {}),
@@ -74,10 +72,6 @@ def _system(prepared: Prepared, settings: Settings) -> str:
     if isinstance(given, str | os.PathLike):
         return os.fspath(given)
     return prepared.description.system.name
-
-
-def _default(f: Field[Any]) -> Any:
-    return f.default_factory() if f.default_factory is not MISSING else f.default
 
 
 def _component(name: str, component: Component) -> dict[str, str]:

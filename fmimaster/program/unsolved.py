@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmimaster.plan.layout import Group
-from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
+from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.delays import Delay, course, delays, in_steps
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Set

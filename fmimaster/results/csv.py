@@ -28,11 +28,10 @@ from fmimaster.base.errors import FileError
 from fmimaster.base.files import check_width, decoding, lines_of, open_file
 from fmimaster.base.given_path import given_path
 from fmimaster.results import numbers
-from fmimaster.results.plain_csv import read_plain
+from fmimaster.results.numbers import read_plain
 from fmimaster.results.row_writer import check_columns, writing
 from fmimaster.results.table import Table
-from fmimaster.results.text_file import TextFile
-from fmimaster.results.texts import as_text, objects
+from fmimaster.results.text_file import TextFile, as_text, objects
 
 _ROWS_AT_ONCE = 4096
 """Most rows that are held as text at once: limits the memory without loss of speed."""

@@ -22,7 +22,7 @@ from fmimaster.base.optional import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table
-from fmimaster.results.texts import are_binaries, objects
+from fmimaster.results.text_file import are_binaries, objects
 
 _DOCUMENT = "fmimaster.json"
 _UNITS, _NAME, _MASKED, _PRESENT = "units", "name", "type without absent values", "present"

@@ -15,7 +15,7 @@ from fmimaster.base.optional import drawing
 from fmimaster.base.text import count
 from fmimaster.base.visible import in_a_line
 from fmimaster.results.table import Table
-from fmimaster.results.texts import as_text
+from fmimaster.results.text_file import as_text
 
 _ENDS = 4
 """Rows that are shown at the start, and at the end."""

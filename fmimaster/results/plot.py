@@ -23,11 +23,20 @@ from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.given_path import given_path
 from fmimaster.base.visible import in_a_line
 from fmimaster.record.causes import Event
-from fmimaster.results.marks import GREY, TICK_HEIGHT, TICKS_APART, event_key, mark_events
 from fmimaster.results.notebook import ResultsFigure
 from fmimaster.results.panels import Panel, clocks_of, numbers, panels
 from fmimaster.results.presence import is_clocked, is_present
-from fmimaster.results.superdense import Spread, key_of_instants, mark_instants, spread
+from fmimaster.results.superdense import (
+    GREY,
+    TICK_HEIGHT,
+    TICKS_APART,
+    Spread,
+    event_key,
+    key_of_instants,
+    mark_events,
+    mark_instants,
+    spread,
+)
 from fmimaster.results.table import Table
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fmimaster.system.description import Component, Connector, SystemDescription
-from fmimaster.system.misspelt import meant
 from fmimaster.system.model import Causality, Model, Unit, Variable
-from fmimaster.system.notes import Notes
+from fmimaster.system.notes import Notes, meant
 from fmimaster.system.units import describe
 from fmimaster.system.wiring import Wiring
 

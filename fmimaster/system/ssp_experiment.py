@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
 from fmimaster.system import power_bonds, ssp_constraints, ssp_events, ssp_sequence
 from fmimaster.system.description import Experiment
-from fmimaster.system.misspelt import meant
+from fmimaster.system.notes import meant
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, child, children, local_name, location, value_of
 

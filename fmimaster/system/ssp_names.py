@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from fmimaster.base.errors import DescriptionError
-from fmimaster.system.misspelt import meant
+from fmimaster.system.notes import meant
 from fmimaster.system.xml import Element, label, local_name, location
 
 _NAMESPACES = tuple(

@@ -8,8 +8,8 @@ from typing import Any
 
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.description import Parameter, Source
-from fmimaster.system.misspelt import meant
 from fmimaster.system.model import Unit
+from fmimaster.system.notes import meant
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.xml import (
     Element,

@@ -296,7 +296,7 @@ def test_a_table_has_room_in_the_free_memory(
 
 def test_a_table_without_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fmimaster.base.files.MOST_LINE", 2**20)
-    monkeypatch.setattr("fmimaster.results.plain_csv.MOST_LINE", 2**20)
+    monkeypatch.setattr("fmimaster.results.numbers.MOST_LINE", 2**20)
     with (tmp_path / "a.csv").open("wb") as file:
         file.write(b"time,x\n0,1\n")
         file.truncate(4 * 10**9)

@@ -21,9 +21,8 @@ from fmimaster.plan.graph import (
     components,
     dependency_arcs,
 )
-from fmimaster.plan.loops import Visit
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.visits import visits
+from fmimaster.plan.visits import Visit, visits
 
 
 def named(nodes: Iterable[Node], plan: Plan) -> list[str]:

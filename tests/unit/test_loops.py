@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.plan.graph import DependencyGraph, Node, components, is_loop
-from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.tearing import MOST_EXACT, Preference, cuts
-from fmimaster.plan.visits import visits
+from fmimaster.plan.visits import AlgebraicLoop, Visit, visits
 from fmimaster.system.model import DataType, DependencyKind
 
 # Cuts -----------------------------------------------------------------------------------------------------------------

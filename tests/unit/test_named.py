@@ -36,7 +36,7 @@ from fmimaster.inputs import FIRST_ORDER, LINEAR, NEPCE, Polynomial
 from fmimaster.inputs.polynomial import KINDS
 from fmimaster.loops import Loops
 from fmimaster.loops.solver import LoopSolver
-from fmimaster.plan.tolerance import NO_TOLERANCE
+from fmimaster.plan.plan import NO_TOLERANCE
 from fmimaster.results.comparison import TOLERANCE
 from fmimaster.run import Backend
 from fmimaster.sequences.methods import METHODS

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError
 from fmimaster.results import csv, numbers
-from fmimaster.results.plain_csv import read_plain
+from fmimaster.results.numbers import read_plain
 from fmimaster.results.table import Table
 
 if not numbers.has_kernel():
@@ -185,7 +185,7 @@ def test_what_is_read_in_large_parts_is_what_the_checking_reader_reads(
     text = newline.join(["time,x", *map(",".join, rows)])
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fmimaster.results.plain_csv._BYTES_AT_ONCE", 9)
+        patch.setattr("fmimaster.results.numbers._BYTES_AT_ONCE", 9)
         if not has_kernel:
             patch.setattr("fmimaster.results.numbers._kernel", lambda: None)
         plain, expected = read_plain(path, ["time", "x"], 1), checked(path)
@@ -199,7 +199,7 @@ def test_what_is_read_in_large_parts_is_what_the_checking_reader_reads(
 def test_a_file_of_plain_numbers_is_read_in_large_parts(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fmimaster.results.plain_csv._BYTES_AT_ONCE", size)
+    monkeypatch.setattr("fmimaster.results.numbers._BYTES_AT_ONCE", size)
     path = tmp_path / "plain.csv"
     table = Table(
         time=np.arange(100) / 7, columns={"x": np.sin(np.arange(100.0)), "b": np.arange(100) > 50}

@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from fmimaster.results.parquet_pages import unpacked_size
+from fmimaster.results.parquet import unpacked_size
 
 arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 

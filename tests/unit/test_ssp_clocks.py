@@ -14,7 +14,7 @@ from ssd_text import annotated, component, elements, read, ssd
 from fmimaster import DescriptionError, FileError, InputError, SystemBuilder
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.load import Loader
-from fmimaster.plan.rhythms import check_clocks
+from fmimaster.plan.clocks import check_clocks
 from fmimaster.system import (
     ClockInterval,
     Direction,

@@ -34,7 +34,7 @@ from fmimaster.fmu.description.variables import (
     with_aliases,
 )
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Interface, Model, Variable, Version
-from fmimaster.system.unit_definitions import read_units
+from fmimaster.system.units import read_units
 from fmimaster.system.xml import Element, children, parse_xml, shown
 
 _RELEASED = re.compile(r"2\.0(\.\d+)?|3\.\d+(\.\d+)?", re.ASCII)

@@ -25,8 +25,8 @@ from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment, make_layout
 from fmimaster.plan.links import Links
-from fmimaster.plan.loops import Visits
 from fmimaster.plan.plan import InstancePlan, Instances, Plan
+from fmimaster.plan.visits import Visits
 from fmimaster.run.executor import make_store
 from fmimaster.run.isolated.memory import SharedMemory
 from fmimaster.run.isolated.messages import Sender, SentCalls
