@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from fmimaster.apart import shared_run
 from fmimaster.apart.family import adopt_orphans, children, end_children, end_with_parent, kill
 from fmimaster.apart.shared_run import Number, SharedRun
-from fmimaster.base.free_memory import taken, takes_the_last
+from fmimaster.base.memory import taken, takes_the_last
 
 log = logging.getLogger("fmimaster")
 

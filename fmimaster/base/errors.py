@@ -336,3 +336,23 @@ def listed(names: Sequence[str]) -> str:
     others = len(names) - _LISTED
     more = f" and {others} more" if others > 0 else ""
     return f" There are {', '.join(names[:_LISTED])}{more}."
+
+
+def unknown_attribute(
+    of: object, name: str, elsewhere: Mapping[str, str], hint: str = ""
+) -> AttributeError:
+    """The error for an attribute that an object does not have.
+
+    Parameters
+    ----------
+    elsewhere : name → what it is here
+        Names that other libraries have.
+    hint
+        Sentence with a leading blank that is used if ``elsewhere`` does not have the name.
+    """
+    meant = ""
+    if not name.startswith("_"):
+        known = [n for n in dir(of) if not n.startswith("_")]
+        given = f" Did you mean {elsewhere[name]}?" if name in elsewhere else hint
+        meant = given or did_you_mean(name, known)
+    return AttributeError(f"'{type(of).__name__}' object has no attribute '{name}'.{meant}")

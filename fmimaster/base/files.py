@@ -4,6 +4,7 @@ before it is opened; what a decoder raises for invalid content is a FileError.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fmimaster.base.errors import FileError, did_you_mean
-from fmimaster.base.free_memory import left
+from fmimaster.base.memory import left
 
 MOST_IN_MEMORY = 256 * 2**20
 """Bytes of a file that is read as a whole, such as an XML document. The largest model descriptions in use have 100 MB."""
@@ -51,6 +52,28 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFLNK: "a symbolic link",
 }
+
+
+def given_path(path: str | os.PathLike[str]) -> Path:
+    """A path from a user; it need not exist.
+
+    Raises
+    ------
+    FileError
+        If no file can have this path: it is empty, too long, has an invalid character, or its links form a circle.
+    """
+    try:
+        if not os.fspath(path):
+            raise FileError("The path of a file is empty. Give a name.")
+        os.stat(path)
+    except UnicodeEncodeError:
+        raise FileError(f"'{path}' cannot be the path of a file: it is not a text.") from None
+    except ValueError as error:
+        raise FileError(f"'{path}' cannot be the path of a file: {error}.") from None
+    except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise FileError(f"'{path}' cannot be the path of a file: {error.strerror}.") from None
+    return Path(path)
 
 
 def check_exists(path: Path) -> None:

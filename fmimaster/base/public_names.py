@@ -20,6 +20,69 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+_RENAMED: Mapping[str, str] = {
+    "END": "AtEnd",
+    "HELD": "Corrected",
+    "Held": "Corrected",
+    "LINE": "LINEAR",
+    "Linear": "AlongLine",
+    "MID": "AtMiddle",
+    "SUBSEQUENCE": "Subsequence",
+}
+"""Old name → new name. All other names are only in another room."""
+
+MOVED: Mapping[str, tuple[str, ...]] = {
+    "steps, events, loops and instants": ("control",),
+    "base": (
+        "attributes",
+        "errors",
+        "files",
+        "free_memory",
+        "garbage",
+        "given_path",
+        "optional",
+        "own_folder",
+        "reference_files",
+        "text",
+        "typed_arguments",
+        "version",
+        "visible",
+    ),
+    "commands": ("cli",),
+    "configure": (
+        "input_signals",
+        "input_values",
+        "named",
+        "requirements",
+        "settings",
+        "structure_settings",
+    ),
+    "front and prepare": ("accuracy",),
+    "front": ("resumption", "simulation", "validation"),
+    "prepare": ("isolation", "preparation", "provenance", "structures"),
+    "record": ("causes", "repeated_steps", "step_series"),
+    "session": ("checkpoint",),
+    "studies": ("demos", "optimization", "stability"),
+}
+"""Rooms → modules and rooms at the top whose contents they have now."""
+
+
+def new_place(name: str, public: Mapping[str, Mapping[str, str]]) -> str:
+    """Where a name of the top is now, as a sentence; empty if there never was such a name.
+
+    ``public``: room → its public names, each with the module that defines it.
+    """
+    for rooms, modules in MOVED.items():
+        if name in modules:
+            return f"What was in fmimaster.{name} is now in {rooms} of fmimaster."
+    new = _RENAMED.get(name, name)
+    is_or_is_now = f"'{name}' is" if new == name else f"'{name}' is now '{new}', which is"
+    for room, places in public.items():
+        if places.get(new, room) != room:
+            also = ", and the mode of GaussSeidel is now AlongLine()" if name == "LINEAR" else ""
+            return f"{is_or_is_now} in {room}: from {room} import {new}{also}."
+    return ""
+
 
 def public_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The functions ``__getattr__`` and ``__dir__`` of a room."""
@@ -70,8 +133,6 @@ def rooms(room: str) -> Iterator[str]:
 
 def _missing(room: str, name: str) -> Exception:
     if room == "fmimaster":
-        from fmimaster.base.old_names import new_place  # only an error needs it
-
         place = new_place(name, {one: places(one) for one in rooms(room)})
         if place:
             # `from fmimaster import PID` would replace the message of an AttributeError by its own

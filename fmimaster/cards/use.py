@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fmimaster.base.errors import OptionError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model

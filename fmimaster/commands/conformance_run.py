@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 
 from fmimaster.base.errors import OptionError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, clipped, count, fitted, named, section
 from fmimaster.commands.progress import over_line
 from fmimaster.commands.settings import memory_in_bytes

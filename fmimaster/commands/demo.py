@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fmimaster.base.errors import FileError, OptionError, did_you_mean
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, paragraph
 from fmimaster.commands.running import simulate_and_keep
 from fmimaster.commands.text import note, write

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, clipped, count, fitted, section, shortened
 from fmimaster.commands.facts import fmu_facts, system_facts
 from fmimaster.commands.text import write, write_json

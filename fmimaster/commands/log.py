@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.visible import indented
 from fmimaster.commands.text import tell
 from fmimaster.results.text_file import refuse_to_overwrite

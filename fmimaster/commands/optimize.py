@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from fmimaster.algorithms.gauss_seidel import MODES, GaussSeidel
 from fmimaster.algorithms.modes import AlongLine, Mode
 from fmimaster.base.errors import FmimasterError, OptionError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, count, section
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.optional import drawing
 from fmimaster.base.text import aligned, flowing, section
 from fmimaster.commands import settings

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.optional import drawing
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import write

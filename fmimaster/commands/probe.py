@@ -45,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Measure the FMU, and print its card."""
-    from fmimaster.cards.plain_data import to_json
+    from fmimaster.cards.card import to_json
     from fmimaster.studies.probing.page import card_page  # a help page needs none of these
     from fmimaster.studies.probing.probe import probe
 

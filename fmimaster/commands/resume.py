@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
     # they take 0.4 s
     from fmimaster.apart import shared_run
     from fmimaster.base.errors import SimulationError
-    from fmimaster.base.given_path import given_path
+    from fmimaster.base.files import given_path
     from fmimaster.base.text import count
     from fmimaster.commands.run_facts import run_facts
     from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep

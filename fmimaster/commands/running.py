@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fmimaster.base.errors import FileError, SimulationError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, count, flowing, page_width
 from fmimaster.commands.log import not_in_the_log
 from fmimaster.commands.progress import progress

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.base.errors import FileError, OptionError, did_you_mean
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.configure.input_values import input_values
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.table import Function, Table

@@ -303,4 +303,4 @@ def refused_by(place: str) -> Callable[[Any], Any]:
 
 def is_not_negative(given: Any) -> bool:
     """Whether it is a time of at least 0 s."""
-    return bool(at_place("system.exact:exact")(given) >= 0)
+    return bool(at_place("system.clocks:exact")(given) >= 0)

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from fmimaster.base.errors import FileError, FmimasterError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.version import installed_version
 from fmimaster.fmu.description.interfaces import offered_interfaces
 from fmimaster.fmu.shared_library import FMI2, FMI3

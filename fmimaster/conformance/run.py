@@ -12,7 +12,7 @@ from typing import Any
 
 from fmimaster.apart.process import refuse_other_platforms
 from fmimaster.base.errors import OptionError, did_you_mean
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.version import installed_version
 from fmimaster.configure.named import solvers
 from fmimaster.conformance.cases import Case, find_cases

@@ -25,8 +25,7 @@ from fmimaster.fmu.instance import (
 )
 from fmimaster.fmu.kernel_entry import Binding, KernelInterface
 from fmimaster.fmu.status import DISCARD, SUCCESS
-from fmimaster.system.clocks import Intervals, Qualifier
-from fmimaster.system.exact import exact
+from fmimaster.system.clocks import Intervals, Qualifier, exact
 from fmimaster.system.model import Causality, DataType, Model, Variability
 
 _POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)

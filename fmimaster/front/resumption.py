@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.session.checkpoint.file import CheckpointFile

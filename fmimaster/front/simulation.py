@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from inspect import cleandoc, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TextIO
 
-from fmimaster.base.attributes import unknown_attribute
 from fmimaster.base.errors import (
     AccuracyError,
     Interrupted,
     OptionError,
     SimulationError,
+    unknown_attribute,
     warn_of,
 )
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import Prepared, prepare

@@ -10,8 +10,8 @@ from enum import Enum
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import DescriptionError, InputError, ModelError, OptionError
-from fmimaster.base.garbage import left_for_later
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
+from fmimaster.base.memory import left_for_later
 from fmimaster.fmu import once
 from fmimaster.fmu.description.rules import broken_rules
 from fmimaster.fmu.description.terminals import read_terminals

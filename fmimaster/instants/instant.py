@@ -9,8 +9,8 @@ from math import inf, lcm
 from typing import NamedTuple
 
 from fmimaster.record.causes import Cause
-from fmimaster.system.exact import LARGEST as LARGEST
-from fmimaster.system.exact import exact as exact
+from fmimaster.system.clocks import LARGEST as LARGEST
+from fmimaster.system.clocks import exact as exact
 
 _new = tuple.__new__
 """Makes a named tuple without a call of Python."""

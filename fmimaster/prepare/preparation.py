@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
-from fmimaster.base.garbage import left_for_later
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
+from fmimaster.base.memory import left_for_later
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse, use_cards
 from fmimaster.configure.requirements import (

@@ -19,7 +19,7 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.base.garbage import left_for_later
+from fmimaster.base.memory import left_for_later
 from fmimaster.record.causes import Cause, Kind, Steps
 
 LARGEST = 2**53

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import check_width, decoding, lines_of, open_file
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import check_width, decoding, given_path, lines_of, open_file
 from fmimaster.results import numbers
 from fmimaster.results.numbers import read_plain
 from fmimaster.results.row_writer import check_columns, writing

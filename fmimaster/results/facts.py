@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.record.causes import Activations, Event, Steps, needs_explanation
 from fmimaster.results.facts_reader import (
     FORMAT,

@@ -13,8 +13,7 @@ from reprlib import repr as short
 from typing import Any, Protocol, TextIO, runtime_checkable
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.base.files import check_is_file, decoding, open_file
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import check_is_file, decoding, given_path, open_file
 from fmimaster.base.optional import optional
 from fmimaster.results.csv import CsvWriter, read_csv, write_csv
 from fmimaster.results.facts import Facts, facts_path, may_have_facts, write_facts

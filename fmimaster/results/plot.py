@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.visible import in_a_line
 from fmimaster.record.causes import Event
 from fmimaster.results.notebook import ResultsFigure

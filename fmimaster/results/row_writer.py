@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import BinaryIO, Protocol
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.base.files import own_name
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path, own_name
 from fmimaster.results.table import Table
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 
 
 def as_text(value: object) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fmimaster.base.errors import AccuracyError, FileError, OptionError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError, ConvergenceError, SimulationError
-from fmimaster.base.files import decoding
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import decoding, given_path
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
 from fmimaster.instants.calendar import Calendar
@@ -21,7 +20,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.run.planned_events import last_row
 from fmimaster.run.state import RunState, Timeline
-from fmimaster.system.exact import exact
+from fmimaster.system.clocks import exact
 
 if TYPE_CHECKING:
     from fmimaster.session.snapshot import Parts

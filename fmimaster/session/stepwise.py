@@ -11,8 +11,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from fmimaster.base.attributes import unknown_attribute
-from fmimaster.base.errors import FmimasterError, Interrupted, OptionError
+from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, unknown_attribute
 from fmimaster.instants.grid import nearest
 from fmimaster.instants.instant import Instant, exact
 from fmimaster.results.results import Results

@@ -20,7 +20,7 @@ from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import GRID, Cause, Kind
 from fmimaster.steps.estimators.estimator import Estimator, Measured
 from fmimaster.steps.step_context import StepContext
-from fmimaster.system.exact import Time as Time
+from fmimaster.system.clocks import Time as Time
 from fmimaster.system.model import Model
 
 Memory = TypeVar("Memory")

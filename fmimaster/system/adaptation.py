@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from fmimaster.base.errors import DescriptionError
 from fmimaster.base.typed_arguments import TypedArguments
-from fmimaster.system.clocks import ClockAttributes, ClockInterval, IntervalVariability
-from fmimaster.system.exact import Time, exact
+from fmimaster.system.clocks import ClockAttributes, ClockInterval, IntervalVariability, Time, exact
 from fmimaster.system.model import (
     Capabilities,
     Causality,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.text import count
 from fmimaster.base.typed_arguments import expect, typed
 from fmimaster.system.adaptation import Adaptation

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from fmimaster.base.errors import DescriptionError
-from fmimaster.system.description import Connection, Endpoint, Parameter, Transformation
+from fmimaster.system.adaptation import INPUT
+from fmimaster.system.description import (
+    Connection,
+    Endpoint,
+    Parameter,
+    SystemDescription,
+    Transformation,
+)
 from fmimaster.system.model import DataType, Model, Unit, Variable
 from fmimaster.system.notes import Notes
 from fmimaster.system.units import convert_units
@@ -205,3 +213,39 @@ def is_lossless(source: Variable, target: Variable) -> bool:
         return all(b.dtype.type(v) == v for v in source.enumeration.values())
     long_to_float = a.dtype.itemsize == 8 and a.is_integer and b.is_float
     return bool(np.can_cast(a.dtype, b.dtype, "safe")) and not long_to_float
+
+
+def with_units_of_sources(
+    description: SystemDescription,
+    models: Mapping[str, Model],
+    wiring: Wiring,
+    unit: Callable[[Endpoint], Unit | None],
+) -> dict[str, Model]:
+    """The models; all floating point variables of an element have the unit of the source of its input.
+
+    Parameters
+    ----------
+    unit
+        The unit of a variable or of a connector that takes values.
+    """
+    elements = {name for name, c in description.components() if c.adaptation is not None}
+
+    def source(name: str) -> Endpoint:
+        """The source of an element's input; not another element, whose unit is that of its own source."""
+        passed = {name}
+        while True:
+            start = wiring.into(Endpoint(name, INPUT)).start
+            if start.element not in elements or start.element in passed:
+                return start
+            passed.add(name := start.element)
+
+    found = dict(models)
+    for name in elements:
+        if models[name].variable(INPUT) is None:
+            continue
+        of_source = unit(source(name))
+        variables = (
+            replace(v, unit=of_source) if v.type.is_float else v for v in models[name].variables
+        )
+        found[name] = replace(models[name], variables=tuple(variables))
+    return found

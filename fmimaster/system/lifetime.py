@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.base.typed_arguments import TypedArguments
-from fmimaster.system.exact import exact
+from fmimaster.system.clocks import exact
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import check_exists
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import check_exists, given_path
 from fmimaster.system.description import Component, Source, System, SystemDescription
 
 

@@ -13,10 +13,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import DescriptionError
-from fmimaster.system.adapted_units import with_units_of_sources
 from fmimaster.system.constraints import with_units_of_ends
 from fmimaster.system.contradictions import note_contradictions
-from fmimaster.system.conversions import Conversions, between, check_transformation, check_types
+from fmimaster.system.conversions import (
+    Conversions,
+    between,
+    check_transformation,
+    check_types,
+    with_units_of_sources,
+)
 from fmimaster.system.declared_bonds import Feed, declared_bonds
 from fmimaster.system.description import (
     Component,

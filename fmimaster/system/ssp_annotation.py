@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from fmimaster.base.errors import DescriptionError, FileError, OptionError, did_you_mean
+from fmimaster.system.clocks import exact
 from fmimaster.system.description import Connection, Endpoint, Transformation
-from fmimaster.system.exact import exact
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, local_name, location, text_of, value_of
 from fmimaster.system.xml_form import NAME, NUMBER, Form, Value, faults

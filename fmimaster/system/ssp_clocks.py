@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
-from fmimaster.system.clocks import ClockInterval
+from fmimaster.system.clocks import ClockInterval, exact
 from fmimaster.system.description import Component, Connection, Parameter
-from fmimaster.system.exact import exact
 from fmimaster.system.ssp_annotation import (
     CONNECTION,
     INTERVAL,

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.description import Source
 from fmimaster.system.ssp import find_ssd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fmimaster.base.errors import DescriptionError, OptionError, did_you_mean
+from fmimaster.system.clocks import exact
 from fmimaster.system.description import Connection, Endpoint, System
-from fmimaster.system.exact import exact
 from fmimaster.system.lifetime import Lifetime
 from fmimaster.system.ssp_annotation import check_annotation
 from fmimaster.system.ssp_document import Document

@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 import pytest
 
-from fmimaster.base.garbage import left_for_later
+from fmimaster.base.memory import left_for_later
 
 
 @pytest.fixture(params=[True, False])

@@ -11,7 +11,7 @@ from command_line import reference
 
 from fmimaster import Results, Simulation, SystemBuilder
 from fmimaster.base.errors import FileError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.front.validation import validate
 
 NO_PATHS = ["", "a\0b", "\ud800", "x" * 5000, "y/" * 5000]

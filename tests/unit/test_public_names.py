@@ -14,9 +14,8 @@ import pytest
 
 import fmimaster
 from fmimaster.algorithms import AlongLine, AtEnd, GaussSeidel, Jacobi
-from fmimaster.base import old_names
 from fmimaster.base.errors import OptionError
-from fmimaster.base.public_names import places, rooms
+from fmimaster.base.public_names import MOVED, places, rooms
 from fmimaster.inputs import LINEAR
 
 PACKAGE = Path(fmimaster.__file__).parent
@@ -161,11 +160,11 @@ def test_the_name_that_meant_a_mode_tells_both() -> None:
         exec("from fmimaster import LINEAR")
 
 
-@pytest.mark.parametrize("rooms", old_names.MOVED)
+@pytest.mark.parametrize("rooms", MOVED)
 def test_the_rooms_of_an_old_module_are_told(rooms: str) -> None:
     for room in rooms.replace(" and", ",").split(", "):
         assert find_spec(f"fmimaster.{room}") is not None
-    for name in old_names.MOVED[rooms]:
+    for name in MOVED[rooms]:
         assert find_spec(f"fmimaster.{name}") is None
         with pytest.raises(ImportError, match=f"fmimaster.{name} is now in {rooms} of fmimaster.$"):
             exec(f"from fmimaster import {name}")

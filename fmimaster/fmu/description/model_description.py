@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fmimaster.base.errors import ModelError
 from fmimaster.base.files import read_whole
-from fmimaster.base.garbage import left_for_later
+from fmimaster.base.memory import left_for_later
 from fmimaster.fmu.description.definitions import read_types
 from fmimaster.fmu.description.dialects import FMI2, FMI3
 from fmimaster.fmu.description.entries import References, read_entries

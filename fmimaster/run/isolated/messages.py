@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from fmimaster.apart.frames import FrameReader, FrameWriter
+from fmimaster.apart.channel import FrameReader, FrameWriter
 from fmimaster.apart.plain import DamagedError, decoded, encoded
 from fmimaster.base.visible import visible
 from fmimaster.fmu.call_log import CallLog

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 from fmimaster.apart.run import Cause, Ended, run_apart
 from fmimaster.base.errors import FmimasterError, OptionError
-from fmimaster.base.given_path import given_path
+from fmimaster.base.files import given_path
 from fmimaster.base.text import clipped
 from fmimaster.base.version import installed_version
 from fmimaster.cards.cache import cached_card, keep

@@ -11,8 +11,13 @@ import numpy as np
 
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Instance
-from fmimaster.system.clocks import ClockAttributes, Intervals, IntervalVariability, Qualifier
-from fmimaster.system.exact import exact
+from fmimaster.system.clocks import (
+    ClockAttributes,
+    Intervals,
+    IntervalVariability,
+    Qualifier,
+    exact,
+)
 from fmimaster.system.model import DataType, Model, Variable
 
 _AT_EVENTS = (IntervalVariability.TUNABLE, IntervalVariability.COUNTDOWN)
