@@ -44,6 +44,7 @@ def write_attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) ->
         buffer = p.keep()
     algorithm.emit(plan, p)
     if not algorithm.measures_itself:
+        # before outputs are corrected and inputs set: only here are both the inputs and the outputs of the step available
         p.measure()
     p.correct_means()
     attempt = p.program("attempt")

@@ -30,7 +30,8 @@ class LateOutputs:
     """The outputs of a part of a system that an algorithm passes on before their source has stepped.
 
     A sweep starts from assumed values of these outputs and computes new ones. All other outputs are new wherever they
-    are used, so a sweep is a function of the late outputs alone.
+    are used, so a sweep is a function of the late outputs alone. These are read off the delays of a trial program, not off
+    the graph of loops: so one mechanism serves loops, strong coupling, and every base algorithm.
     """
 
     plan: Plan

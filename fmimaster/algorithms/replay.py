@@ -1,5 +1,6 @@
 """Measurement whether an FMU repeats a step exactly after its state was restored, before a method relies on it.
 
+It is done in each run that relies on it, not by ``validate``: the answer depends on parameters and start values.
 :mod:`fmimaster.algorithms.slopes` measures whether an FMU uses polynomials of inputs.
 """
 

@@ -244,7 +244,8 @@ class Settling:
 def visits_among(plan: Plan, instances: Collection[int]) -> Iterator[Visit]:
     """The visits of some instances by the dependencies of the run, while the outputs of all others stay as they are.
 
-    A loop through other instances is cut there.
+    A loop through other instances is cut there. Sweeping all of it once per update would be a plain iteration, which
+    diverges if the gain is above 1, and would update discrete states in each sweep.
     """
     chosen = frozenset(instances)
     for visit in plan.step_visits:

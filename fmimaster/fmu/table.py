@@ -1,4 +1,7 @@
-"""A table (for example a CSV file) or functions of time as a component: each signal is an output."""
+"""A table (for example a CSV file) or functions of time as a component: each signal is an output.
+
+So it has the order, conversions, polynomials and listing of an FMU, and is no special case in the loop.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Repeats runs with shorter steps until the estimated error is below a given accuracy."""
+"""Repeats runs with shorter steps until the estimated error is below a given accuracy.
+
+The error is measured by runs with halved steps, not derived from a tolerance: a controller measures what one step adds,
+but neither the FMUs' own errors nor the sum over all steps. So the choice of a controller changes the cost only.
+"""
 
 from __future__ import annotations
 

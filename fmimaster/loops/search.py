@@ -100,7 +100,8 @@ class Problem:
         Whether a sweep can compute its partial derivatives.
     constrained : set of int
         Unknowns of constraints. Their residuals are variables that must be 0, not of the form G(u) - u. Each residual is
-        divided by the largest element of its row of the Jacobian. It is then in the unit of the unknown.
+        divided by the largest element of its row of the Jacobian. It is then in the unit of the unknown: in its own
+        unit it is tiny, because a short step hardly moves a mass.
     jacobian : shape (n, n), or None
         Jacobian of an earlier solution, which is tried first.
     plain : int

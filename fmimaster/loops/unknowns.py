@@ -22,6 +22,9 @@ from fmimaster.system.notes import listed
 class Unknowns:
     """The unknowns of a loop as places in the value store, those of type Float64 first, each part in the order of names.
 
+    They are outputs, not inputs: one output may feed several inputs in other units and types, and MOVE converts assumed
+    values as it converts values that were read.
+
     Parameters
     ----------
     names : tuple of str

@@ -85,7 +85,9 @@ def dependency_graph(
     links = (*links, *parameter_links)
     sources = {(k.source, k.output.name): k.output for k in links}
     targets = {(k.target, k.input.name): k.input for k in links}
-    connected = {*sources, *targets}  # no variable depends on other outputs
+    # No variable depends on other outputs. As nodes, they would let their instance be visited before its loop is reached,
+    # and inputs of the loop would lose their start values.
+    connected = {*sources, *targets}
 
     def arcs_of(*, assumed: bool) -> dict[Node, list[Node]]:
         found = dependency_arcs(models, links, initial=initial, assumed=assumed, among=connected)

@@ -21,7 +21,8 @@ MAY_BE_NONE = " It may not be a loop: an FMU does not declare on which inputs it
 class AlgebraicLoop:
     """Variables that depend on each other directly, over several instances or within one.
 
-    A loop with discrete outputs is cut at discrete outputs only. A remaining loop among continuous outputs is a
+    A loop with discrete outputs is cut at discrete outputs only, and at as few as possible: so there are few states, and
+    a ring of a negation has the period 2, however many units it has. A remaining loop among continuous outputs is a
     separate loop in the sweep.
     """
 
@@ -51,7 +52,7 @@ class Visit:
     """One place in the order in which values are exchanged at one instant: an instance, or a loop of them.
 
     In the sweep of a loop, a visit may only set or only read: inputs that get the value of an output that is cut are set
-    before that output is read.
+    before that output is read. So a sweep is a function of the assumed values only, on which Newton's method relies.
     """
 
     instances: tuple[int, ...]

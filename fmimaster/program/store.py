@@ -112,7 +112,8 @@ class ValueStore:
         Largest absolute value of each so far, updated when event indicators are evaluated: the scale for negligible
         values.
     read : shape (n_instances,)
-        Time in s at which the outputs of each instance were read; NaN before.
+        Time in s at which the outputs of each instance were read; NaN before. A polynomial through the wrong time would
+        be an error of order one without a message.
     active : shape (n_triggers,)
         Which triggers are active.
     intervals : instance → Intervals

@@ -217,6 +217,8 @@ class Growth:
     An output diverges if its range grows from each eighth of the run to the next one in the last half of the run, as an
     exponential function does (a power of time grows by less and less), and if it exceeds 10 times the largest of its
     nominal value, its minimum, its maximum and its value at the start. The same over the last half of the run counts, too.
+    Magnitudes alone decide nothing, because few FMUs declare nominal values. Blocks of rows are examined, not steps, so
+    that it costs nothing in the loop.
 
     Parameters
     ----------

@@ -13,7 +13,8 @@ from fmimaster.record.causes import GRID, RAMP, STEP_SIZE, STOP_TIME, Cause, Kin
 from fmimaster.run.loop import Loop
 
 REFRESH = 1e-5
-"""Length of the step that renews outputs after an event elsewhere, as a part of the step that was due."""
+"""Length of the step that renews outputs after an event elsewhere, as a part of the step that was due. FMI 2.0 forbids to
+read them before; an extrapolation from the old ones costs accuracy (2.7e-4 instead of 6e-5 on the two masses)."""
 
 IMPOSED_POINT = Cause(Kind.IMPOSED_POINT)
 

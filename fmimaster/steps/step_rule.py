@@ -178,7 +178,7 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
         Parameters
         ----------
         now : Instant
-            Start of the step.
+            Start of the step. Near a large time, no step can be shorter than the distance of two doubles.
         length : float
             Its length in s.
         errors

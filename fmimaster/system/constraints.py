@@ -1,7 +1,8 @@
 """Constraints as components: a position or velocity of two elements that must be equal, and the force that makes it so.
 
 A constraint has inputs for the compared variables, and outputs for the force and for the differences. The solver of
-algebraic loops finds the force for which a difference is 0 at the end of a step.
+algebraic loops finds the force for which a difference is 0 at the end of a step. As a component it needs no special case
+in units, connections, results and listings. In an SSD it is an annotation: all components of SSP are FMUs or systems.
 """
 
 from __future__ import annotations

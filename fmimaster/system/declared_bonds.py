@@ -1,4 +1,8 @@
-"""The power bonds of a system, declared by its description, the user and the FMUs; contradictions are refused."""
+"""The power bonds of a system, declared by its description, the user and the FMUs; contradictions are refused.
+
+The direction of a power is declared or follows from the other end, and is never guessed: the sign of the residual depends
+on it.
+"""
 
 from __future__ import annotations
 

@@ -147,7 +147,10 @@ class StepMap:
             at += n
 
     def _remembered(self) -> Iterator[tuple[NDArray[np.float64], Any]]:
-        """Values that the next step uses: present and past outputs, signals, and errors of compensated inputs."""
+        """Values that the next step uses: present and past outputs, signals, and errors of compensated inputs.
+
+        A new algorithm that remembers something elsewhere in the store must add it here, or its stability is wrong.
+        """
         store = self._executor.store
         yield self._values, self._outputs
         yield self._values, self._signals
