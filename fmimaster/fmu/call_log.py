@@ -52,7 +52,8 @@ class CallLog:
     """Records the calls of all instances of a run, and the messages of FMUs in between.
 
     In a file, a call is written with its arguments before it is made: if the process crashes, the last line shows where.
-    Names and texts of FMUs stay within their line.
+    Names and texts of FMUs stay within their line. With a log, the kernel calls the methods in Python instead of the
+    library: so there is one place that logs, and both executors log the same calls.
 
     Parameters
     ----------

@@ -144,7 +144,8 @@ class Fmi2Instance(BinaryInstance):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``; after Discard, the status of the FMU gives the time reached."""
-        # saved states stay valid: a step may be undone
+        # True where no state of an earlier time will be restored. FMI allows False always, but some FMUs (the quarter
+        # truck of libcosim) commit a step only with True, and would not advance.
         status = self._step(self.component, time, size, self.kept_from() >= time)
         if status in SUCCESS:
             return None

@@ -391,7 +391,7 @@ class Fmi3Instance(BinaryInstance):
         step, said = self._step
         if self._outputs is not None:
             self._outputs.begin(time)
-        # saved states stay valid: a step may be undone
+        # True where no state of an earlier time will be restored; see Fmi2Instance.do_step
         status = step(self.component, time, size, self.kept_from() >= time, *said.pointers)
         if self._failure is not None:
             raise self._failure

@@ -1,7 +1,9 @@
 """The calls of an instance as data, and their repetition on another instance of the same FMU.
 
 A journal brings a new instance to the state of an old one whose state cannot be written to a file, or whose process has
-ended.
+ended. Values that were read are in it, too: reading changes some FMUs, and their comparison measures how exact the
+repetition is. The calls of CVODE are kept even if the FMU can save its state: CVODE remembers earlier steps, and to start
+it anew at each checkpoint would change the results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A component written in Python as an instance: it calls the methods of the user's object and checks their results."""
+"""A component written in Python as an instance: it calls the methods of the user's object and checks their results.
+
+Attributes of the object are its variables and its state. A step that adds one is an error: a misspelt output would keep its
+old value without a message. To count the attributes takes 20 ns.
+"""
 
 from __future__ import annotations
 

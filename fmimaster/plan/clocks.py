@@ -117,6 +117,7 @@ class Rhythm:
         """Whether the two tick at some instants together: True for a known reason, None if perhaps by chance.
 
         Clocks of one FMU may belong together. Periodic clocks meet at multiples of both intervals, or never.
+        To meet by chance, as an event and a tick do, is no error: such systems are meaningful.
         """
         if self.origin == other.origin:
             return True

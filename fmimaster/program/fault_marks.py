@@ -1,4 +1,8 @@
-"""Signals that mark the rows in which an instance does not take part any more."""
+"""Signals that mark the rows in which an instance does not take part any more.
+
+As signals of the run they are in each format of results, and a step that is undone restores them. Masked outputs would hide
+the values that are held.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Steps and ticks of periodic clocks that are known in advance: the executor makes them in one call."""
+"""Steps and ticks of periodic clocks that are known in advance: the executor makes them in one call.
+
+An activation takes 1.4 to 2.4 us then; one that Python handles takes 50 to 120 us (benchmarks/clocks.py).
+"""
 
 from __future__ import annotations
 

@@ -21,6 +21,9 @@ MOST_EVENTS, MOST_STEPS = 1000, 10_000
 class FactKeeper:
     """Passes events and steps on, except the last ones; before that, it folds steps that repeat.
 
+    They are folded here, not in the log: folding at each step would cost all runs. A pattern is kept only if it gives each
+    entry in every bit. 10^6 ticks with two entries each need 70 MB in all, 454 MB without.
+
     Parameters
     ----------
     writer : FactsWriter or None

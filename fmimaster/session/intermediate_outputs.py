@@ -1,4 +1,7 @@
-"""Outputs that a run reads inside of the steps of its FMUs, and the tables of these values."""
+"""Outputs that a run reads inside of the steps of its FMUs, and the tables of these values.
+
+They are tables of their own: other components have no values at these times.
+"""
 
 from __future__ import annotations
 

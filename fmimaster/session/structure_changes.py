@@ -33,7 +33,8 @@ class StructureChanges:
 
     At a change the plan is made anew. Instances that exist before and after it stay as they are, with their states and
     clocks. Those that begin are initialized at that time, with inputs from the running system, and those that end are
-    terminated. The rows before and after the change are at the same time.
+    terminated. The rows before and after the change are at the same time. Each structure is prepared like a simulation of
+    its own, so no plan and no algorithm has code for changes.
 
     Source: Gomes et al. (2017), section 5.4.4.
     """

@@ -82,7 +82,8 @@ class ClockAttributes:
 
     interval_variability: IntervalVariability = IntervalVariability.TRIGGERED
     interval: Fraction | None = None
-    """Between two ticks, in s; None if it is not declared. A triggered clock has one only if the user schedules it."""
+    """Between two ticks, in s; None if it is not declared. A triggered clock has one only if the user schedules it. What a
+    user gives (it is a start value) replaces what the FMU declares: plan, calendar and pages look here only."""
     shift: Fraction = Fraction(0)
     """From the start to the first tick, in s."""
     resolution: int | None = None

@@ -31,7 +31,8 @@ class AdaptationInstance(Instance, Generic[Element]):
 
     Active clocks are the values of clocks. They become inactive in ``UpdateDiscreteStates``.
 
-    ``kernel/adaptation.c`` has the same in C, and works on the same values.
+    ``kernel/adaptation.c`` has the same in C, and works on the same values: a tick of a sample and hold takes 5 us, and
+    35 us if it is called in Python. Elements are instances, not hooks, so no algorithm knows them.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """modelDescription.xml → Model, in the terms of FMI 3.0.
 
-Input is checked here: a model is valid, or refused with file and line. Other modules rely on this.
+Input is checked here: a model is valid, or refused with file and line. Other modules rely on this. fmpy's reader is not
+used: it has no line numbers, accepts numbers that are not valid, and raises general exceptions.
 """
 
 from __future__ import annotations

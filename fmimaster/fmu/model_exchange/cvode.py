@@ -1,6 +1,7 @@
 """CVODE as the integrator of Model Exchange FMUs, for stiff models.
 
-``kernel/cvode.c`` makes the same calls in the same order, so that both executors agree in every bit.
+``kernel/cvode.c`` makes the same calls in the same order, so that both executors agree in every bit. It gets the
+addresses of the functions, since fmpy has the libraries without headers: so the kernel is built without SUNDIALS.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The time at which an event indicator changes its domain; twin of ``locate`` in ``kernel/exchange.c``."""
+"""The time at which an event indicator changes its domain; twin of ``locate`` in ``kernel/exchange.c``.
+
+The domain is compared with that after the last event. Hysteresis is the task of the FMU (FMI 3.0, 3.1.1): an indicator that
+is 0 after an event would change again at once.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The memory of an instance with an integrator between steps: one array, whose copy is a saved state.
 
-The kernel works on the same array; the numbers stand in ``kernel.h`` in the same order.
+The kernel works on the same array; the numbers stand in ``kernel.h`` in the same order. If the FMU cannot save its state,
+the copy is all that is saved. It does not contain the effect of an event on discrete variables, so such an event cannot
+be undone.
 """
 
 from __future__ import annotations

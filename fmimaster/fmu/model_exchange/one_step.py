@@ -201,6 +201,7 @@ class _DormandPrinceSteps(_OneStep):
                 return inf
         error = np.abs(length * _sum(_ERROR, slopes))
         larger = np.maximum(np.abs(self._before), np.abs(states))
+        # a maximum, not a mean: its bits do not depend on the order of a sum
         return float(np.max(error / self._scale(larger)))
 
     def _scale(self, magnitude: Vector) -> Vector:
