@@ -1,6 +1,7 @@
 """The commands of the command line, one file each: ``add_arguments(parser)``, ``run(arguments) -> status``.
 
-A file is imported when its command is used: each command needs other parts of the package.
+A file is imported when its command is used: each command needs other parts of the package, and most of the time of a short
+command is imports. tests/unit/test_start.py looks at the modules, because times are noisy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``fmimaster completion``: a script that makes a shell complete commands, options and names."""
+"""``fmimaster completion``: a script that makes a shell complete commands, options and names.
+
+It contains all names and asks no program: to start Python and import the commands would take 0.4 s at each TAB.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The file with the verdicts of a run: it is written during the run, and a later run continues from it."""
+"""The file with the verdicts of a run: it is written during the run, and a later run continues from it.
+
+All other files are made from it at the end, so an interruption loses only the FMUs that were running. Limits, solver and
+version decide about results and must be the same when a run is continued; deadline, memory and workers may differ.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A table as one HTML file that works offline: sorted, filtered, with details of each row on demand.
 
 What is shown is data of FMUs from anywhere: texts are escaped, scripts of the page use them as text only, and the page
-forbids all requests.
+forbids all requests. Details are JSON that is parsed when a row is opened: so a page of 300 FMUs with 5 MB is shown at
+once.
 """
 
 from __future__ import annotations

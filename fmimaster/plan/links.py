@@ -14,7 +14,11 @@ K = TypeVar("K")
 
 
 class Links(tuple[Link, ...]):
-    """A tuple of links; searches keep its order. Plans for parts of a system share it."""
+    """A tuple of links; searches keep its order. Plans for parts of a system share it.
+
+    Planning must be linear. tests/unit/test_large_systems.py counts lines: there, a search through all other instances is
+    visible with twenty of them; times did not show it below a thousand.
+    """
 
     @cached_property
     def into(self) -> Mapping[Node, Link]:

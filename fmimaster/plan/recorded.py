@@ -44,7 +44,8 @@ class Recorded:
     usual: float | None = None
     """Of a floating point output of an FMU: the largest of its nominal value, its minimum and its maximum."""
     transformation: Transformation = Transformation()
-    """From the value of the variable to that of the column: of a connector of the root system."""
+    """From the value of the variable to that of the column: of a connector of the root system. That is a second view of the
+    variable that feeds it, at the same place in a row; it needs no FMI call."""
     is_repeated: bool = False
     """Whether it repeats other data: a connector of the root system whose variable has its own column, or is an input
     signal."""

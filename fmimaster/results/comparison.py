@@ -129,6 +129,9 @@ def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> C
     as a deviation beyond any tolerance. Values at ticks of a clock are compared tick by tick: of several at one time the
     first with the first, the second with the second, ….
 
+    The root mean square decides, not the largest deviation: an event that is found a microsecond later is a deviation of
+    the whole jump in one row, and no failure.
+
     Parameters
     ----------
     tolerance

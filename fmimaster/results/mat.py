@@ -4,7 +4,8 @@ The file is MAT of version 4, transposed (``binTrans``): the matrices ``Aclass``
 in brackets, ``dataInfo``, ``data_1`` for start and stop time, and ``data_2`` with a column per row of the results. All
 numbers are doubles, and arrays become a variable per element. The form has no absent values: they are NaN, and the
 description of such a variable says so. Texts and binaries have no place in the form and are left out, and integers beyond
-2**53 are rounded, both with a warning. The matrix ``fmimaster`` holds the facts of the run.
+2**53 are rounded, both with a warning. The matrix ``fmimaster`` holds the facts of the run. SciPy does not write it: it
+needs the whole table in memory, and takes only ASCII names.
 
 Source: Dymola User Manual, "Dymola result files"; MathWorks, "MAT-File Format", Version 4.
 """

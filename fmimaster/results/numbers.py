@@ -1,4 +1,8 @@
-"""Numbers as text and back, many at a time, in C where the kernel was built."""
+"""Numbers as text and back, many at a time, in C where the kernel was built.
+
+Our own C writes the digits of Python's repr, so a file is the same with and without the kernel; pyarrow writes ``1`` for
+1.0. 10^6 rows of 4 take 0.36 s of CPU time, 2.8 s in Python, of which repr is 2.5 s (benchmarks/csv_ways.py).
+"""
 
 from __future__ import annotations
 

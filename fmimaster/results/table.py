@@ -29,6 +29,7 @@ class Table(Mapping[str, NDArray[Any]]):
 
     It is a mapping from names to arrays with ``"time"`` as the first name, so that ``dict(table)`` and
     ``pandas.DataFrame(dict(table))`` work. ``len(table)`` is the number of names; the number of rows is :attr:`rows`.
+    Equality is that of objects, because the equality of arrays is no single truth value.
 
     Arrays are used without a copy: the caller must not write to them any more.
 

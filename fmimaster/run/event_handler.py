@@ -136,6 +136,9 @@ class EventHandler:
     def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
         """Set values of the user in instances: an event for those with Event Mode (FMI 3.0, 4.1.1).
 
+        They are calls of their own, not a component that feeds all open inputs: so plan, programs and bits of a stepwise
+        run are those of any other one while nothing is set.
+
         Parameters
         ----------
         set_values

@@ -74,7 +74,8 @@ class RunState:
     stretch: Stretch | None = None
     """The steps that the executor is doing on its own; None if there are none. It stays when one of them fails."""
     pauses: bool = False
-    """Whether the run continues after the instant to which it is advanced at present."""
+    """Whether the run continues after the instant to which it is advanced at present. A step that ends there by the rule
+    then keeps its cause: causes and rows are those of a run without pauses."""
     asked: bool = False
     """Whether another thread wants the loop to yield after the present step."""
     variant: int = 0

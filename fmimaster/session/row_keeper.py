@@ -34,7 +34,8 @@ class RowKeeper:
     """Passes rows on.
 
     The thread that calls FMUs empties the block. The listening thread copies rows from it early, while others may be
-    added, so they are written to the file even during a long call of an FMU.
+    added, so they are written to the file even during a long call of an FMU. The counter of the block is written after the
+    row: rows that are counted are complete. This is the only lock between the two threads.
     """
 
     def __init__(self, rows: RowBlock, recorder: Recorder) -> None:

@@ -118,7 +118,10 @@ def _each_once(*texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _seconds_of_instances(executor: Executor, most: float, is_parallel: bool) -> list[float]:
-    """Wall time in s of each instance; estimates are reduced if their sum exceeds the available time."""
+    """Wall time in s of each instance; estimates are reduced if their sum exceeds the available time.
+
+    The kernel measures some steps only, so the sum of the estimates can be above the time of the run.
+    """
     seconds = list(executor.seconds)
     most = max(most, 0.0)
     if is_parallel or not executor.is_estimating or sum(seconds) <= most:

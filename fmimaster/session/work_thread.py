@@ -79,7 +79,10 @@ class WorkThread(threading.Thread, Generic[T]):
             self._done.set()
 
     def rest(self) -> Any:
-        """Wait in the thread for an order of :meth:`wake`, which is returned."""
+        """Wait in the thread for an order of :meth:`wake`, which is returned.
+
+        A run that pauses keeps its thread: an FMU may depend on the thread that has loaded it.
+        """
         self.is_resting = True
         self._done.set()
         return self._orders.get()

@@ -1,4 +1,9 @@
-"""An FMU alone in this process, as the measurements use it: inputs and outputs as one array each."""
+"""An FMU alone in this process, as the measurements use it: inputs and outputs as one array each.
+
+It makes exactly the calls of a measurement. A run would mix what the FMU does with what an algorithm does: when outputs are
+read, whether steps are repeated. Each measurement has its own process, because some FMUs behave differently as the second
+instance of one.
+"""
 
 from __future__ import annotations
 
