@@ -14,7 +14,7 @@ from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 from fmimaster.program.programs import Pattern
-from fmimaster.steps.step_context import StepContext
+from fmimaster.steps.step_rule import StepContext
 from fmimaster.system.model import Scope
 
 _AT_AN_EVENT = (

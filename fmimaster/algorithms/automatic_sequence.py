@@ -15,7 +15,7 @@ from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.indicator_set import IndicatorSet
-from fmimaster.steps.step_context import StepContext
+from fmimaster.steps.step_rule import StepContext
 from fmimaster.system.model import Scope
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fmimaster.algorithms.differences import emit_differences
 from fmimaster.algorithms.event_update import emit_updates
 from fmimaster.algorithms.fmu_settings import FmuSettings
+from fmimaster.algorithms.initialization import emit_clock_intervals, emit_start_values
 from fmimaster.algorithms.settling import Settling
-from fmimaster.algorithms.start_values import emit_clock_intervals, emit_start_values
 from fmimaster.plan.corrections import Means
 from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group

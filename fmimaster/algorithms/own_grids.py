@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.instants.rates import RateInterval, RatePattern
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.programs import Pattern
+from fmimaster.steps.step_rule import RateInterval, RatePattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from fmimaster.events.cubic import lowest
+from fmimaster.events.indicator_cubics import lowest
 from fmimaster.numerics.indicators import by_slopes, by_values, through_slopes
 from fmimaster.program.indicator_set import IndicatorSet
 

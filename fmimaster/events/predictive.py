@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import ceil, floor, inf
 from typing import Any, ClassVar, NamedTuple
 
-from fmimaster.events.cubic import first_time_all_reached
 from fmimaster.events.event_clock import EventClock, Retry, Watch
 from fmimaster.events.indicator_cubics import (
     Pairs,
     Points,
     extrapolated,
+    first_time_all_reached,
     knows_curvature,
     points_before,
     through_ends,

@@ -11,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.instants.instant import Instant, TimeBase
-from fmimaster.instants.points_ahead import PointsAhead
+from fmimaster.instants.instant import Instant, PointsAhead, TimeBase
 from fmimaster.numerics.times import SLIVER, ULPS
 from fmimaster.record.causes import GRID, Cause
 

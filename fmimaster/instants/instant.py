@@ -1,16 +1,50 @@
-"""Exact times: instants as integer multiples of a resolution, and the doubles passed to FMUs."""
+"""Exact times: instants as integer multiples of a resolution, the doubles passed to FMUs, and points known in advance."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, lcm
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.record.causes import Cause
 from fmimaster.system.clocks import LARGEST as LARGEST
 from fmimaster.system.clocks import exact as exact
+
+
+class PointsAhead(ABC):
+    """The successive points that a step-size rule proposes, while no step ends elsewhere.
+
+    Attributes
+    ----------
+    cause : Cause
+        Cause of the end of steps at these points.
+    """
+
+    __slots__ = ()
+    cause: ClassVar[Cause]
+
+    @abstractmethod
+    def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:
+        """Points after ``first`` and before ``last`` in s, at most ``most``, up to two with the same double.
+
+        No point is so near to ``last`` that the step between them would be too short.
+        """
+
+    @abstractmethod
+    def point_after(self, first: Instant, n: int) -> Instant:
+        """The n-th point after an instant, counted from 0."""
+
+    def interval_to(self, point: Instant) -> int:
+        """Which of the intervals that repeat ends at a point, counted from 0."""
+        del point
+        return 0
+
 
 _new = tuple.__new__
 """Makes a named tuple without a call of Python."""

@@ -15,7 +15,6 @@ After a sweep the hooks read its result there. After the last sweep the outputs 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
 from math import inf
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import LoopError
 from fmimaster.loops.anderson import measured
+from fmimaster.loops.loop_state import MOST_REMEMBERED, At, LoopState
 from fmimaster.loops.messages import doubtful, not_solved
 from fmimaster.loops.search import (
     FEW_UNKNOWNS,
@@ -48,32 +48,6 @@ from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
 
 NO_CONSTRAINTS: Mapping[Node, Node] = {}
-
-MOST_REMEMBERED = 16
-"""Differences of sweeps for which the kernel has room."""
-
-
-class _At(IntEnum):
-    """Numbers that the hooks and their twins count: indices into ``LoopHooks.counts``."""
-
-    SWEEPS = 0
-    """Of the present solution."""
-    KEPT = 1
-    """Differences that the twin remembers."""
-    STAGE = 2
-    """0: Anderson acceleration in C; 1: it has given up; 2: the search continues in Python; 3: the start values are a
-    solution, of which nothing else is known."""
-    TOTAL = 3
-    """Sweeps of all solutions."""
-    SOLUTIONS = 4
-    MOST = 5
-    """Largest number of sweeps of a solution."""
-    OVERFLOWED = 6
-    """Whether a residual of the present solution has diverged."""
-
-
-_OF_RUN = _At.SOLUTIONS, _At.TOTAL, _At.MOST
-"""What is counted over a run."""
 
 
 class LoopHooks:
@@ -144,16 +118,10 @@ class LoopHooks:
             None if slope is None else plan.layout.slots[slope[0], Group.OUTPUTS, slope[1]][1]
         )
         self.most = solver.most_passes(u.size)
-        n, depth = u.size, solver.remembered(u.size)
-        self.counts = np.zeros(len(_At), np.int64)
-        self.x, self.u0 = np.zeros(n), np.zeros(n)
-        self.best_u, self.best_residual = np.zeros(n), np.zeros(n)
         self.plain = u.size + 1 if assumed else 0
         self._precision = precision(plan, [*(variables or ()), *outputs], replayed=replayed)
-        self.relative = np.full(n, max(solver.relative, ROUNDINGS * self._precision))
-        self.sizes = np.full(3, inf)
-        """Of residuals, the first and the smallest one; and the smallest slope of a residual."""
-        self.work = np.zeros((5 + 3 * depth) * n)
+        relative = max(solver.relative, ROUNDINGS * self._precision)
+        self.state = LoopState.of(u.size, solver.remembered(u.size), relative)
         # a sweep of steps costs much, and most loops of steps are solved at the start before
         self._measures = not replayed and solver.bounded is None
         self.smallest = inf
@@ -183,8 +151,7 @@ class LoopHooks:
         self._put_trial(store, next(self._search))
 
     def _from(self, values: Vector) -> None:
-        self.u0[:] = self.x[:] = values
-        self.counts[[_At.SWEEPS, _At.KEPT, _At.STAGE, _At.OVERFLOWED]] = 0
+        self.state.begin(values)
         self._search = None
         if self.derivatives is not None:
             self.derivatives.begin()
@@ -192,27 +159,27 @@ class LoopHooks:
     def swept(self, store: ValueStore) -> bool:
         """Read the result of the sweep; return whether another one is needed."""
         if (
-            self.counts[_At.STAGE] == 1
+            self.state.counts[At.STAGE] == 1
         ):  # the sweeps of the twin in C, up to this one, have not converged
-            self.counts[_At.STAGE] = 2
+            self.state.counts[At.STAGE] = 2
             self._search = self._continued()
             return self._next(store, None)
-        if self.counts[_At.STAGE] == 3:
-            self.counts[_At.STAGE] = 2
+        if self.state.counts[At.STAGE] == 3:
+            self.state.counts[At.STAGE] = 2
             attempts = Attempts(self._problem())
-            residual = (self.unknowns.get(store) - self.x) / self.unknowns.nominal
-            self._search = measured(attempts, self.x.copy(), residual)
+            residual = (self.unknowns.get(store) - self.state.x) / self.unknowns.nominal
+            self._search = measured(attempts, self.state.x.copy(), residual)
             return self._next(store, None)
         if self._search is None:
             self._search = self.solver.solve(self._problem(self._jacobian_before(store)))
             next(self._search)  # the sweep started with these values
-        self.counts[_At.SWEEPS] += 1
-        self.counts[_At.TOTAL] += 1
+        self.state.counts[At.SWEEPS] += 1
+        self.state.counts[At.TOTAL] += 1
         with np.errstate(over="ignore", invalid="ignore"):
-            residual = (self.unknowns.get(store) - self.x) / self.unknowns.nominal
+            residual = (self.unknowns.get(store) - self.state.x) / self.unknowns.nominal
         for k, slot in self.residuals.items():
             residual[k] = store.values[DataType.FLOAT64][slot]
-        return self._next(store, Sweep(self.x.copy(), residual, self._jacobian()))
+        return self._next(store, Sweep(self.state.x.copy(), residual, self._jacobian()))
 
     def _next(self, store: ValueStore, sweep: Sweep | None) -> bool:
         """Continue the search with the result of a sweep, or start it; return whether another sweep is needed."""
@@ -243,26 +210,28 @@ class LoopHooks:
 
     def _problem(self, jacobian: Matrix | None = None) -> Problem:
         return Problem(
-            self.u0.copy(),
+            self.state.u0.copy(),
             self.unknowns.nominal,
-            self.relative,
+            self.state.relative,
             self.solver.absolute,
             has_derivatives=self.derivatives is not None,
             constrained=frozenset(self.residuals),
             jacobian=jacobian,
             precision=self._precision,
             plain=self.plain,
-            is_first=self._measures and not self.counts[_At.SOLUTIONS],
+            is_first=self._measures and not self.state.counts[At.SOLUTIONS],
         )
 
     def _continued(self) -> Search:
-        counts = self.counts
+        counts = self.state.counts
         return self.solver.go_on(
             self._problem(),
-            int(counts[_At.SWEEPS]),
-            self.best_u,
-            self.best_residual if self.sizes[1] < inf else np.full(len(self.x), inf),
-            overflowed=bool(counts[_At.OVERFLOWED]),
+            int(counts[At.SWEEPS]),
+            self.state.best_u,
+            self.state.best_residual
+            if self.state.sizes[1] < inf
+            else np.full(len(self.state.x), inf),
+            overflowed=bool(counts[At.OVERFLOWED]),
         )
 
     def _put_trial(self, store: ValueStore, trial: Trial) -> bool:
@@ -284,14 +253,12 @@ class LoopHooks:
     def _put(self, store: ValueStore, values: Vector) -> None:
         self.unknowns.put(store, values)
         # what the FMUs get: an unknown of type Float32 has been rounded
-        self.x[:] = (
+        self.state.x[:] = (
             self.unknowns.get(store) if self.unknowns.doubles < self.unknowns.size else values
         )
 
     def _solved(self, given: Vector, singular_value: float) -> None:
-        counts = self.counts
-        counts[_At.SOLUTIONS] += 1
-        counts[_At.MOST] = max(counts[_At.MOST], counts[_At.SWEEPS])
+        self.state.note_solution()
         self.smallest = min(self.smallest, singular_value)
         self._from(given)  # if the REPEAT continues for another reason, it starts from here
 
@@ -315,14 +282,7 @@ class LoopHooks:
             arrays={
                 "slots": u.slots,
                 "nominal": u.nominal,
-                "relative": self.relative,
-                "counts": self.counts,
-                "sizes": self.sizes,
-                "x": self.x,
-                "u0": self.u0,
-                "best_u": self.best_u,
-                "best_residual": self.best_residual,
-                "work": self.work,
+                **vars(self.state),
             },
             hooks={"later": _InPython(self)},
         )
@@ -342,7 +302,7 @@ class LoopHooks:
     @property
     def least(self) -> float:
         """Smallest singular value so far, by this hook or by its twin."""
-        return min(self.smallest, float(self.sizes[2]))
+        return min(self.smallest, float(self.state.sizes[2]))
 
     def _error(self, failure: NoSolution, store: ValueStore) -> LoopError:
         residuals = failure.residual * self.unknowns.nominal
@@ -354,7 +314,7 @@ class LoopHooks:
             loop=self.variables,
             values=dict(zip(self.unknowns.names, failure.u.tolist(), strict=True)),
             residuals=dict(zip(self.unknowns.names, residuals.tolist(), strict=True)),
-            sweeps=int(self.counts[_At.SWEEPS]),
+            sweeps=int(self.state.counts[At.SWEEPS]),
             time=store.interval[1],
             assumed=self.assumed,
         )
@@ -387,7 +347,7 @@ class _Holding(Hook):
         """Restore the tried values."""
         u = self.hooks.unknowns
         held = u.get(store)
-        held[self.chosen] = self.hooks.x[self.chosen]
+        held[self.chosen] = self.hooks.state.x[self.chosen]
         u.put(store, held)
         return False
 
@@ -419,17 +379,17 @@ class _Sweep(_InPython):
     def solutions(self) -> Solutions:
         """Numbers of solutions and sweeps of the loop."""
         h = self.hooks
-        return Solutions(tuple(h.variables), *(int(h.counts[k]) for k in _OF_RUN))
+        return Solutions(tuple(h.variables), *h.state.of_run)
 
     def remembered(self) -> tuple[float, ...]:
         """Numbers of solutions and sweeps, and the smallest singular value."""
         h = self.hooks
-        return (*(int(h.counts[k]) for k in _OF_RUN), h.least)
+        return (*h.state.of_run, h.least)
 
     def remember(self, numbers: tuple[float, ...]) -> None:
         """Continue with these."""
         h = self.hooks
-        h.counts[list(_OF_RUN)] = numbers[:-1]
+        h.state.go_on(numbers[:-1])
         h.smallest = numbers[-1]
 
     def partials(self, instance: int) -> Partials | None:

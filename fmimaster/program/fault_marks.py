@@ -32,6 +32,14 @@ def mark_slots(plan: Plan) -> Mapping[int, int]:
     return {i: signals[name][1] for i, name in named.items() if name in signals}
 
 
+def marks_of_events(plan: Plan) -> list[list[int]]:
+    """For each event the slots of the marks of its members."""
+    slots = mark_slots(plan)
+    return [
+        [slots[m.instance] for m in event.members if m.instance in slots] for event in plan.events
+    ]
+
+
 def marks(plan: Plan, store: ValueStore) -> Mapping[int, Callable[[], None]]:
     """Instance → a function that sets its mark. All marks are cleared."""
     found = {}

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import IntEnum
 from typing import NamedTuple
 
 from fmimaster.plan.events import Member
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.system.model import DataType, Indicator, Model, Variable
+from fmimaster.system.model import DataType, EventDeclaration, Indicator, Model, Variable
+
+
+class Phase(IntEnum):
+    """How far an event has come for a member."""
+
+    ABOVE = 0
+    """An indicator is above zero."""
+    AT_REST = 1
+    """None is above zero, and none of those at zero falls; or none moves at all, see ``Indicators.rests``."""
+    UNKNOWN = 2
+    """All are at zero, and it is not known whether one falls: there is no derivative, and no point before."""
+    ON = 3
+
+
+class Near(NamedTuple):
+    """How far from 0 an indicator still is at zero."""
+
+    seconds: float
+    """Its change within this time, in s, is negligible."""
+    part: float
+    """This fraction of its largest value is negligible."""
+    of_inputs: float
+    """This fraction of the inputs on which it depends is negligible."""
 
 
 class IndicatorSet(NamedTuple):
@@ -71,6 +95,17 @@ def _tolerance(model: Model, indicator: Indicator) -> float:
     return indicator.tolerance * abs(variable.nominal)
 
 
+def variables_of(
+    plan: Plan, s: IndicatorSet, declaration: EventDeclaration
+) -> Iterator[tuple[int, Variable]]:
+    """The indicators of a set and their derivatives, each with its slot."""
+    for slots, indicator in zip(s.pairs, declaration.indicators, strict=True):
+        for k, name in zip(slots, (indicator.name, indicator.derivative), strict=True):
+            variable = plan.instances[s.instance].model.variable(name or "")
+            if variable is not None:
+                yield k, variable
+
+
 def sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int, float]]:
     """Slots of the outputs connected to the inputs of the same unit on which a variable depends directly, each with the
     factor of the connection."""
@@ -82,3 +117,14 @@ def sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int
             _, slot = plan.layout.slots[link.source, Group.OUTPUTS, link.output.name]
             for k in range(slot.start, slot.stop):
                 yield k, abs(link.transformation.factor)
+
+
+def predictions(plan: Plan) -> list[tuple[int, int]]:
+    """The instances that predict the time to their next event, each with the slot of that output."""
+    found = []
+    for i, instance in enumerate(plan.instances):
+        name = instance.model.look_ahead
+        _, slot = plan.layout.slots.get((i, Group.OUTPUTS, name or ""), (None, None))
+        if name is not None and slot is not None:
+            found.append((i, slot.start))
+    return found

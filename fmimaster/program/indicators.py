@@ -22,23 +22,27 @@ at rest if their gap consists of rounding errors only, of either sign.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from enum import IntEnum
+from collections.abc import Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmimaster.base.errors import SimulationError
 from fmimaster.instants.grid import rounding
 from fmimaster.numerics.indicators import FAR, OF_INPUTS, ROUNDING
-from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.fault_marks import mark_slots
-from fmimaster.program.indicator_set import IndicatorSet, indicator_set, sources
-from fmimaster.program.store import OutputCopy, ValueStore
-from fmimaster.system.model import DataType
+from fmimaster.program.fault_marks import marks_of_events
+from fmimaster.program.indicator_set import (
+    IndicatorSet,
+    Near,
+    Phase,
+    indicator_set,
+    predictions,
+    sources,
+    variables_of,
+)
+from fmimaster.program.store import OutputCopy, ValueStore, floats
 
 NONE: frozenset[int] = frozenset()
 """No events."""
@@ -57,29 +61,6 @@ this part of a usual step: extrapolated inputs are seldom better."""
 
 AGREEMENT = 1e-6
 """Indicators of an event's members may differ by this part of their usual values."""
-
-
-class Phase(IntEnum):
-    """How far an event has come for a member."""
-
-    ABOVE = 0
-    """An indicator is above zero."""
-    AT_REST = 1
-    """None is above zero, and none of those at zero falls; or none moves at all, see :meth:`Indicators.rests`."""
-    UNKNOWN = 2
-    """All are at zero, and it is not known whether one falls: there is no derivative, and no point before."""
-    ON = 3
-
-
-class Near(NamedTuple):
-    """How far from 0 an indicator still is at zero."""
-
-    seconds: float
-    """Its change within this time, in s, is negligible."""
-    part: float
-    """This fraction of its largest value is negligible."""
-    of_inputs: float
-    """This fraction of the inputs on which it depends is negligible."""
 
 
 class Indicators:
@@ -112,38 +93,25 @@ class Indicators:
         self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
         self.by_themselves = frozenset(s.event for s in self.sets if not s.is_triggered)
         """Events that FMUs let happen when they are reached from above, not whenever they are on."""
-        self.look_ahead = [
-            (i, slot.start)
-            for i, instance in enumerate(plan.instances)
-            if (name := instance.model.look_ahead) is not None
-            for slot in [plan.layout.slots.get((i, Group.OUTPUTS, name), (None, None))[1]]
-            if slot is not None
-        ]
+        self.look_ahead = predictions(plan)
+        """Instances that predict their next event, with the slots of the predictions."""
         self.pairs = [(s.event, s.pairs) for s in self.sets]
         """For each set: the event, and the slots of its indicators and derivatives, which are read in each step."""
         self.lacks_slopes = any(dz < 0 for _, pairs in self.pairs for _, dz in pairs)
         """Whether an indicator has no derivative."""
         self.member = self.sets[0].instance if self.sets else 0
         """The instance whose times of reading are those of the points."""
-        marks = mark_slots(plan)
-        self._marks = [
-            [marks[m.instance] for m in event.members if m.instance in marks]
-            for event in plan.events
-        ]
+        self._marks = marks_of_events(plan)
         self._slots = sorted({k for s in self.sets for k in s.z})
-        self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
+        self._outputs = floats(store.outputs)
         self._present: list[float] | None = None
         self._is_tried = False
         self._sources: dict[int, tuple[tuple[int, float], ...]] = {}
         for s in self.sets:
-            for slots, indicator in zip(s.pairs, self.declaration(s).indicators, strict=True):
-                for k, name in zip(slots, (indicator.name, indicator.derivative), strict=True):
-                    variable = plan.instances[s.instance].model.variable(name or "")
-                    if variable is None:
-                        continue
-                    self._sources[k] = tuple(sources(plan, s.instance, variable))
-                    if variable.has_nominal:
-                        store.largest[k] = max(store.largest[k], variable.nominal)
+            for k, variable in variables_of(plan, s, self.declaration(s)):
+                self._sources[k] = tuple(sources(plan, s.instance, variable))
+                if variable.has_nominal:
+                    store.largest[k] = max(store.largest[k], variable.nominal)
 
     def renew(self, *, is_tried: bool = False) -> None:
         """Note that the outputs have changed. ``is_tried``: by a step that is not accepted yet and may be rolled
@@ -171,7 +139,7 @@ class Indicators:
 
     def at_start_of_step(self) -> list[float]:
         """All Float64 outputs at the newest accepted point."""
-        return _floats(self.store.history[0][0]).tolist()  # type: ignore[no-any-return]
+        return floats(self.store.history[0][0]).tolist()  # type: ignore[no-any-return]
 
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
         """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""
@@ -180,7 +148,7 @@ class Indicators:
             if not time < inf:  # NaN: there is no history
                 return None
             if now - time > nearest:
-                return _floats(values).tolist(), time
+                return floats(values).tolist(), time
         return None
 
     def unmoved_since(self, s: IndicatorSet) -> float:
@@ -188,7 +156,7 @@ class Indicators:
         changed since the newest point, as in all FMUs without their own internal grid."""
         present, since = self.present(), inf
         for values, read in self.older_points:
-            time, then = read.item(self.member), _floats(values)
+            time, then = read.item(self.member), floats(values)
             if not time < inf or any(
                 then.item(k) != present[k] for k in s.z
             ):  # NaN: there is no history
@@ -425,8 +393,3 @@ class Indicators:
         """The declaration of the event by the FMU."""
         event = self.plan.events[s.event]
         return next(m.declaration for m in event.members if m.instance == s.instance)
-
-
-def _floats(values: Mapping[DataType, NDArray[Any]]) -> NDArray[Any]:
-    """The Float64 outputs among all; a structure of a system that changes may have none."""
-    return values.get(DataType.FLOAT64, np.zeros(0))

@@ -87,6 +87,11 @@ class Courses:
         self.degree[instance] = rows - 1
 
 
+def floats(values: Mapping[DataType, NDArray[Any]]) -> NDArray[Any]:
+    """The Float64 outputs among all; a structure of a system that changes may have none."""
+    return values.get(DataType.FLOAT64, np.zeros(0))
+
+
 class ValueStore:
     """The values of a run: one array per type, the read times of each instance's outputs, and copies of all outputs.
 

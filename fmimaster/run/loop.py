@@ -13,8 +13,7 @@ from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Programs
 from fmimaster.run.executor import Executor
 from fmimaster.run.state import RunState
-from fmimaster.steps.step_context import StepContext
-from fmimaster.steps.step_rule import StepRule
+from fmimaster.steps.step_rule import StepContext, StepRule
 
 Choose = Callable[[StepContext], int]
 """Chooses the variant of the algorithm for the next step."""

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.instants.instant import Goal, Instant
+from fmimaster.instants.instant import Goal, Instant, PointsAhead
 from fmimaster.instants.merged_ticks import members, ticking
-from fmimaster.instants.points_ahead import PointsAhead
 from fmimaster.record.causes import GRID, Cause
 from fmimaster.run.executor import EventsAhead
 from fmimaster.run.log import Stretch

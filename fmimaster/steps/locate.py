@@ -12,8 +12,7 @@ from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record.causes import GRID, Cause, Kind
 from fmimaster.steps.estimators.estimator import Measured
-from fmimaster.steps.step_context import StepContext
-from fmimaster.steps.step_rule import StepRule
+from fmimaster.steps.step_rule import StepContext, StepRule
 
 CHANGE = "change of discrete outputs"
 

@@ -11,9 +11,8 @@ from typing import ClassVar
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, TimeBase, exact
-from fmimaster.instants.rates import RateInterval, RatePattern
 from fmimaster.record.causes import GRID
-from fmimaster.steps.step_rule import StepRule, Time
+from fmimaster.steps.step_rule import RateInterval, RatePattern, StepRule, Time
 from fmimaster.system.model import Model
 
 MOST_POINTS = 10_000

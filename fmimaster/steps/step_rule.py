@@ -6,22 +6,62 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.instants.grid import Grid
-from fmimaster.instants.instant import Goal, Instant, TimeBase, exact, goal_at
-from fmimaster.instants.points_ahead import PointsAhead
-from fmimaster.instants.rates import RatePattern
+from fmimaster.instants.instant import Goal, Instant, PointsAhead, TimeBase, exact, goal_at
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
+from fmimaster.program.indicators import Indicators
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import GRID, Cause, Kind
 from fmimaster.steps.estimators.estimator import Estimator, Measured
-from fmimaster.steps.step_context import StepContext
 from fmimaster.system.clocks import Time as Time
 from fmimaster.system.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """A step that will be tried, or that was tried and is not accepted yet."""
+
+    indicators: Indicators
+    """The event indicators of the plan in the value store: ``indicators.plan``, ``indicators.store``."""
+    size: float
+    """Length in s of a whole step."""
+    variant: int
+    """The variant of the last step, or of this step after it was tried."""
+    goal: Goal
+    """The end of the step, and its cause."""
+    base: TimeBase
+    """The unit of the ticks of instants."""
+    changed: tuple[str, ...] = ()
+    """Components with a connected discrete output that has changed in the step; empty before the step is tried."""
+
+
+class RateInterval(NamedTuple):
+    """An interval between two communication points."""
+
+    begins: frozenset[str]
+    """Components whose step begins at its start."""
+    ends: frozenset[str]
+    """Components whose step ends at its end."""
+
+
+class RatePattern(NamedTuple):
+    """The intervals of a run."""
+
+    intervals: tuple[RateInterval, ...]
+    """They repeat until the end of the run."""
+    last: RateInterval
+    """The last interval: all components step to its end."""
+
+    @property
+    def components(self) -> frozenset[str]:
+        """All that have a step size."""
+        return self.last.ends
+
 
 Memory = TypeVar("Memory")
 """Memory of a rule between steps: a value that can be copied."""

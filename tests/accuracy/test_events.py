@@ -24,7 +24,7 @@ from fmimaster.inputs import Polynomial
 from fmimaster.record.causes import Kind
 from fmimaster.run.choice import Backend
 from fmimaster.steps.ramp import FreeStep, Ramp
-from fmimaster.steps.step_context import StepContext
+from fmimaster.steps.step_rule import StepContext
 from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference, Wall
 
 VERSIONS = ("fmi2", "fmi3", "mixed")

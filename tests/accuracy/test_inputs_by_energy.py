@@ -15,7 +15,7 @@ from fmimaster import read_system, reference_path, simulate
 from fmimaster.algorithms import Algorithm, AlongLine, Emitter, GaussSeidel, Jacobi, Plan, Refreshed
 from fmimaster.inputs import HOLD, LINEAR, MIDPOINT, NEPCE, Polynomial
 from fmimaster.steps import PID
-from fmimaster.steps.step_context import StepContext
+from fmimaster.steps.step_rule import StepContext
 from fmimaster.studies.demos.quarter_car import LINEAR_CAR, NONLINEAR_CAR, Measures, measures
 from fmimaster.system.description import SystemDescription
 

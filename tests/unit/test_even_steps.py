@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fmimaster.instants.even_steps import EvenSteps
 from fmimaster.instants.instant import NEVER, Instant, TimeBase
+from fmimaster.steps.ramp import EvenSteps
 
 BASE = TimeBase(10)
 POINTS = EvenSteps(BASE, 3)

@@ -10,8 +10,8 @@ from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Hook
 from fmimaster.program.listing import listing
 from fmimaster.program.store import ValueStore
-from fmimaster.program.weighted_change import WeightedChange
 from fmimaster.run.choice import Backend, native_executor
+from fmimaster.steps.estimators.step_doubling import WeightedChange
 
 NOMINALS = np.array([0.3, 7.0])
 

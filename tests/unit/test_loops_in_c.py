@@ -13,7 +13,7 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import LoopError
-from fmimaster.loops.hook import MOST_REMEMBERED
+from fmimaster.loops.loop_state import MOST_REMEMBERED
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.system.model import DataType

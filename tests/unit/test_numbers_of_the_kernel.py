@@ -16,7 +16,7 @@ from fmimaster.inputs.polynomial import (
     MOST_GIVEN,
     MOST_POINTS,
 )
-from fmimaster.loops.hook import MOST_REMEMBERED, _At
+from fmimaster.loops.loop_state import MOST_REMEMBERED, At
 from fmimaster.program import bond_powers, hook
 from fmimaster.program.instructions.control import MOST_NESTED
 from fmimaster.run.reference import control, steps
@@ -92,4 +92,4 @@ def test_a_number_of_a_source_is_that_of_python(file: str, name: str) -> None:
 def test_what_a_loop_counts_has_the_same_places() -> None:
     text = (FOLDER / "loop.c").read_text(encoding="utf-8")
     (names,) = re.findall(r"enum \{ (SWEEPS[^}]*) \};", text)
-    assert names.split(", ") == [at.name for at in _At]
+    assert names.split(", ") == [at.name for at in At]

@@ -21,7 +21,7 @@ from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 from fmimaster.steps import PID, EmbeddedOrders, PredictorCorrector
 from fmimaster.steps.estimators.estimator import Estimator, Measured
-from fmimaster.steps.pid import MANY, Controlled
+from fmimaster.steps.pid_memory import MANY, Controlled
 from fmimaster.system.model import DataType
 
 if native_executor() is None:
