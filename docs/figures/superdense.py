@@ -1,6 +1,6 @@
 """Draw exact_time.svg and superdense.svg: sums of doubles beside products, and the rows of an instant.
 
-python docs/figures/time.py [FOLDER]
+python docs/figures/superdense.py [FOLDER]
 """
 
 from __future__ import annotations
