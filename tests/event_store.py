@@ -15,7 +15,8 @@ from fmimaster.plan.policy import EventUse
 from fmimaster.program.indicators import Indicators
 from fmimaster.record.causes import GRID
 from fmimaster.run.executor import make_store
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DataType
 
 STEP = 0.1
 """[s] A usual step."""

@@ -39,19 +39,16 @@ from fmimaster.run.executor import Experiment
 from fmimaster.run.registers import Counted
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.clocks import Intervals, Qualifier
+from fmimaster.system.declarations import Capabilities, EventDeclaration, EventPolicy, Version
 from fmimaster.system.description import PowerBond, SystemDescription
 from fmimaster.system.model import (
-    Capabilities,
     Causality,
     DataType,
     DependencyKind,
-    EventDeclaration,
-    EventPolicy,
     Initial,
     Model,
     Variability,
     Variable,
-    Version,
 )
 from fmimaster.system.resolve import resolve
 from fmimaster.system.states import Call, State

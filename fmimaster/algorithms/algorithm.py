@@ -15,7 +15,7 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 from fmimaster.program.programs import Pattern
 from fmimaster.steps.step_rule import StepContext
-from fmimaster.system.model import Scope
+from fmimaster.system.declarations import Scope
 
 _AT_AN_EVENT = (
     "an FMU stops at an event",

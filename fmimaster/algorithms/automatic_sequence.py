@@ -16,7 +16,7 @@ from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.steps.step_rule import StepContext
-from fmimaster.system.model import Scope
+from fmimaster.system.declarations import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from fmimaster.base.errors import FileError
 from fmimaster.base.version import installed_version
 from fmimaster.cards.card import FmuCard
 from fmimaster.fmu.shared_library import FMI3
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 
 
 def cards_folder() -> Path:

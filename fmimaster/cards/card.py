@@ -28,7 +28,7 @@ from fmimaster.cards.measured import (
     TinySteps,
     TwoInstances,
 )
-from fmimaster.system.model import attribute_name
+from fmimaster.system.declarations import attribute_name
 
 FORM: Final = 1
 """Version of the form of the JSON file."""

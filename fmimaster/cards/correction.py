@@ -8,7 +8,8 @@ from dataclasses import replace
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.findings import ROUNDING, TITLES, seen_anywhere
 from fmimaster.cards.measured import Feedthrough
-from fmimaster.system.model import Capabilities, Interface, Model
+from fmimaster.system.declarations import Capabilities, Interface
+from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 
 LARGEST_NOISE = 1e-2

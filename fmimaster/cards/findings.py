@@ -8,7 +8,7 @@ from enum import Enum
 
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.measured import Repetition
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 from fmimaster.system.notes import listed
 
 ROUNDING = 1e-12

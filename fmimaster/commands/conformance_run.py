@@ -26,7 +26,7 @@ from fmimaster.conformance.recorded import (
 from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
 from fmimaster.conformance.workers import ConformanceProgress
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 
 _FAILED = 1
 """Exit status if an FMU has failed."""

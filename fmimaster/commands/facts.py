@@ -16,18 +16,16 @@ from fmimaster.fmu.shared_library import find_library
 from fmimaster.pages.bonds import described_bonds
 from fmimaster.pages.clocks import of_model
 from fmimaster.system.archive import open_archive
-from fmimaster.system.description import Parameter, SharedEvent, System, SystemDescription
-from fmimaster.system.model import (
+from fmimaster.system.declarations import (
     Capabilities,
-    Causality,
     DefaultExperiment,
     EventDeclaration,
     InputPolynomial,
     LayeredStandard,
-    Model,
-    Variable,
     attribute_name,
 )
+from fmimaster.system.description import Parameter, SharedEvent, System, SystemDescription
+from fmimaster.system.model import Causality, Model, Variable
 from fmimaster.system.start_values import described, received
 from fmimaster.system.values import parse_value
 

@@ -15,7 +15,8 @@ from fmimaster.commands.text import write, write_json
 from fmimaster.fmu.load import Loader
 from fmimaster.pages.bonds import bonds_page, port_in_short
 from fmimaster.pages.clocks import rows_of_model
-from fmimaster.system.model import Interface, Model, standard_in_words
+from fmimaster.system.declarations import Interface, standard_in_words
+from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 from fmimaster.system.read import read_system
 

@@ -13,7 +13,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.steps.step_rule import StepRule
-from fmimaster.system.model import Scope
+from fmimaster.system.declarations import Scope
 
 
 def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:

@@ -167,7 +167,7 @@ TABLE = (
             "NAME",
             ": CoSimulation, ModelExchange, ScheduledExecution (default: the first of these that the FMU has)",
         ),
-        convert="system.model:Interface.named",
+        convert="system.declarations:Interface.named",
     ),
     Row(
         "solver",

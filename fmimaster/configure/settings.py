@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from fmimaster.sequences.choice import SequenceSetting
     from fmimaster.steps.step_rule import StepRule, Time
     from fmimaster.system.builder import SystemBuilder
+    from fmimaster.system.declarations import Interface
     from fmimaster.system.description import PowerBond, SystemDescription
-    from fmimaster.system.model import Interface
 from collections.abc import Collection
 from dataclasses import replace
 from fnmatch import fnmatchcase

@@ -15,8 +15,8 @@ from fmimaster.base.version import installed_version
 from fmimaster.fmu.description.interfaces import offered_interfaces
 from fmimaster.fmu.shared_library import FMI2, FMI3
 from fmimaster.system.archive import open_archive
+from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Source
-from fmimaster.system.model import Interface
 from fmimaster.system.xml import parse_xml
 
 IMPORTER = "fmimaster"

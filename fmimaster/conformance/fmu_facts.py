@@ -14,8 +14,8 @@ from fmimaster.fmu.description.interfaces import (
     read_experiment,
 )
 from fmimaster.system.archive import open_archive
+from fmimaster.system.declarations import Capabilities, DefaultExperiment
 from fmimaster.system.description import Source
-from fmimaster.system.model import Capabilities, DefaultExperiment
 from fmimaster.system.xml import Element, child, children, local_name, parse_xml
 
 MOST_LOCALS = 20

@@ -24,7 +24,7 @@ from fmimaster.conformance.verdict_files import write_junit, write_verdicts_csv
 from fmimaster.conformance.workers import Callback, Work
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.shared_library import FMI3
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 
 DEADLINE = 60.0
 """In s, for one FMU."""

@@ -15,7 +15,7 @@ from fmimaster.base.errors import FileError, OptionError, did_you_mean
 from fmimaster.base.files import read_whole
 from fmimaster.instants.instant import exact
 from fmimaster.steps.schedule import DEFAULT_STEPS, round_to_125
-from fmimaster.system.model import Capabilities, DefaultExperiment
+from fmimaster.system.declarations import Capabilities, DefaultExperiment
 
 _NUMBERS = ("StartTime", "StopTime", "StepSize", "RelTol", "AbsTol", "OutputIntervalLength")
 _TEXTS = ("SolverType",)

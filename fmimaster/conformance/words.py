@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fmimaster.conformance.measures import Measure
 from fmimaster.conformance.verdict import Verdict
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 
 
 def words_of_interface(verdict: Verdict) -> str:

@@ -18,7 +18,7 @@ from fmimaster.plan.policy import Policy
 from fmimaster.program.indicators import NONE, Indicators
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.steps.step_rule import FixedStep, StepRule, Time
-from fmimaster.system.model import Scope
+from fmimaster.system.declarations import Scope
 
 INTERRUPTION = Cause(Kind.INTERRUPTION)
 

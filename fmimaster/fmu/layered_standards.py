@@ -9,7 +9,8 @@ from fmimaster.base.errors import FileError, InputError, ModelError
 from fmimaster.base.files import read_whole
 from fmimaster.fmu import extensions
 from fmimaster.fmu.manifest import UnpackedFmu, find_manifest, manifest_files
-from fmimaster.system.model import LayeredStandard, Model
+from fmimaster.system.declarations import LayeredStandard
+from fmimaster.system.model import Model
 from fmimaster.system.xml import Element, parse_lenient_xml
 
 

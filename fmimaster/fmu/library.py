@@ -22,8 +22,9 @@ from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.process_state import LOADING
 from fmimaster.fmu.shared_library import find_library, load, without_functions
 from fmimaster.system.archive import open_archive
+from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Source
-from fmimaster.system.model import Interface, Model
+from fmimaster.system.model import Model
 from fmimaster.system.xml import Element
 
 log = logging.getLogger("fmimaster")

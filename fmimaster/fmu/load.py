@@ -18,8 +18,9 @@ from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile, call_in_words
 from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.system.constraints import constraint_model
+from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Component, Connector, Source
-from fmimaster.system.model import Interface, Model
+from fmimaster.system.model import Model
 
 if TYPE_CHECKING:
     from fmimaster.fmu.call_log import CallLog

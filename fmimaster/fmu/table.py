@@ -18,16 +18,8 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import DescriptionError, SimulationError
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
-from fmimaster.system.model import (
-    Capabilities,
-    Causality,
-    DataType,
-    Initial,
-    Model,
-    Variability,
-    Variable,
-    Version,
-)
+from fmimaster.system.declarations import Capabilities, Version
+from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
 from fmimaster.system.values import parse_value
 
 Function: TypeAlias = Callable[[float], Any]

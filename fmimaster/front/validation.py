@@ -25,6 +25,7 @@ from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.prepare.isolation import can_isolate
 from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.declarations import Interface, Scope
 from fmimaster.system.description import (
     Component,
     SharedEvent,
@@ -32,7 +33,7 @@ from fmimaster.system.description import (
     System,
     SystemDescription,
 )
-from fmimaster.system.model import Causality, Interface, Model, Scope
+from fmimaster.system.model import Causality, Model
 from fmimaster.system.notes import listed
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import ResolvedSystem, resolve

@@ -25,7 +25,7 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.steps.step_rule import StepRule
-from fmimaster.system.model import standard_in_words
+from fmimaster.system.declarations import standard_in_words
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,13 +13,8 @@ from fmimaster.base.errors import DescriptionError
 from fmimaster.plan.layout import Group, Layout, Route, Segment
 from fmimaster.plan.policy import EventUse
 from fmimaster.system.clocks import ClockAttributes
-from fmimaster.system.model import (
-    Causality,
-    DataType,
-    EventDeclaration,
-    Model,
-    Scope,
-)
+from fmimaster.system.declarations import EventDeclaration, Scope
+from fmimaster.system.model import Causality, DataType, Model
 from fmimaster.system.resolve import Link, ResolvedSharedEvent, ResolvedSystem
 from fmimaster.system.shared_events import EventMember
 

@@ -45,7 +45,8 @@ from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, settled, step_
 from fmimaster.plan.visits import Visit, Visits, visits
 from fmimaster.sequences.choice import SequenceSetting, choose_sequence
 from fmimaster.sequences.units import units_of
-from fmimaster.system.model import DataType, Interface, Model, Scope
+from fmimaster.system.declarations import Interface, Scope
+from fmimaster.system.model import DataType, Model
 from fmimaster.system.resolve import ResolvedSystem
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from fmimaster.system.model import EventDeclaration, Interface, Model
+from fmimaster.system.declarations import EventDeclaration, Interface
+from fmimaster.system.model import Model
 
 
 class Policy(Enum):

@@ -46,8 +46,8 @@ from fmimaster.steps.measures import (
 )
 from fmimaster.steps.schedule import Schedule, make_schedule
 from fmimaster.steps.step_rule import FixedStep, StepRule, Time
+from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Component, SystemDescription
-from fmimaster.system.model import Interface
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import OpenInput, ResolvedSystem, resolve
 from fmimaster.system.structure import is_dynamic, structure_at, structure_note

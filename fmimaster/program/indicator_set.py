@@ -9,7 +9,8 @@ from typing import NamedTuple
 from fmimaster.plan.events import Member
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Model, Variable
+from fmimaster.system.declarations import EventDeclaration, Indicator
+from fmimaster.system.model import DataType, Model, Variable
 
 
 class Phase(IntEnum):

@@ -19,7 +19,7 @@ from fmimaster.run.log import Delay, recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.run.planned_events import PlannedEvent, PlannedEvents, last_row
 from fmimaster.run.ticks import ClockTicks
-from fmimaster.system.model import Scope
+from fmimaster.system.declarations import Scope
 
 CHANGE_OF_STRUCTURE = "change of the structure"
 """Name of the event in the results."""

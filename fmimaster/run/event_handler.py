@@ -14,7 +14,7 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.observed import Observer
 from fmimaster.steps.locate import CHANGE
 from fmimaster.steps.step_rule import StepRule
-from fmimaster.system.model import Scope
+from fmimaster.system.declarations import Scope
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))
 

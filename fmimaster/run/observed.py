@@ -24,7 +24,8 @@ from fmimaster.program.indicators import STOPPED
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.log import recorded_values
 from fmimaster.run.loop import Loop
-from fmimaster.system.model import DataType, Scope
+from fmimaster.system.declarations import Scope
+from fmimaster.system.model import DataType
 
 POINTS = 3
 """Accepted points that are read: the present one, the start of the step, and the one before."""

@@ -22,7 +22,7 @@ from fmimaster.prepare.preparation import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.run.choice import ExecutorType
 from fmimaster.session.work_thread import StopRequest
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 
 if TYPE_CHECKING:
     from fmimaster.session.checkpoints import Checkpoints

@@ -14,7 +14,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
 from fmimaster.prepare.preparation import Prepared
 from fmimaster.results.table import Table
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 
 
 def intermediate_outputs(prepared: Prepared, settings: Settings) -> dict[int, IntermediateOutputs]:

@@ -19,20 +19,22 @@ from typing import Any, NamedTuple
 from fmimaster.base.errors import DescriptionError
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.clocks import ClockAttributes, ClockInterval, IntervalVariability, Time, exact
-from fmimaster.system.model import (
+from fmimaster.system.declarations import (
     Capabilities,
-    Causality,
-    DataType,
-    DependencyKind,
     EventDeclaration,
     EventPolicy,
     Indicator,
+    Scope,
+    Version,
+)
+from fmimaster.system.model import (
+    Causality,
+    DataType,
+    DependencyKind,
     Initial,
     Model,
-    Scope,
     Variability,
     Variable,
-    Version,
 )
 
 INPUT, OUTPUT, SAMPLE = "u", "y", "sample"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fmimaster.base.errors import DescriptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.text import count
 from fmimaster.base.typed_arguments import expect, typed
 from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import check_priority
+from fmimaster.system.component_names import NamedComponents
 from fmimaster.system.constraints import constraint_component, usual_level
+from fmimaster.system.declarations import Interface
 from fmimaster.system.description import (
     ADAPTATION_SOURCE,
     START_TOLERANCE,
@@ -22,7 +24,6 @@ from fmimaster.system.description import (
     Connection,
     Constraint,
     ConstraintEnd,
-    Endpoint,
     Experiment,
     Level,
     Parameter,
@@ -35,7 +36,6 @@ from fmimaster.system.description import (
     Transformation,
 )
 from fmimaster.system.lifetime import ALWAYS, Lifetime
-from fmimaster.system.model import Interface
 from fmimaster.system.python_component import PythonComponent
 
 _IN_PYTHON = Source(Path("(Python)"), is_file=False)
@@ -61,9 +61,7 @@ class SystemBuilder:
 
     def __init__(self, name: str = "system") -> None:
         self.name = name
-        self._components: dict[str, Component] = {}
-        self._within: dict[str, str] = {}
-        """Part of a component's name before a dot → the first component with such a name."""
+        self._components = NamedComponents()
         self._start_values: dict[str, dict[str, Parameter]] = {}
         """Component → variable → its start value."""
         self._connections: list[Connection] = []
@@ -113,52 +111,13 @@ class SystemBuilder:
         """
         expect(name, str, "add", "name")
         expect(start_values, Mapping | None, "add", "start_values")
-        self._check_new(name)
+        self._components.check_new(name)
         check_priority(priority, f"Component '{name}'")
-        if isinstance(source, PythonComponent):
-            source.model()  # errors in the declaration are found here
-            self._take(Component(name, _IN_PYTHON, python=source, priority=priority))
-        elif isinstance(source, Adaptation):
-            self._take(Component(name, ADAPTATION_SOURCE, adaptation=source, priority=priority))
-        elif isinstance(source, type) and issubclass(source, PythonComponent):
-            raise DescriptionError(
-                f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."
-            )
-        elif callable(source):
-            raise DescriptionError(
-                f"Component '{name}' is a function. Expected the path of an FMU, or a component in Python: "
-                "PythonComponent(inputs={...}, outputs={...}, step=function)."
-            )
-        else:
-            chosen = None if interface is None else Interface.named(interface)
-            at = Source(given_path(source))
-            self._take(Component(name, at, interface=chosen, priority=priority))
-        if lifetime is not None:
-            self._components[name] = replace(self._components[name], lifetime=lifetime)
+        component = _component(name, source, interface)
+        self._components.take(replace(component, priority=priority, lifetime=lifetime or ALWAYS))
         for variable, value in (start_values or {}).items():
             self.set(f"{name}.{variable}", value)
         return name
-
-    def _check_new(self, name: str) -> None:
-        """Raise if a component cannot have this name."""
-        if not name:
-            raise DescriptionError("A component has an empty name. Give it a name.")
-        if name in self._components:
-            raise DescriptionError(f"There is a component '{name}' already. Choose another name.")
-        # a system may have thousands of components: each is found by its name, without a search
-        alike = (start for start in _before_dots(name) if start in self._components)
-        other = self._within.get(name) or next(alike, None)
-        if other is not None:
-            raise DescriptionError(
-                f"Components '{name}' and '{other}' cannot be distinguished from a component and its "
-                "variable. Rename one of them."
-            )
-
-    def _take(self, component: Component) -> None:
-        """Add a component whose name was checked."""
-        self._components[component.name] = component
-        for start in _before_dots(component.name):
-            self._within.setdefault(start, component.name)
 
     @typed
     def connect(
@@ -191,8 +150,8 @@ class SystemBuilder:
         """
         text = f"Connection '{source} -> {target}'"
         connection = Connection(
-            self._endpoint(source, text),
-            self._endpoint(target, text),
+            self._components.endpoint(source, text),
+            self._components.endpoint(target, text),
             Transformation(factor, offset),
             suppress_unit_conversion,
             lifetime or ALWAYS,
@@ -219,7 +178,7 @@ class SystemBuilder:
             If there is no component of that name.
         """
         where = f"Start value of '{name}'"
-        end = self._endpoint(name, where)
+        end = self._components.endpoint(name, where)
         given = self._start_values.setdefault(end.element, {})
         given.pop(end.connector, None)
         given[end.connector] = Parameter(end.connector, value, where=where, must_fit=True)
@@ -264,17 +223,13 @@ class SystemBuilder:
 
         Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.3.3 (there: boundary condition coordinator).
         """
-        self._check_new(name)
+        self._components.check_new(name)
         for end in (first, second):
-            if end.element not in self._components:
-                raise DescriptionError(
-                    f"Constraint '{name}': there is no component '{end.element}'."
-                    f"{did_you_mean(end.element, self._components)}"
-                )
+            self._components.check_known(end.element, f"Constraint '{name}'")
         chosen = usual_level(first, second) if level is None else level
         constraint = Constraint((first, second), chosen, tolerance)
         component, connections = constraint_component(name, constraint)
-        self._take(component)
+        self._components.take(component)
         self._connections += connections
 
     @typed
@@ -304,7 +259,7 @@ class SystemBuilder:
             raise DescriptionError(
                 f"There is a shared event '{name}' already. Choose another name."
             )
-        ends = [self._endpoint(m, f"Shared event '{name}'", "event") for m in members]
+        ends = [self._components.endpoint(m, f"Shared event '{name}'", "event") for m in members]
         self._shared_events[name] = SharedEvent(
             name,
             tuple((end.element, end.connector) for end in ends),
@@ -385,12 +340,12 @@ class SystemBuilder:
         DescriptionError
             If there is no component.
         """
-        if not self._components:
+        if not len(self._components):
             raise DescriptionError(f"System '{self.name}' has no components. Add one.")
         return SystemDescription(
             System(
                 self.name,
-                components=tuple(self._with_start_values(c) for c in self._components.values()),
+                components=tuple(self._with_start_values(c) for c in self._components),
                 connections=tuple(self._connections),
                 shared_events=tuple(self._shared_events.values()),
                 power_bonds=tuple(self._power_bonds.values()),
@@ -402,21 +357,26 @@ class SystemBuilder:
         given = self._start_values.get(component.name)
         return replace(component, parameters=tuple(given.values())) if given else component
 
-    def _endpoint(self, name: str, where: str, what: str = "variable") -> Endpoint:
-        for component in _before_dots(name):
-            if component in self._components and len(name) > len(component) + 1:
-                return Endpoint(component, name[len(component) + 1 :])
-        component, dot, variable = name.partition(".")
-        if not (dot and variable) or component in self._components:
-            raise DescriptionError(f"{where}: '{name}' is not of the form 'component.{what}'.")
-        near = did_you_mean(component, self._components)
-        near = near or did_you_mean(name.rpartition(".")[0], self._components)
-        raise DescriptionError(f"{where}: there is no component '{component}'.{near}")
 
-
-def _before_dots(name: str) -> Iterator[str]:
-    """The part of a name before each of its dots."""
-    at = name.find(".")
-    while at >= 0:
-        yield name[:at]
-        at = name.find(".", at + 1)
+def _component(
+    name: str,
+    source: str | os.PathLike[str] | PythonComponent | Adaptation,
+    interface: Interface | str | None,
+) -> Component:
+    """A component of one of the kinds that a system can have."""
+    if isinstance(source, PythonComponent):
+        source.model()  # errors in the declaration are found here
+        return Component(name, _IN_PYTHON, python=source)
+    if isinstance(source, Adaptation):
+        return Component(name, ADAPTATION_SOURCE, adaptation=source)
+    if isinstance(source, type) and issubclass(source, PythonComponent):
+        raise DescriptionError(
+            f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."
+        )
+    if callable(source):
+        raise DescriptionError(
+            f"Component '{name}' is a function. Expected the path of an FMU, or a component in Python: "
+            "PythonComponent(inputs={...}, outputs={...}, step=function)."
+        )
+    chosen = None if interface is None else Interface.named(interface)
+    return Component(name, Source(given_path(source)), interface=chosen)

@@ -13,6 +13,7 @@ from math import isfinite
 from pathlib import Path
 
 from fmimaster.base.errors import DescriptionError
+from fmimaster.system.declarations import Capabilities, Version
 from fmimaster.system.description import (
     Component,
     Connection,
@@ -25,7 +26,6 @@ from fmimaster.system.description import (
     Transformation,
 )
 from fmimaster.system.model import (
-    Capabilities,
     Causality,
     DataType,
     Initial,
@@ -34,7 +34,6 @@ from fmimaster.system.model import (
     Unit,
     Variability,
     Variable,
-    Version,
 )
 from fmimaster.system.wiring import Wiring
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from fmimaster.base.errors import DescriptionError
+from fmimaster.system.declarations import PowerPort
 from fmimaster.system.description import Port, PowerBond, Transformation
-from fmimaster.system.model import Model, PowerPort
+from fmimaster.system.model import Model
 
 
 class Feed(NamedTuple):

@@ -18,8 +18,9 @@ from fmimaster.base.text import count
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import ClockInterval
+from fmimaster.system.declarations import Interface
 from fmimaster.system.lifetime import ALWAYS, Lifetime, Structure
-from fmimaster.system.model import Causality, DataType, Interface, Unit
+from fmimaster.system.model import Causality, DataType, Unit
 from fmimaster.system.python_component import PythonComponent
 
 

@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
-from fmimaster.system.model import (
-    Capabilities,
-    Causality,
-    DataType,
-    Initial,
-    Model,
-    Unit,
-    Variability,
-    Variable,
-    Version,
-)
+from fmimaster.system.declarations import Capabilities, Version
+from fmimaster.system.model import Causality, DataType, Initial, Model, Unit, Variability, Variable
 
 _GROUPS: Mapping[str, Causality] = {
     "parameters": Causality.PARAMETER,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
+from fmimaster.system.declarations import EventDeclaration, Payload, Scope
 from fmimaster.system.description import SharedEvent
-from fmimaster.system.model import EventDeclaration, Model, Payload, Scope, Variable
+from fmimaster.system.model import Model, Variable
 
 
 @dataclass(frozen=True, slots=True)

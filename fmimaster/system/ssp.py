@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
 from fmimaster.system.archive import open_archive
+from fmimaster.system.declarations import Interface
 from fmimaster.system.description import (
     Component,
     Connection,
@@ -23,7 +24,7 @@ from fmimaster.system.description import (
     System,
     SystemDescription,
 )
-from fmimaster.system.model import Causality, DataType, Interface
+from fmimaster.system.model import Causality, DataType
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp_adaptation import read_adaptation
 from fmimaster.system.ssp_clocks import read_clocks, read_interval

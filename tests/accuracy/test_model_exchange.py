@@ -17,7 +17,7 @@ from fmimaster.base.errors import SimulationError
 from fmimaster.events.event_clock import EarlyReturn
 from fmimaster.fmu.model_exchange.one_step import Euler
 from fmimaster.inputs import FIRST_ORDER
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 
 VERSIONS = ("fmi2", "fmi3")
 TOLERANCE = 1e-6

@@ -19,15 +19,15 @@ from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.extensions.events import EventManifest
 from fmimaster.fmu.extensions.events_writer import write_manifest
 from fmimaster.fmu.library import FmuFile
-from fmimaster.system.description import SharedEvent, Source
-from fmimaster.system.model import (
+from fmimaster.system.declarations import (
     EventDeclaration,
     EventPolicy,
     Indicator,
     InputPolynomial,
-    Model,
     Scope,
 )
+from fmimaster.system.description import SharedEvent, Source
+from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
 from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
 

@@ -24,15 +24,8 @@ from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
 from fmimaster.steps.locate import Locate
-from fmimaster.system.model import (
-    DataType,
-    EventDeclaration,
-    EventPolicy,
-    Indicator,
-    Payload,
-    Scope,
-    Variability,
-)
+from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope
+from fmimaster.system.model import DataType, Variability
 
 Simulate = Callable[..., Results]
 

@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from fmimaster import Simulation
 from fmimaster.fmu.instance import Instance, InstanceOptions, Transfer
 from fmimaster.run import Backend
-from fmimaster.system.model import (
-    Capabilities,
-    Causality,
-    DataType,
-    Model,
-    Variability,
-    Variable,
-    Version,
-)
+from fmimaster.system.declarations import Capabilities, Version
+from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
 
 FLOAT64, CONTINUOUS = DataType.FLOAT64, Variability.CONTINUOUS
 

@@ -17,7 +17,8 @@ from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions.base import Instruction, Program
-from fmimaster.system.model import Causality, DataType, EventPolicy
+from fmimaster.system.declarations import EventPolicy
+from fmimaster.system.model import Causality, DataType
 from fmimaster.system.states import State
 
 HERE = Path(__file__).parent

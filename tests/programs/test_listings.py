@@ -29,16 +29,8 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
-from fmimaster.system.model import (
-    Causality,
-    DataType,
-    EventDeclaration,
-    EventPolicy,
-    Indicator,
-    Payload,
-    Scope,
-    Variability,
-)
+from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope
+from fmimaster.system.model import Causality, DataType, Variability
 
 LISTINGS = Path(__file__).parent / "listings"
 

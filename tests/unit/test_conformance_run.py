@@ -36,7 +36,7 @@ from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.shared_library import FMI3
 from fmimaster.results.results import Results
-from fmimaster.system.model import Interface
+from fmimaster.system.declarations import Interface
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 

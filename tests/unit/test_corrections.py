@@ -20,15 +20,8 @@ from fmimaster.plan.corrections import Means, passes
 from fmimaster.program.hook import EVERYTHING, NOTHING, WHAT_VARIES, Hook, Partials
 from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
-from fmimaster.system.model import (
-    Causality,
-    DataType,
-    DependencyKind,
-    EventDeclaration,
-    Indicator,
-    Model,
-    Scope,
-)
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import Causality, DataType, DependencyKind, Model
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")

@@ -12,7 +12,8 @@ from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DataType, Variability
 
 
 def falling(*, event_mode: bool, start: int = 0) -> PythonFmu:

@@ -19,8 +19,8 @@ from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.fmu.description.terminals import FILE
 from fmimaster.fmu.library import FmuFile
 from fmimaster.front.simulation import Simulation
+from fmimaster.system.declarations import PowerPort
 from fmimaster.system.description import Port, PowerBond, Source
-from fmimaster.system.model import PowerPort
 from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 
 # SSD

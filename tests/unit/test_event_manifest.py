@@ -14,16 +14,16 @@ from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.extensions.events import EventManifest
 from fmimaster.fmu.extensions.events_writer import write_manifest
 from fmimaster.fmu.library import FmuFile
-from fmimaster.system.description import Source
-from fmimaster.system.model import (
+from fmimaster.system.declarations import (
     EventDeclaration,
     EventPolicy,
     Indicator,
     InputPolynomial,
-    Model,
     Payload,
     Scope,
 )
+from fmimaster.system.description import Source
+from fmimaster.system.model import Model
 
 CEILING = EventDeclaration(
     "ceiling",

@@ -15,14 +15,8 @@ from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
-from fmimaster.system.model import (
-    DataType,
-    EventDeclaration,
-    EventPolicy,
-    Indicator,
-    Scope,
-    Variability,
-)
+from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Scope
+from fmimaster.system.model import DataType, Variability
 
 pytestmark = pytest.mark.filterwarnings(  # its input is a table, whose values are held
     "ignore:.*inputs that are held:fmimaster.base.errors.AccuracyWarning"

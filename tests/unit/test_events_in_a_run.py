@@ -23,7 +23,8 @@ from fmimaster.run.choice import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.steps.step_rule import FixedStep, StepRule
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DataType, Variability
 from fmimaster.system.states import Call
 
 CLOCK = {"type": DataType.CLOCK}

@@ -20,15 +20,8 @@ from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore
 from fmimaster.run.registers import Counted
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability, Qualifier
-from fmimaster.system.model import (
-    DataType,
-    EventDeclaration,
-    EventPolicy,
-    Indicator,
-    Payload,
-    Scope,
-    Variability,
-)
+from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope
+from fmimaster.system.model import DataType, Variability
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")

@@ -11,8 +11,9 @@ from command_line import changed, reference, system
 from fmimaster.base.errors import ModelError
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.fmu.load import Loader
+from fmimaster.system.declarations import Capabilities, Interface
 from fmimaster.system.description import Component, Source
-from fmimaster.system.model import Capabilities, Interface, Model
+from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
 
 ELEMENTS = {

@@ -32,7 +32,8 @@ from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.run.event_checks import MOST_LATE
 from fmimaster.steps.ramp import FreeStep
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DataType
 
 Make = Callable[..., Simulation]
 FEW = 10

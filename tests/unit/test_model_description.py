@@ -14,16 +14,8 @@ from fmimaster.base.errors import ModelError
 from fmimaster.base.reference_files import reference_names, reference_path
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
-from fmimaster.system.model import (
-    Capabilities,
-    DataType,
-    DefaultExperiment,
-    DependencyKind,
-    Initial,
-    Model,
-    Unit,
-    Variability,
-)
+from fmimaster.system.declarations import Capabilities, DefaultExperiment
+from fmimaster.system.model import DataType, DependencyKind, Initial, Model, Unit, Variability
 
 VARIABLES = """
 <Float64 name="time" valueReference="0" causality="independent"/>

@@ -20,7 +20,8 @@ from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.system.builder import SystemBuilder
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DataType
 
 G = 10.0
 """[m/s2]"""

@@ -18,7 +18,8 @@ from fmimaster.program.indicators import Indicators
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.run.observed import Observer
 from fmimaster.steps.step_rule import FixedStep
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DataType
 
 if native_executor() is None:
     pytest.skip("the kernel is not built", allow_module_level=True)

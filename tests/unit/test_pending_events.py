@@ -38,7 +38,8 @@ from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system import Port, PowerBond
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DataType, Variability
 from fmimaster.system.states import Call
 
 # the guard around each FMU refuses a step while an event is pending

@@ -22,15 +22,8 @@ from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.instructions.inputs import Set
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.step_rule import FixedStep
-from fmimaster.system.model import (
-    DataType,
-    EventDeclaration,
-    EventPolicy,
-    Indicator,
-    Payload,
-    Scope,
-    Variability,
-)
+from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope
+from fmimaster.system.model import DataType, Variability
 
 CLOCK = {"type": DataType.CLOCK}
 INTEGER = {"type": DataType.INT32}

@@ -48,15 +48,9 @@ from fmimaster.run.choice import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import Ramp
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 from fmimaster.system.description import Port, PowerBond
-from fmimaster.system.model import (
-    DataType,
-    EventDeclaration,
-    Indicator,
-    Scope,
-    Unit,
-    Variability,
-)
+from fmimaster.system.model import DataType, Unit, Variability
 
 Simulate = Callable[..., Results]
 

@@ -15,7 +15,8 @@ from fmimaster import Results
 from fmimaster.events import Predictive
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.steps import FreeStep, Ramp
-from fmimaster.system.model import Causality, DataType, EventDeclaration, Indicator, Scope
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import Causality, DataType
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 

@@ -25,7 +25,8 @@ from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.step_groups import Loops
 from fmimaster.results.results import Results
-from fmimaster.system.model import DependencyKind, EventDeclaration, Indicator, Scope
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DependencyKind
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")

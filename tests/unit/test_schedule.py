@@ -16,8 +16,9 @@ from fmimaster.instants.instant import TimeBase, exact
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.schedule import make_schedule, round_to_125
 from fmimaster.steps.step_rule import FixedStep
+from fmimaster.system.declarations import DefaultExperiment
 from fmimaster.system.description import Experiment
-from fmimaster.system.model import DefaultExperiment, Model
+from fmimaster.system.model import Model
 
 SILENT = Experiment()
 

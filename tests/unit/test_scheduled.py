@@ -15,8 +15,8 @@ from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.scheduled import ScheduledInstance
 from fmimaster.system.clocks import Intervals, Qualifier
+from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Source
-from fmimaster.system.model import Interface
 
 PARTITIONS = "fmi3/Partitions.fmu"
 

@@ -15,19 +15,9 @@ from lxml import etree
 
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.declarations import EventDeclaration, Indicator, Payload, Scope, Version
 from fmimaster.system.description import Component, SharedEvent, Source, System, SystemDescription
-from fmimaster.system.model import (
-    Causality,
-    DataType,
-    EventDeclaration,
-    Indicator,
-    Model,
-    Payload,
-    Scope,
-    Variability,
-    Variable,
-    Version,
-)
+from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.ssp_events import NAMESPACE, write_shared_events

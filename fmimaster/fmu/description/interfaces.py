@@ -7,7 +7,8 @@ from math import isfinite
 
 from fmimaster.base.errors import ModelError
 from fmimaster.fmu.description.findings import Findings, labelled, problem
-from fmimaster.system.model import MOST_ELEMENTS, Capabilities, DefaultExperiment, Interface
+from fmimaster.system.declarations import Capabilities, DefaultExperiment, Interface
+from fmimaster.system.model import MOST_ELEMENTS
 from fmimaster.system.xml import Element, child, shown
 
 _HIGHEST_DERIVATIVE = 100

@@ -34,7 +34,8 @@ from fmimaster.fmu.description.variables import (
     readable_in_initialization,
     with_aliases,
 )
-from fmimaster.system.model import MOST_ELEMENTS, Causality, Interface, Model, Variable, Version
+from fmimaster.system.declarations import Interface, Version
+from fmimaster.system.model import MOST_ELEMENTS, Causality, Model, Variable
 from fmimaster.system.units import read_units
 from fmimaster.system.xml import Element, children, parse_xml, shown
 

@@ -9,7 +9,8 @@ from typing import Literal, cast
 from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.description.terminals import Terminal, read_terminals
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.system.model import Causality, DataType, Model, PowerPort, Variable
+from fmimaster.system.declarations import PowerPort
+from fmimaster.system.model import Causality, DataType, Model, Variable
 from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 from fmimaster.system.units import watts
 from fmimaster.system.xml import Element, children, local_name, text_of

@@ -12,18 +12,15 @@ from fmimaster.base.errors import ModelError, did_you_mean
 from fmimaster.fmu.extensions.events_form import FORMS
 from fmimaster.fmu.manifest import Manifest
 from fmimaster.fmu.manifest_reader import ManifestReader, Role
-from fmimaster.system.model import (
-    Causality,
-    DataType,
+from fmimaster.system.declarations import (
     EventDeclaration,
     EventPolicy,
     Indicator,
     InputPolynomial,
-    Model,
     Payload,
     Scope,
-    Variability,
 )
+from fmimaster.system.model import Causality, DataType, Model, Variability
 from fmimaster.system.xml import Element, children, text_of, value_of
 
 ENDING = ".fmi-ls-events"

@@ -10,7 +10,7 @@ from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.extensions.events import NAME, VERSION, EventManifest
 from fmimaster.fmu.manifest import NAMESPACE
-from fmimaster.system.model import InputPolynomial
+from fmimaster.system.declarations import InputPolynomial
 
 _DESCRIPTION = "Event indicator sets, shared events, look-ahead"
 

@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.fmu.model_exchange.integrator import Integrator
-from fmimaster.system.model import Interface, Model
+from fmimaster.system.declarations import Interface
+from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 
 ALL = "*"

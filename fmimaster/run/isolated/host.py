@@ -36,7 +36,8 @@ from fmimaster.run.native.instances import READ, Entry
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.model import DataType, Interface, Variable
+from fmimaster.system.declarations import Interface
+from fmimaster.system.model import DataType, Variable
 
 Room = tuple[int, int, int]
 """A place in shared memory."""

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Source
-from fmimaster.system.model import Causality, DataType, Interface, Model, Variability, Variable
+from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
 from fmimaster.system.values import parse_value
 
 _USUAL_STEPS = 500

@@ -33,8 +33,9 @@ from fmimaster.studies.probing.excitation import Use, changeable_inputs, observe
 from fmimaster.studies.probing.measurements import answers, costs, repeated
 from fmimaster.studies.probing.messages import Messages
 from fmimaster.studies.probing.ticks import time_based
+from fmimaster.system.declarations import Interface, attribute_name
 from fmimaster.system.description import Source
-from fmimaster.system.model import Causality, DataType, Interface, Model, attribute_name
+from fmimaster.system.model import Causality, DataType, Model
 
 log = logging.getLogger("fmimaster")
 
