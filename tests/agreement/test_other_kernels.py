@@ -309,8 +309,8 @@ def test_one_wrong_instruction_is_noticed(
     [
         ("*values++ = **source++;", "*values++ = **source;", FUSED),
         ("status = step_answered(k, v->of, there, &r);", "status = FM_RAN;", FUSED),
-        ("row->instance + row->alike == call->instance", "1", FUSED),
-        ("(!is_step || row->at == call->at);", "(!is_step || 1);", FUSED),
+        ("row->instance + row->alike != call->instance", "0", FUSED),
+        ("default: return row->at == call->at;", "default: return 1;", FUSED),
         ("if (!move->moves[m].plain ||", "if (", FUSED),
         (
             "k->fits && v->of->set.group == k->continuous_group",

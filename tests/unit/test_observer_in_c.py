@@ -84,7 +84,7 @@ class Observed:
 
     def remember(self) -> None:
         """They come into the history."""
-        lib.fm_remember(self.kernel, ffi.new("fm_instruction *", {"place": -1}))
+        lib.fm_remember(self.kernel, ffi.new("fm_instruction *", {"remember": {"buffer": -1}}))
 
     def is_quiet(self, begin: float, end: float) -> bool:
         watch = self.watches[0]

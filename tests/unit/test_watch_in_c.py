@@ -68,7 +68,9 @@ class Watched:
 
     def remember(self) -> None:
         """The kernel's history is of the outputs as they are."""
-        lib.fm_remember(self.executor.kernel, ffi.new("fm_instruction *", {"place": -1}))
+        lib.fm_remember(
+            self.executor.kernel, ffi.new("fm_instruction *", {"remember": {"buffer": -1}})
+        )
 
     def is_quiet(self, begin: float, end: float, following: float) -> bool:
         watch = self.watches[0]

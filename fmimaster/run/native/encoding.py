@@ -37,8 +37,8 @@ from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import OPERANDS, OPERATIONS, STATES
 from fmimaster.run.native.hooks import lend_hook
 from fmimaster.run.native.instances import Entry
-from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.shared import new
+from fmimaster.run.native.tables import Tables
 from fmimaster.system.states import State
 
 Fields = dict[str, Any]
@@ -78,7 +78,7 @@ class Encoder:
     fused: ClassVar[bool] = True
 
     def __init__(
-        self, lender: Lender, entries: Sequence[Entry], context: Context, hooks: Sequence[Hook]
+        self, lender: Tables, entries: Sequence[Entry], context: Context, hooks: Sequence[Hook]
     ) -> None:
         self.plan = lender.plan
         self._lender = lender
@@ -254,7 +254,7 @@ class Encoder:
         size = (n + 5) * (fit.rows + 1)
         if size > self._scratch:
             self._scratch = size
-            self._lender.kernel.scratch = self._lender.doubles(np.zeros(size))
+            self._lender.fill(self._lender.kernel, scratch=np.zeros(size))
 
     def _align(self, align: Align, line: int) -> list[Fields]:
         """What brings an instance back; the kernel skips it if the instance is not beyond the limit."""

@@ -28,11 +28,11 @@ from fmimaster.run.log import Stretch
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.encoding import Encoder
 from fmimaster.run.native.entries import make_entries
-from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.native.present_call import call_of, integrator_call
 from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.native.shared import new_kernel
+from fmimaster.run.native.tables import Tables
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 from fmimaster.steps.step_rule import RuleTwin
@@ -69,15 +69,14 @@ class NativeExecutor:
         self.next_events, self.calls = self.registers.next_events, self.registers.calls
         self._context = Context(plan, self.store, self.registers)
         objects = Objects(self._context, self.rows.sample)
-        self._lender = lender = Lender(k, plan, self.store, objects)
+        self._lender = lender = Tables(k, plan, self.store, objects)
         self._entries = make_entries(self._context, instances, n_places)
         lender.lend_all(self.registers, self.rows, experiment, self._entries)
         self._encode = Encoder(lender, self._entries, self._context, hooks)
         self._known = self._encode.known
         self._requests = np.zeros(len(instances), np.uint8)
-        k.requests = lender.bytes(self._requests)
         self._seconds = np.zeros(len(instances))
-        k.seconds = lender.doubles(self._seconds)
+        lender.fill(k, requests=self._requests, seconds=self._seconds)
         self._ahead = lender.ahead()
         self._done, self._attempted = ffi.new("int *"), ffi.new("int *")
         self._codes: list[Any] = []

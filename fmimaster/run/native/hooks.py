@@ -74,17 +74,8 @@ def lend_watches(lender: Lender, context: Context, twins: Sequence[Twin]) -> Any
 
 def lend_data(lender: Lender, context: Context, twin: Twin, structure: str) -> Any:
     """The numbers, arrays and hooks of a twin as the structure that its function takes."""
-    types = {name: field.type.cname for name, field in ffi.typeof(structure).fields}
-    fields: dict[str, Any] = dict(twin.numbers)
-    for name, array in twin.arrays.items():
-        if array.dtype == object:
-            fields[name] = ffi.cast(types[name], lender.lent(lender.objects.lend(array)))
-            continue
-        elements = types[name].replace("const ", "").replace(" *", "[]")
-        fields[name] = lender.lent(ffi.from_buffer(elements, array))
-    for name, hook in twin.hooks.items():
-        fields[name] = lend_hook(lender, context, hook)
-    return lender.lent(ffi.new(f"{structure} *", fields))
+    hooks = {name: lend_hook(lender, context, hook) for name, hook in twin.hooks.items()}
+    return lender.made(structure, **twin.numbers, **twin.arrays, **hooks)
 
 
 def _call(self: Any, kernel: Any) -> int:
