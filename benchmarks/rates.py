@@ -11,7 +11,8 @@ from costs import Cost, medians
 from fmimaster import Simulation, SystemBuilder, reference_path
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
-from fmimaster.prepare.preparation import Prepared, prepare
+from fmimaster.prepare.preparation import prepare
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Set

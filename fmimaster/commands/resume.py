@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fmimaster.commands.parser import group
+
+if TYPE_CHECKING:
+    from fmimaster.front.simulation import Simulation
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,31 +38,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Continue the run; without a file for the results, print the ranges of the variables."""
     # they take 0.4 s
-    from fmimaster.apart import shared_run
     from fmimaster.base.errors import SimulationError
     from fmimaster.base.files import given_path
     from fmimaster.base.text import count
     from fmimaster.commands.run_facts import run_facts
     from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
     from fmimaster.commands.text import write, write_json
-    from fmimaster.front.simulation import Simulation
     from fmimaster.results.files import check_results_file
     from fmimaster.results.results import Results
-    from fmimaster.session.checkpoint.file import CheckpointFile
-    from fmimaster.session.origin import results_beside, settings_in
 
     path = given_path(arguments.checkpoint).absolute()
-    file = CheckpointFile.read(path)
-    written = {
-        "fmi_log_file": arguments.fmi_log_file,
-        "final_fmu_state": arguments.final_fmu_state_file,
-    }
-    simulation = settings_in(path, file, Simulation, **written)
-    simulation = replace(simulation, process=arguments.process)
-    shared_run.is_command = arguments.process
-    output: str | None = arguments.output_file
-    if output is None and (beside := results_beside(path, file)) is not None:
-        output = str(beside)
+    simulation, output = _continued(arguments, path)
     outputs = {
         "--output-file": output,
         "--fmi-log-file": arguments.fmi_log_file,
@@ -94,3 +84,24 @@ def run(arguments: Namespace) -> int:
     elif not output:
         write(ranges(results))
     return 0
+
+
+def _continued(arguments: Namespace, path: Path) -> tuple[Simulation, str | None]:
+    """The simulation that the checkpoint belongs to, and the file for its results."""
+    from fmimaster.apart import shared_run
+    from fmimaster.front.simulation import Simulation
+    from fmimaster.session.checkpoint.file import CheckpointFile
+    from fmimaster.session.origin import results_beside, settings_in
+
+    file = CheckpointFile.read(path)
+    written = {
+        "fmi_log_file": arguments.fmi_log_file,
+        "final_fmu_state": arguments.final_fmu_state_file,
+    }
+    simulation = settings_in(path, file, Simulation, **written)
+    simulation = replace(simulation, process=arguments.process)
+    shared_run.is_command = arguments.process
+    output: str | None = arguments.output_file
+    if output is None and (beside := results_beside(path, file)) is not None:
+        output = str(beside)
+    return simulation, output

@@ -21,7 +21,8 @@ from fmimaster.base.errors import (
 from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
-from fmimaster.prepare.preparation import Prepared, prepare
+from fmimaster.prepare.preparation import prepare
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
 from fmimaster.results.files import check_results_file, write_intermediate, write_table
 from fmimaster.results.results import Results

@@ -19,7 +19,7 @@ from fmimaster.pages import (
     plan_sequence,
 )
 from fmimaster.plan.plan import Plan
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.listing import listing
@@ -70,9 +70,6 @@ def plan_facts(
     fires = clock is not None and clock.fires
     late, rule = delays(prepared.programs.attempt, plan), schedule.rule
     step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
-    described = dict(prepared.description.components())
-    priorities = {name: c.priority for name, c in described.items()}
-    elements = {n: c.adaptation.words for n, c in described.items() if c.adaptation is not None}
     sequence = plan_sequence.sequence(plan, late, settings.sequence)
     return {
         "system": prepared.description.system.name,
@@ -86,19 +83,7 @@ def plan_facts(
             "points": [float(p) for p in schedule.points],
             "control": rule.control,
         },
-        "components": [
-            {
-                "name": i.name,
-                "modelName": i.model.name,
-                "fmiVersion": i.model.fmi_version,
-                "stepSize": float(rule.size_of(i.name)),
-                "tolerance": i.tolerance.value,
-                "toleranceOrigin": i.tolerance.origin.value if i.tolerance.origin else None,
-                "priority": priorities.get(i.name),
-                "settings": elements.get(i.name),
-            }
-            for i in plan.instances
-        ],
+        "components": _components(prepared),
         "order": sequence.pop("order"),
         "sequence": sequence,
         "initialLoops": plan_loops.initial_loops(plan),
@@ -109,7 +94,7 @@ def plan_facts(
         "connections": [
             _connection(d, plan, programs) | _late_by_rates(d, plan, rule) for d in late
         ],
-        "clocks": clocks.of_plan(plan, priorities, fires),
+        "clocks": clocks.of_plan(plan, _priorities(prepared), fires),
         "events": plan_events.events(plan, fires),
         "triggers": plan_events.triggers(plan, fires),
         "warnings": list(prepared.warnings),
@@ -118,13 +103,41 @@ def plan_facts(
             name: listing(p, plan, prepared.programs.hooks).splitlines()
             for name, p in (_programs(plan, prepared.programs, fires) if programs else ())
         },
-        "structures": [
-            {"begin": begin, "error": None, "plan": plan_facts(settings, found, programs=programs)}
-            if isinstance(found, Prepared)
-            else {"begin": begin, "error": str(found), "plan": None}
-            for begin, found in later
-        ],
+        "structures": [_later(settings, begin, found, programs=programs) for begin, found in later],
     }
+
+
+def _components(prepared: Prepared) -> list[dict[str, Any]]:
+    rule, described = prepared.schedule.rule, dict(prepared.description.components())
+    priorities = _priorities(prepared)
+    elements = {n: c.adaptation.words for n, c in described.items() if c.adaptation is not None}
+    return [
+        {
+            "name": i.name,
+            "modelName": i.model.name,
+            "fmiVersion": i.model.fmi_version,
+            "stepSize": float(rule.size_of(i.name)),
+            "tolerance": i.tolerance.value,
+            "toleranceOrigin": i.tolerance.origin.value if i.tolerance.origin else None,
+            "priority": priorities.get(i.name),
+            "settings": elements.get(i.name),
+        }
+        for i in prepared.plan.instances
+    ]
+
+
+def _priorities(prepared: Prepared) -> dict[str, int | None]:
+    return {name: c.priority for name, c in prepared.description.components()}
+
+
+def _later(
+    settings: Settings, begin: str, found: Prepared | FmimasterError, *, programs: bool
+) -> dict[str, Any]:
+    """A further structure of the system: its plan, or why there is none."""
+    if isinstance(found, Prepared):
+        plan = plan_facts(settings, found, programs=programs)
+        return {"begin": begin, "error": None, "plan": plan}
+    return {"begin": begin, "error": str(found), "plan": None}
 
 
 def _origins(settings: Settings, prepared: Prepared) -> dict[str, str]:

@@ -10,12 +10,10 @@ from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
+from fmimaster.prepare.prepared import Isolated
 from fmimaster.run.choice import native_executor
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
-
-Isolated = Mapping[str, str]
-"""Name of a component whose FMU has a process of its own → a note that says why; empty if the user has requested it."""
 
 
 def isolated_fmus(

@@ -1,19 +1,19 @@
-"""A simulation before any FMU is instantiated: the plan, the programs, the times."""
+"""What is done before any FMU is instantiated: the plan, the programs and the times are made, pass by pass."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
+from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
-from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse, use_cards
 from fmimaster.configure.requirements import (
     refuse_plan,
@@ -23,16 +23,16 @@ from fmimaster.configure.requirements import (
 )
 from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.model_exchange.choice import chosen_solvers, exchange_notes
+from fmimaster.fmu.model_exchange.choice import chosen_solvers
 from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import exact
-from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder, tolerance_of_run
 from fmimaster.plan.policy import EventUse, Policy
-from fmimaster.prepare.isolation import Isolated, isolated_fmus
+from fmimaster.prepare.isolation import isolated_fmus
+from fmimaster.prepare.prepared import Isolated, Prepared
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals
 from fmimaster.program.fault_marks import mark_signals
@@ -45,97 +45,16 @@ from fmimaster.steps.measures import (
     doubling_comparisons,
 )
 from fmimaster.steps.schedule import Schedule, make_schedule
-from fmimaster.steps.step_rule import FixedStep, StepRule, Time
+from fmimaster.steps.step_rule import FixedStep, RatePattern
 from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Component, SystemDescription
+from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
-from fmimaster.system.resolve import OpenInput, ResolvedSystem, resolve
+from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.structure import is_dynamic, structure_at, structure_note
 
 if TYPE_CHECKING:
-    from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.prepare.accuracy_choice import Choice
-
-
-@dataclass(frozen=True, repr=False)
-class Prepared:
-    """A simulation before any FMU is instantiated."""
-
-    description: SystemDescription
-    """What exists at the start."""
-    whole: SystemDescription
-    """With all that exists at any time."""
-    plan: Plan
-    programs: Programs
-    schedule: Schedule
-    components: tuple[Component, ...]
-    """The component from which each instance of the plan is made."""
-    input_jumps: Mapping[Fraction, frozenset[int]] = field(default_factory=dict)
-    """Time in s at which a continuous input jumps → instances in Event Mode for which that is an event (FMI 3.0, 4.1.1).
-    Jumps that are not events are left out, unless extrapolation or step-size control must restart there."""
-    choice: Choice | None = None
-    """The controller and the inputs for a requested accuracy; the schedule and the programs are those of its first
-    run."""
-    open_inputs: tuple[OpenInput, ...] = ()
-    """Open inputs."""
-    solvers: Mapping[str, Integrator] = field(default_factory=dict)
-    """Name of a component → its solver, for Model Exchange FMUs for which the user has chosen one."""
-    cards: CardUse = CardUse()
-    """What the cards of the FMUs have changed."""
-    isolated: Isolated = field(default_factory=dict)
-    """The FMUs that have processes of their own."""
-
-    def __repr__(self) -> str:
-        start, stop = float(self.schedule.start), float(self.schedule.stop)
-        size = f"{float(self.schedule.rule.exact_size):g}"
-        instances = count(len(self.plan.instances), "instance")
-        times = f"t = {start:g} s to {stop:g} s, steps of at most {size} s"
-        return f"<Prepared {self.description.system.name!r}: {instances}, {times}>"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Choices for settings that the user did not give."""
-        chosen = () if self.choice is None else (str(self.choice),)
-        models = {i.name: i.model for i in self.plan.instances}
-        exchanged = exchange_notes(models, self.solvers)
-        left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
-        isolated = [note for note in dict.fromkeys(self.isolated.values()) if note]
-        return (
-            *self.plan.notes,
-            *self.cards.notes,
-            *exchanged,
-            *isolated,
-            *self.programs.notes,
-            *self.schedule.notes,
-            *left_out,
-            *chosen,
-        )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Violations of the standard in the files of the system, and parts of the system that are not computed."""
-        return (
-            *self.description.warnings,
-            *self.cards.warnings,
-            *self.cards.beside(self.isolated),
-            *self.plan.warnings,
-            *self.accuracy_warnings,
-        )
-
-    @property
-    def accuracy_warnings(self) -> tuple[str, ...]:
-        """Those of :attr:`warnings` that report a loss of accuracy."""
-        return (
-            *self.programs.accuracy_warnings,
-            *late_indicators(
-                [i.name for i in self.plan.instances],
-                self.plan.corrections,
-                self.plan.events,
-                self.programs.held,
-                [i for i, planned in enumerate(self.plan.instances) if planned.may_return_early],
-                float(self.schedule.rule.exact_size) / 2,
-            ),
-        )
 
 
 @left_for_later()
@@ -152,161 +71,173 @@ def prepare(
     needs_stop_time : bool
         Whether a missing stop time is an error; otherwise the times are those of a run of 500 steps.
     """
-    description = whole = read_description(settings)
-    if is_dynamic(whole):
-        start = settings.start_time, whole.experiment.start_time, 0
-        note = structure_note(whole)
+    draft = Draft(settings, loader, needs_stop_time)
+    for complete in PASSES:
+        complete(draft)
+    return draft.prepared
+
+
+@dataclass(slots=True)
+class Draft:
+    """A simulation while it is prepared: what was asked for, and what each pass has added."""
+
+    settings: Settings
+    """As given; passes replace them by those of the structure at the start, and of the first run for an accuracy."""
+    loader: Loader
+    needs_stop_time: bool
+    whole: SystemDescription = field(init=False)
+    description: SystemDescription = field(init=False)
+    """Of what exists at the start."""
+    components: tuple[Component, ...] = field(init=False)
+    """Of the description; the last one may be the table with the signals of the input."""
+    models: Mapping[str, Model] = field(init=False)
+    """Name of a component of the description → its model, as its card has changed it."""
+    cards: CardUse = field(init=False)
+    isolated: Isolated = field(init=False)
+    resolved: ResolvedSystem = field(init=False)
+    jumps: Mapping[float, frozenset[str]] = field(default_factory=dict)
+    """Time in s → the columns of the input that jump."""
+    choice: Choice | None = None
+    schedule: Schedule = field(init=False)
+    rates: RatePattern | None = None
+    """The own step sizes of components; None if all have the same."""
+    algorithm: Algorithm = field(init=False)
+    """The one that the programs are made by: around that of the settings, if components have their own step sizes."""
+    order: StepOrder = field(init=False)
+    plan: Plan = field(init=False)
+    inputs: Mapping[str, Polynomial] = field(init=False)
+    """The polynomials that the user has chosen; of one of several structures, those that fit an input of it."""
+    degree: int = field(init=False)
+    """Of the polynomials by which inputs are extrapolated."""
+    programs: Programs = field(init=False)
+    prepared: Prepared = field(init=False)
+
+
+def read_structure(draft: Draft) -> None:
+    """The description of what exists at the start, and the settings for it."""
+    settings = draft.settings
+    description = draft.whole = read_description(settings)
+    if is_dynamic(description):
+        start = settings.start_time, description.experiment.start_time, 0
+        note = structure_note(description)
         every = [name for name, _ in description.components()]
-        description = structure_at(whole, exact(next(t for t in start if t is not None)))
+        description = structure_at(description, exact(next(t for t in start if t is not None)))
         description = replace(description, notes=(*description.notes, note))
         settings = settings_of_structure(settings, every, dict(description.components()))
     if description.structure is not None and settings.event_mode is None:
         settings = replace(settings, event_mode=True)  # a change of connections is an event
-    components = dict(description.components())
-    models = {name: loader.model(component) for name, component in components.items()}
-    cards = use_cards(settings.cards, components, models)
-    models |= cards.models
-    isolated = isolated_fmus(settings, components, models, loader, cards.isolated)
-    resolved = resolve(
+    draft.description, draft.settings = description, settings
+
+
+def load_models(draft: Draft) -> None:
+    """The models of all components, changed by the cards of their FMUs, and the FMUs that get own processes."""
+    components = dict(draft.description.components())
+    models = {name: draft.loader.model(component) for name, component in components.items()}
+    draft.cards = use_cards(draft.settings.cards, components, models)
+    draft.models = {**models, **draft.cards.models}
+    draft.isolated = isolated_fmus(
+        draft.settings, components, draft.models, draft.loader, draft.cards.isolated
+    )
+    draft.components = tuple(components.values())
+
+
+def resolve_connections(draft: Draft) -> None:
+    """The flat system; signals that the user gives are the outputs of a further component."""
+    settings, description = draft.settings, draft.description
+    draft.resolved = resolve(
         description,
-        models,
+        draft.models,
         overrides=settings.start_values,
         allow_lossy_conversions=settings.allow_lossy_conversions,
         power_bonds=settings.power_bonds,
     )
-    made_from = tuple(components.values())
-    jumps: Mapping[float, frozenset[str]] = {}
     if settings.input is not None:
         from fmimaster.configure.input_signals import attach_input  # few runs need it
 
-        resolved, table, jumps = attach_input(
+        draft.resolved, table, draft.jumps = attach_input(
             settings.input,
-            resolved,
-            loader,
+            draft.resolved,
+            draft.loader,
             bare_names=description.is_single_fmu,
             ignore_further=settings.ignore_further_columns,
         )
-        made_from += (table,)
-    clock = settings.used.event_clock
+        draft.components += (table,)
 
-    def scheduled(step_size: StepRule[Any] | Time | None) -> Schedule:
-        return make_schedule(
-            models,
-            description.experiment,
-            start_time=settings.start_time,
-            stop_time=settings.stop_time,
-            step_size=step_size,
-            usual_rule=FixedStep if clock is None else clock.usual_rule,
-            points=jumps,
-            needs_stop_time=needs_stop_time,
-        )
 
-    schedule, choice = scheduled(settings.step_size), None
-    if settings.accuracy is not None:
+def choose_times(draft: Draft) -> None:
+    """Start, stop and steps; for an accuracy, also the controller and the inputs. Jumps of the input move to the grid."""
+    draft.schedule = _scheduled(draft)
+    if draft.settings.accuracy is not None:
         from fmimaster.prepare.accuracy_choice import choose
 
-        choice = choose(settings, resolved)
-        settings = choice.applied(settings, choice.largest(settings, schedule))
-        schedule = scheduled(settings.step_size)
-    resolved = resolved.with_bond_tolerance(settings.bond_tolerance)
-    if moved := {t: point for t in jumps if (point := schedule.on_grid(t)) != t}:
-        loader.move_rows(table, moved)
-    marked = tuple(isolated)
-    plan, programs = _planned(
-        settings,
-        schedule,
-        resolved,
-        description,
-        marked if settings.used.on_fault.marks else (),
-    )
-    given = _given_inputs(plan, settings)
-    rule = schedule.rule.with_inputs(
-        extrapolation_degree(plan, settings.algorithm_used.course, given)
-    )
-    schedule = replace(schedule, rule=rule)
-    return Prepared(
-        description,
-        whole,
-        plan,
-        programs,
-        schedule,
-        made_from,
-        _input_jumps(plan, schedule, jumps, begins_anew_at_jumps(programs, rule)),
-        choice,
-        resolved.open_inputs,
-        chosen_solvers(settings.used.solver, models),
-        cards,
-        isolated,
-    )
+        choice = draft.choice = choose(draft.settings, draft.resolved)
+        largest = choice.largest(draft.settings, draft.schedule)
+        draft.settings = choice.applied(draft.settings, largest)
+        draft.schedule = _scheduled(draft)
+    draft.resolved = draft.resolved.with_bond_tolerance(draft.settings.bond_tolerance)
+    on_grid = draft.schedule.on_grid
+    if moved := {t: point for t in draft.jumps if (point := on_grid(t)) != t}:
+        draft.loader.move_rows(draft.components[-1], moved)
 
 
-def read_description(settings: Settings) -> SystemDescription:
-    """The whole system of a simulation, with all that exists at any time."""
-    system = settings.system
-    if not isinstance(system, SystemDescription):
-        # what a builder has built is a description since the simulation was made
-        system = read_system(given_path(cast(str | os.PathLike[str], system)))
-    if settings.interface is not None:
-        system = system.with_interface(Interface.named(settings.interface))
-    return system
-
-
-def _given_inputs(plan: Plan, settings: Settings) -> Mapping[str, Polynomial]:
-    """The polynomials that the user has chosen; of one of several structures, those that fit an input of it."""
-    given = settings.used.inputs
-    return given if plan.structure is None else fitting_inputs(plan, given)
-
-
-def _planned(
-    settings: Settings,
-    schedule: Schedule,
-    resolved: ResolvedSystem,
-    description: SystemDescription,
-    marked: Sequence[str],
-) -> tuple[Plan, Programs]:
-    """The plan and its programs; rows without one of the marked instances are marked."""
-    clock, algorithm, rule = settings.used.event_clock, settings.algorithm_used, schedule.rule
+def choose_order(draft: Draft) -> None:
+    """The algorithm, and the order in which components are stepped."""
+    settings, rule = draft.settings, draft.schedule.rule
+    algorithm, clock = settings.algorithm_used, settings.used.event_clock
     refuse_settings(algorithm, clock)
-    rates = rule.rates(schedule.stop - schedule.start)
-    if rates is not None:
+    draft.rates = rule.rates(draft.schedule.stop - draft.schedule.start)
+    if draft.rates is not None:
         refuse_rates(algorithm, settings.used.inputs, clock)
         from fmimaster.algorithms.own_grids import OwnGrids  # few runs need it
 
-        algorithm = OwnGrids(rates)
-    own = dict(description.components())
-    unnamed = [c.name for c in resolved.components if c.name not in own]
-    order = step_order(
-        resolved,
+        algorithm = OwnGrids(draft.rates)
+    own = dict(draft.description.components())
+    unnamed = [c.name for c in draft.resolved.components if c.name not in own]
+    draft.algorithm = algorithm
+    draft.order = step_order(
+        draft.resolved,
         settings.sequence,
-        description.sequence,
+        draft.description.sequence,
         unnamed,
         settings.used.loops,
         matters=not algorithm.is_parallel,
     )
-    plan = make_plan(
-        resolved,
+
+
+def plan_system(draft: Draft) -> None:
+    """The plan; rows without one of the isolated FMUs are marked, if the settings ask for that."""
+    settings, rule = draft.settings, draft.schedule.rule
+    marked = tuple(draft.isolated) if settings.used.on_fault.marks else ()
+    draft.plan = make_plan(
+        draft.resolved,
         outputs=settings.output_variables,
-        bare_names=description.is_single_fmu,
-        use=_event_use(settings, order),
+        bare_names=draft.description.is_single_fmu,
+        use=_event_use(settings, draft.order),
         signals=(
-            *algorithm.signals(),
+            *draft.algorithm.signals(),
             *control_signals(rule),
-            *_extrapolation_signals(settings, resolved),
+            *_extrapolation_signals(settings, draft.resolved),
             *mark_signals(marked),
         ),
-        order=order,
-        tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
+        order=draft.order,
+        tolerance=tolerance_of_run(settings.tolerance, draft.description.experiment.tolerance),
         loops=settings.used.loops,
         steady=settings.steady_states,
     )
-    refuse_plan(plan, rule, clock)
-    if rates is not None:
-        refuse_plan_with_rates(plan)
-    given = _given_inputs(plan, settings)
-    degree = extrapolation_degree(plan, settings.algorithm_used.course, given)
-    programs = assemble(
+    refuse_plan(draft.plan, rule, settings.used.event_clock)
+    if draft.rates is not None:
+        refuse_plan_with_rates(draft.plan)
+
+
+def make_programs(draft: Draft) -> None:
+    """The programs of the plan."""
+    settings, plan, rule = draft.settings, draft.plan, draft.schedule.rule
+    clock, given = settings.used.event_clock, settings.used.inputs
+    draft.inputs = inputs = given if plan.structure is None else fitting_inputs(plan, given)
+    draft.degree = degree = extrapolation_degree(plan, settings.algorithm_used.course, inputs)
+    draft.programs = assemble(
         plan,
-        algorithm,
+        draft.algorithm,
         history=max(
             0 if clock is None else max(clock.history, points_to_observe(plan, clock)),
             *(estimator.history(degree) for estimator in rule.estimators),
@@ -321,9 +252,67 @@ def _planned(
             *extrapolation_measures(plan),
         ),
         comparisons=doubling_comparisons(rule, degree),
-        inputs=given,
+        inputs=inputs,
     )
-    return plan, programs
+
+
+def complete_preparation(draft: Draft) -> None:
+    """All of it, with a rule that knows the degree of the inputs."""
+    plan, programs, settings = draft.plan, draft.programs, draft.settings
+    rule = draft.schedule.rule.with_inputs(draft.degree)
+    schedule = replace(draft.schedule, rule=rule)
+    draft.prepared = Prepared(
+        draft.description,
+        draft.whole,
+        plan,
+        programs,
+        schedule,
+        draft.components,
+        _input_jumps(plan, schedule, draft.jumps, begins_anew_at_jumps(programs, rule)),
+        draft.choice,
+        draft.resolved.open_inputs,
+        chosen_solvers(settings.used.solver, draft.models),
+        draft.cards,
+        draft.isolated,
+    )
+
+
+PASSES: Sequence[Callable[[Draft], None]] = (
+    read_structure,
+    load_models,
+    resolve_connections,
+    choose_times,
+    choose_order,
+    plan_system,
+    make_programs,
+    complete_preparation,
+)
+"""What completes a draft, in order."""
+
+
+def read_description(settings: Settings) -> SystemDescription:
+    """The whole system of a simulation, with all that exists at any time."""
+    system = settings.system
+    if not isinstance(system, SystemDescription):
+        # what a builder has built is a description since the simulation was made
+        system = read_system(given_path(cast(str | os.PathLike[str], system)))
+    if settings.interface is not None:
+        system = system.with_interface(Interface.named(settings.interface))
+    return system
+
+
+def _scheduled(draft: Draft) -> Schedule:
+    settings, clock = draft.settings, draft.settings.used.event_clock
+    return make_schedule(
+        draft.models,
+        draft.description.experiment,
+        start_time=settings.start_time,
+        stop_time=settings.stop_time,
+        step_size=settings.step_size,
+        usual_rule=FixedStep if clock is None else clock.usual_rule,
+        points=draft.jumps,
+        needs_stop_time=draft.needs_stop_time,
+    )
 
 
 def _extrapolation_signals(settings: Settings, resolved: ResolvedSystem) -> tuple[Signal, ...]:

@@ -12,7 +12,7 @@ from fmimaster.base.version import installed_version
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.shared_library import FMI3
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.system.description import Component
 from fmimaster.system.model import DataType
 

@@ -18,7 +18,8 @@ from fmimaster.fmu.load import Loader
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
-from fmimaster.prepare.preparation import Prepared, prepare
+from fmimaster.prepare.preparation import prepare
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
 from fmimaster.system.structure import (

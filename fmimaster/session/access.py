@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.fmu.instance import Transfer
 from fmimaster.plan.layout import Group
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.session.session import Session
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Variability, Variable

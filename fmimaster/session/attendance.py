@@ -20,7 +20,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.plan.recorded import Recorded
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.record.causes import Event, Steps
 from fmimaster.results.facts_writer import FactsWriter

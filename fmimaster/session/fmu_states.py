@@ -25,7 +25,7 @@ from fmimaster.instants.calendar import Calendar, Period
 from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.run.executor import Executor
 from fmimaster.system.archive import Archive, open_archive
 from fmimaster.system.clocks import Qualifier

@@ -18,7 +18,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.run.choice import ExecutorType
 from fmimaster.session.work_thread import StopRequest

@@ -12,7 +12,7 @@ from fmimaster.configure.settings import Settings
 from fmimaster.fmu.intermediate import IntermediateOutputs, readable_inside
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.table import Table
 from fmimaster.system.declarations import Interface
 

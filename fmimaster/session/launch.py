@@ -14,7 +14,8 @@ from fmimaster.base.files import given_path
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
-from fmimaster.prepare.preparation import Prepared, prepare
+from fmimaster.prepare.preparation import prepare
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
 from fmimaster.results.facts import finish_facts
 from fmimaster.results.facts_writer import FactsWriter

@@ -19,7 +19,7 @@ from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fingerprint import source_hash
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import SUFFIXES, begins_with
 from fmimaster.results.results import Results

@@ -8,7 +8,7 @@ from typing import Any
 
 from fmimaster.base.text import count, in_short, named
 from fmimaster.configure.settings import Settings
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.statistics import Statistics
 from fmimaster.run.choice import ExecutorType, native_executor
 from fmimaster.steps.step_rule import FixedStep

@@ -11,7 +11,7 @@ from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondPlan, BondSignal
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.program.store import ValueStore
 from fmimaster.results.growth import Growth
 from fmimaster.results.statistics import (

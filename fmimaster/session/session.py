@@ -16,7 +16,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Instant
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.provenance import run_metadata
 from fmimaster.prepare.structures import Structures
 from fmimaster.program.fault_marks import marks

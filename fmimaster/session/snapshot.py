@@ -17,7 +17,7 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import packed, unpacked
 from fmimaster.instants.instant import Instant
 from fmimaster.plan.plan import Plan
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Event
 from fmimaster.record.step_series import StepColumns

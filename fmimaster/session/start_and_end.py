@@ -17,7 +17,7 @@ from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
 from fmimaster.instants.calendar import Calendar
 from fmimaster.plan.layout import Group
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.run.planned_events import last_row
 from fmimaster.run.state import RunState, Timeline
 from fmimaster.system.clocks import exact

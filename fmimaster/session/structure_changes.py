@@ -14,7 +14,7 @@ from fmimaster.base.errors import ConvergenceError, FmimasterError, SimulationEr
 from fmimaster.instants.instant import Instant
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Set

@@ -17,7 +17,7 @@ from fmimaster.commands.cli import main
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.front.simulation import Simulation
 from fmimaster.front.validation import validate
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.system.model import MOST_ELEMENTS, Model
 
 FMI2 = b"""<fmiModelDescription fmiVersion="2.0" modelName="m" guid="g" numberOfEventIndicators="1">

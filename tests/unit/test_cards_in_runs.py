@@ -16,7 +16,7 @@ from fmimaster.cards import FmuCard
 from fmimaster.cards.cache import keep
 from fmimaster.cards.measured import Attempt, Repetition, Replay
 from fmimaster.loops.unknowns import precision
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")
 

@@ -7,7 +7,7 @@ used: it has no line numbers, accepts numbers that are not valid, and raises gen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from fmimaster.base.errors import ModelError
 from fmimaster.base.files import read_whole
 from fmimaster.base.memory import left_for_later
 from fmimaster.fmu.description.definitions import read_types
-from fmimaster.fmu.description.dialects import FMI2, FMI3
+from fmimaster.fmu.description.dialects import FMI2, FMI3, Dialect
 from fmimaster.fmu.description.entries import References, read_entries
 from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.description.interfaces import (
@@ -119,34 +119,7 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         what = f"fmiVersion is that of no release, so it is read like FMI {'2.0' if is_fmi2 else '3.0'}"
         findings.note(root, what, shown(version))
     identifier = read_model_identifier(used)
-    entries = read_entries(root, dialect, findings)
-    references = References(entries, dialect, findings)
-    reader = VariableReader(
-        dialect,
-        references,
-        read_units(children(root, "UnitDefinitions", "Unit"), findings.note),
-        read_types(root, dialect, findings),
-        readable_in_initialization(entries, references)
-        if dialect.restricts_initialization
-        else None,
-        findings,
-    )
-    found = []
-    for entry in entries:
-        with findings.collecting():
-            found.append(reader.read(entry))
-    findings.refuse()
-    if interface is Interface.MODEL_EXCHANGE:
-        found = [_settable_between_points(v) for v in found]
-    variables, names = with_aliases(found, entries, findings)
-    findings.refuse()
-    if sum(v.size for v in variables) > MOST_ELEMENTS:
-        raise ModelError(
-            f"{root.base}: all variables together have more than {MOST_ELEMENTS} elements. Expected fewer; make the arrays "
-            "smaller."
-        )
-    if interface is Interface.SCHEDULED_EXECUTION:
-        _check_partitions(root, variables, findings)
+    variables, names, references = _variables(root, dialect, interface, findings)
     dependencies = read_dependencies(root, dialect, references, variables, names, findings)
     return Model(
         name=root.get("modelName") or identifier,
@@ -180,3 +153,44 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         description=root.get("description") or "",
         notes=findings.notes,
     )
+
+
+def _variables(
+    root: Element, dialect: Dialect, interface: Interface, findings: Findings
+) -> tuple[tuple[Variable, ...], Mapping[str, set[str]], References]:
+    """All variables with their aliases, all names of each that has aliases, and what attributes refer to.
+
+    Raises
+    ------
+    ModelError
+        If they contradict the standard so that the FMU cannot be used, or have too many elements.
+    """
+    entries = read_entries(root, dialect, findings)
+    references = References(entries, dialect, findings)
+    reader = VariableReader(
+        dialect,
+        references,
+        read_units(children(root, "UnitDefinitions", "Unit"), findings.note),
+        read_types(root, dialect, findings),
+        readable_in_initialization(entries, references)
+        if dialect.restricts_initialization
+        else None,
+        findings,
+    )
+    found = []
+    for entry in entries:
+        with findings.collecting():
+            found.append(reader.read(entry))
+    findings.refuse()
+    if interface is Interface.MODEL_EXCHANGE:
+        found = [_settable_between_points(v) for v in found]
+    variables, names = with_aliases(found, entries, findings)
+    findings.refuse()
+    if sum(v.size for v in variables) > MOST_ELEMENTS:
+        raise ModelError(
+            f"{root.base}: all variables together have more than {MOST_ELEMENTS} elements. Expected fewer; make the arrays "
+            "smaller."
+        )
+    if interface is Interface.SCHEDULED_EXECUTION:
+        _check_partitions(root, variables, findings)
+    return variables, names, references

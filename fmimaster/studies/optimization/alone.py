@@ -15,7 +15,7 @@ from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.errors import AccuracyWarning, OptionError
 from fmimaster.front.simulation import Simulation
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.steps.step_rule import FixedStep

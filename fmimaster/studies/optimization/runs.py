@@ -22,7 +22,7 @@ from fmimaster.base.errors import (
 )
 from fmimaster.front.simulation import Simulation
 from fmimaster.instants.instant import exact
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.steps.step_rule import FixedStep

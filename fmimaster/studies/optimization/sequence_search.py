@@ -14,7 +14,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.configure.input_signals import InputSignals
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.front.simulation import Simulation
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.sequences.feedback import least_stale
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.studies.optimization.alone import Alone

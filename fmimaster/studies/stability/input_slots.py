@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.program.instructions.inputs import Fit
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType

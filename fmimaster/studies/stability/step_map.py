@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import SimulationError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
-from fmimaster.prepare.preparation import Prepared
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.run.executor import Experiment
 from fmimaster.run.reference.executor import ReferenceExecutor
 from fmimaster.studies.stability.experiments import Experiments

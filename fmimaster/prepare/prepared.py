@@ -1,0 +1,106 @@
+"""A simulation before any FMU is instantiated, as a value: the plan, the programs, the times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
+
+from fmimaster.base.text import count
+from fmimaster.cards.use import CardUse
+from fmimaster.fmu.model_exchange.choice import exchange_notes
+from fmimaster.plan.corrections import late_indicators
+from fmimaster.plan.plan import Plan
+from fmimaster.program.programs import Programs
+from fmimaster.steps.schedule import Schedule
+from fmimaster.system.description import Component, SystemDescription
+from fmimaster.system.resolve import OpenInput
+
+if TYPE_CHECKING:
+    from fmimaster.fmu.model_exchange.integrator import Integrator
+    from fmimaster.prepare.accuracy_choice import Choice
+
+Isolated: TypeAlias = Mapping[str, str]
+"""Name of a component whose FMU has a process of its own → a note that says why; empty if the user has requested it."""
+
+
+@dataclass(frozen=True, repr=False)
+class Prepared:
+    """A simulation before any FMU is instantiated."""
+
+    description: SystemDescription
+    """What exists at the start."""
+    whole: SystemDescription
+    """With all that exists at any time."""
+    plan: Plan
+    programs: Programs
+    schedule: Schedule
+    components: tuple[Component, ...]
+    """The component from which each instance of the plan is made."""
+    input_jumps: Mapping[Fraction, frozenset[int]] = field(default_factory=dict)
+    """Time in s at which a continuous input jumps → instances in Event Mode for which that is an event (FMI 3.0, 4.1.1).
+    Jumps that are not events are left out, unless extrapolation or step-size control must restart there."""
+    choice: Choice | None = None
+    """The controller and the inputs for a requested accuracy; the schedule and the programs are those of its first
+    run."""
+    open_inputs: tuple[OpenInput, ...] = ()
+    """Open inputs."""
+    solvers: Mapping[str, Integrator] = field(default_factory=dict)
+    """Name of a component → its solver, for Model Exchange FMUs for which the user has chosen one."""
+    cards: CardUse = CardUse()
+    """What the cards of the FMUs have changed."""
+    isolated: Isolated = field(default_factory=dict)
+    """The FMUs that have processes of their own."""
+
+    def __repr__(self) -> str:
+        start, stop = float(self.schedule.start), float(self.schedule.stop)
+        size = f"{float(self.schedule.rule.exact_size):g}"
+        instances = count(len(self.plan.instances), "instance")
+        times = f"t = {start:g} s to {stop:g} s, steps of at most {size} s"
+        return f"<Prepared {self.description.system.name!r}: {instances}, {times}>"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Choices for settings that the user did not give."""
+        chosen = () if self.choice is None else (str(self.choice),)
+        models = {i.name: i.model for i in self.plan.instances}
+        exchanged = exchange_notes(models, self.solvers)
+        left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
+        isolated = [note for note in dict.fromkeys(self.isolated.values()) if note]
+        return (
+            *self.plan.notes,
+            *self.cards.notes,
+            *exchanged,
+            *isolated,
+            *self.programs.notes,
+            *self.schedule.notes,
+            *left_out,
+            *chosen,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Violations of the standard in the files of the system, and parts of the system that are not computed."""
+        return (
+            *self.description.warnings,
+            *self.cards.warnings,
+            *self.cards.beside(self.isolated),
+            *self.plan.warnings,
+            *self.accuracy_warnings,
+        )
+
+    @property
+    def accuracy_warnings(self) -> tuple[str, ...]:
+        """Those of :attr:`warnings` that report a loss of accuracy."""
+        return (
+            *self.programs.accuracy_warnings,
+            *late_indicators(
+                [i.name for i in self.plan.instances],
+                self.plan.corrections,
+                self.plan.events,
+                self.programs.held,
+                [i for i, planned in enumerate(self.plan.instances) if planned.may_return_early],
+                float(self.schedule.rule.exact_size) / 2,
+            ),
+        )
