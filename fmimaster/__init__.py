@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from fmimaster.base.errors import ZenoError as ZenoError
     from fmimaster.base.reference_files import reference_path as reference_path
     from fmimaster.base.version import __version__ as __version__
-    from fmimaster.front.resumption import resume as resume
+    from fmimaster.front.simulate import resume as resume
+    from fmimaster.front.simulate import simulate as simulate
     from fmimaster.front.simulation import Simulation as Simulation
-    from fmimaster.front.simulation import simulate as simulate
     from fmimaster.front.validation import validate as validate
     from fmimaster.results.results import Results as Results
     from fmimaster.session.progress import Progress as Progress

@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from inspect import cleandoc, signature
-from typing import TYPE_CHECKING, Any, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from fmimaster.base.errors import (
     AccuracyError,
@@ -34,7 +33,7 @@ from fmimaster.session.launch import (
     refuse_one_file_for_two,
 )
 from fmimaster.session.own_process import run_in_own_process
-from fmimaster.session.progress import Progress, ProgressCallback, silent
+from fmimaster.session.progress import ProgressCallback, silent, unanswered
 from fmimaster.session.signals import Signals
 
 if TYPE_CHECKING:
@@ -320,7 +319,7 @@ class Simulation(Settings):
                 "With accuracy the steps are halved already, and the notes of the run contain the error. Leave "
                 "check_step (--check-step) or accuracy (--accuracy) out."
             )
-        progress = _unanswered(progress or silent)
+        progress = unanswered(progress or silent)
         # both runs need a row at each communication point
         whole = replace(self, output_interval=None, final_fmu_state=None, checkpoint=None)
         prepared = whole.prepare()
@@ -376,7 +375,7 @@ class Simulation(Settings):
 
         def single(settings: Simulation) -> Results:
             # shorter steps in the next run may remove a problem of this run
-            shown = _unanswered(progress or silent)
+            shown = unanswered(progress or silent)
             return replace(settings, strict=False)._simulated(shown, None, note)
 
         results = None
@@ -395,73 +394,3 @@ class Simulation(Settings):
         missed = () if reached.is_enough else (in_words(reached),)
         self._judged((*found, *reached.own_steps.limits, *missed), reached.results)
         return reached.results
-
-
-def _unanswered(progress: ProgressCallback) -> ProgressCallback:
-    """The callback for runs that must be whole: its returned value has no effect."""
-
-    def show(reached: Progress) -> None:
-        progress(reached)
-
-    return show
-
-
-_P = ParamSpec("_P")
-
-
-def _with_settings_of(
-    make: Callable[_P, Simulation],
-) -> Callable[[Callable[..., Results]], Callable[_P, Results]]:
-    """For a function that takes what ``make`` takes: help() and editors show the settings from their one description."""
-
-    def described(run: Callable[..., Results]) -> Callable[_P, Results]:
-        settings = cleandoc(Settings.__doc__ or "")
-        settings = settings[settings.find("Parameters\n") :].partition("----\n")[2].lstrip("-\n")
-        run.__doc__ = cleandoc(run.__doc__ or "").replace(_AS_IN_SETTINGS, settings)
-        shown = signature(make).replace(return_annotation=Results)
-        run.__signature__ = shown  # type: ignore[attr-defined]
-        return run
-
-    return described
-
-
-_AS_IN_SETTINGS = """system, **settings
-    As in :class:`fmimaster.configure.settings.Settings`."""
-
-
-@_with_settings_of(Simulation)
-def simulate(*system: Any, **settings: Any) -> Results:
-    """Simulate a system once: creates a :class:`Simulation` and runs it.
-
-    Parameters
-    ----------
-    system, **settings
-        As in :class:`fmimaster.configure.settings.Settings`.
-
-    Returns
-    -------
-    Results
-        All rows, with units, events, causes of steps, and statistics of the run.
-
-    Warns
-    -----
-    AccuracyWarning
-        If the results are less accurate than they should be, for example because an event was found late.
-
-    Raises
-    ------
-    InputError, ProgramError
-        Before anything is simulated.
-    SimulationError
-        If the run cannot be completed; its ``results`` hold all rows up to the failure. It is Interrupted after Ctrl-C.
-    AccuracyError
-        With ``strict``, instead of the warning.
-
-    Examples
-    --------
-    >>> from fmimaster import reference_path, simulate
-    >>> results = simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, step_size="1/10")
-    >>> round(float(results["x"][-1]), 6)
-    0.367879
-    """
-    return Simulation(*system, **settings).run()

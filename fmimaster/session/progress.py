@@ -53,3 +53,12 @@ ProgressCallback = Callable[[Progress], object]
 def silent(progress: Progress) -> None:
     """No progress."""
     del progress
+
+
+def unanswered(progress: ProgressCallback) -> ProgressCallback:
+    """The callback for runs that must be whole: its returned value has no effect."""
+
+    def show(reached: Progress) -> None:
+        progress(reached)
+
+    return show

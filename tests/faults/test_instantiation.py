@@ -10,7 +10,8 @@ from misbehaving_fmu import VERSIONS, Act, misbehaving
 from fmimaster import SystemBuilder, reference_path
 from fmimaster.algorithms import GaussSeidel
 from fmimaster.base.errors import CallError, ModelError
-from fmimaster.front.simulation import Simulation, simulate
+from fmimaster.front.simulate import simulate
+from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import FIRST_ORDER
 from fmimaster.run.choice import Backend, native_executor
 

@@ -1,16 +1,77 @@
-"""A run that was ended continues from its last checkpoint."""
+"""A simulation in one call: from the start, or from its last checkpoint on."""
 
 from __future__ import annotations
 
 import os
-from typing import TextIO
+from collections.abc import Callable
+from inspect import cleandoc, signature
+from typing import Any, ParamSpec, TextIO
 
 from fmimaster.base.files import given_path
+from fmimaster.configure.settings import Settings
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.session.checkpoint.file import CheckpointFile
-from fmimaster.session.origin import results_beside, settings_in
 from fmimaster.session.progress import ProgressCallback
+
+_P = ParamSpec("_P")
+
+
+def _with_settings_of(
+    make: Callable[_P, Simulation],
+) -> Callable[[Callable[..., Results]], Callable[_P, Results]]:
+    """For a function that takes what ``make`` takes: help() and editors show the settings from their one description."""
+
+    def described(run: Callable[..., Results]) -> Callable[_P, Results]:
+        settings = cleandoc(Settings.__doc__ or "")
+        settings = settings[settings.find("Parameters\n") :].partition("----\n")[2].lstrip("-\n")
+        run.__doc__ = cleandoc(run.__doc__ or "").replace(_AS_IN_SETTINGS, settings)
+        shown = signature(make).replace(return_annotation=Results)
+        run.__signature__ = shown  # type: ignore[attr-defined]
+        return run
+
+    return described
+
+
+_AS_IN_SETTINGS = """system, **settings
+    As in :class:`fmimaster.configure.settings.Settings`."""
+
+
+@_with_settings_of(Simulation)
+def simulate(*system: Any, **settings: Any) -> Results:
+    """Simulate a system once: creates a :class:`Simulation` and runs it.
+
+    Parameters
+    ----------
+    system, **settings
+        As in :class:`fmimaster.configure.settings.Settings`.
+
+    Returns
+    -------
+    Results
+        All rows, with units, events, causes of steps, and statistics of the run.
+
+    Warns
+    -----
+    AccuracyWarning
+        If the results are less accurate than they should be, for example because an event was found late.
+
+    Raises
+    ------
+    InputError, ProgramError
+        Before anything is simulated.
+    SimulationError
+        If the run cannot be completed; its ``results`` hold all rows up to the failure. It is Interrupted after Ctrl-C.
+    AccuracyError
+        With ``strict``, instead of the warning.
+
+    Examples
+    --------
+    >>> from fmimaster import reference_path, simulate
+    >>> results = simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, step_size="1/10")
+    >>> round(float(results["x"][-1]), 6)
+    0.367879
+    """
+    return Simulation(*system, **settings).run()
 
 
 def resume(
@@ -67,6 +128,9 @@ def resume(
     >>> float(resume("ball.checkpoint").time[-1])
     2.0
     """
+    from fmimaster.session.checkpoint.file import CheckpointFile  # few runs are continued
+    from fmimaster.session.origin import results_beside, settings_in
+
     path = given_path(checkpoint).absolute()
     file = CheckpointFile.read(path)
     if simulation is None:
