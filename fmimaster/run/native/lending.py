@@ -53,10 +53,9 @@ class Lender:
 
     def table(self, structure: str, rows: Sequence[Mapping[str, Any]]) -> Any:
         """An array of structs with these fields, with room for one at least."""
-        records = self.lent(ffi.new(f"{structure}[]", max(len(rows), 1)))
-        for record, fields in zip(records, rows, strict=False):
-            self.fill(record, **fields)
-        return records
+        types = _types(ffi.typeof(structure))
+        records = [{name: self._as(types[name], v) for name, v in row.items()} for row in rows]
+        return self.lent(ffi.new(f"{structure}[]", records or 1))
 
     def fill(self, record: Any, **fields: Any) -> Any:
         """Fields of a struct, by their types in the kernel's header: an array of NumPy is lent, a list is copied, and all
@@ -71,12 +70,11 @@ class Lender:
         if isinstance(value, np.ndarray):
             if value.dtype == object:
                 return ffi.cast(kind, self.lent(self.objects.lend(value)))
-            # what has no type in C is bytes
-            item = "char" if kind.item.kind == "void" else kind.item
-            return self.lent(ffi.from_buffer(ffi.getctype(item, "[]"), value))
+            return self.lent(ffi.from_buffer(_array_of(kind), value))
         if isinstance(value, list):
-            elements = [self._as(kind.item, element) for element in value]
-            return self.lent(ffi.new(ffi.getctype(kind.item, "[]"), elements))
+            has_arrays = value and isinstance(value[0], np.ndarray)
+            elements = [self._as(kind.item, array) for array in value] if has_arrays else value
+            return self.lent(ffi.new(_array_of(kind), elements))
         return value
 
     def address(self, kind: DataType, index: int) -> Any:
@@ -216,6 +214,13 @@ class Lender:
         )
         if rows.clocks is not None:
             self.fill(self.kernel, clocks=rows.clocks, n_clocks=rows.clocks.shape[1])
+
+
+@cache
+def _array_of(pointer: Any) -> Any:
+    """The array to whose first element a pointer points; bytes if it has no type in C."""
+    item = ffi.typeof("char") if pointer.item.kind == "void" else pointer.item
+    return ffi.typeof(ffi.getctype(item, "[]"))
 
 
 @cache
