@@ -20,7 +20,7 @@ from fmimaster.base.text import aligned, count, in_short, section
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, write
-from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.fmu.process_state import fmu_output_to_log
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
 from fmimaster.studies.stability.advisor import Advisor, FmuFacts, Limit

@@ -1,17 +1,23 @@
-"""Adds the manifest of a layered standard to a copy of an FMU that was exported without it."""
+"""Writes the manifest of a layered standard, and adds it to a copy of an FMU that was exported without one."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
-from fmimaster.base.errors import FileError, ModelError
+from lxml import etree  # type: ignore[import-untyped,unused-ignore]
+
+from fmimaster.base.errors import FileError, ModelError, OptionError
 from fmimaster.base.files import check_is_file
+from fmimaster.fmu.extensions.events import STANDARD, VERSION, EventManifest
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import FILE, NAMESPACE
 from fmimaster.system.archive import open_archive
+from fmimaster.system.declarations import InputPolynomial
 from fmimaster.system.description import Source
 from fmimaster.system.xml import parse_xml
 from fmimaster.system.zip_entries import DAMAGE, entry_name
@@ -27,7 +33,7 @@ def add_manifest(
     fmu
         An FMU as an archive.
     manifest
-        The manifest as a file, for example from :func:`fmimaster.fmu.extensions.events_writer.write_manifest`; its
+        The manifest as a file, for example from :func:`fmimaster.fmu.add_manifest.write_manifest`; its
         attribute ``fmi-ls-name`` is the name of its folder.
     output
         The FMU to be written. Nothing else in the FMU changes, so other tools can use it as before.
@@ -92,3 +98,75 @@ def _copy(fmu: Path, output: Path, member: str, content: bytes) -> None:
                 with before.open(info) as read, after.open(info, "w") as written:
                     shutil.copyfileobj(read, written)
         after.writestr(member, content)
+
+
+_DESCRIPTION = "Event indicator sets, shared events, look-ahead"
+
+
+def write_manifest(content: EventManifest) -> bytes:
+    """Write the manifest as a file; reading the file gives the same manifest.
+
+    Raises
+    ------
+    OptionError
+        If coefficients of an input polynomial are neither one array nor scalars ``stem[0]``, ``stem[1]``, ….
+    """
+    root: Any = etree.Element("fmiLayeredStandardManifest", nsmap={"fmi-ls": NAMESPACE})
+    root.set(f"{{{NAMESPACE}}}fmi-ls-name", STANDARD)
+    root.set(f"{{{NAMESPACE}}}fmi-ls-version", f"{VERSION[0]}.{VERSION[1]}.0")
+    root.set(f"{{{NAMESPACE}}}fmi-ls-description", _DESCRIPTION)
+    for event in content.events:
+        element = _add(
+            root,
+            "Event",
+            name=event.name,
+            scope=event.scope.value,
+            announce=event.announce,
+            trigger=event.trigger,
+            rightLimitsWithoutStep="true" if event.right_limits_without_step else None,
+        )
+        for i in event.indicators:
+            _add(element, "Indicator", name=i.name, derivative=i.derivative, tolerance=i.tolerance)
+        for p in event.payload:
+            _add(element, "Payload", output=p.output, input=p.input, member=p.member)
+    if content.policy is not None:
+        policy = content.policy
+        values = {
+            "execute": policy.execute,
+            "announce": policy.announce,
+            "ignore": policy.ignore,
+        }
+        _add(root, "Policy", parameter=policy.parameter, **values)
+    if content.look_ahead is not None:
+        _add(root, "LookAhead", next=content.look_ahead)
+    for polynomial in content.input_polynomials:
+        _add(
+            root,
+            "InputPolynomial",
+            input=polynomial.input,
+            derivative=polynomial.derivative,
+            coefficients=_stem(polynomial),
+            parameter=polynomial.parameter,
+            value=polynomial.value,
+        )
+    text: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+    return text
+
+
+def _add(parent: Any, tag: str, /, **attributes: str | float | None) -> Any:
+    """A new element; attributes that are None are left out."""
+    given = {key: str(value) for key, value in attributes.items() if value is not None}
+    return etree.SubElement(parent, tag, given)
+
+
+def _stem(polynomial: InputPolynomial) -> str:
+    names = polynomial.coefficients
+    if len(names) == 1 and not names[0].endswith("[0]"):
+        return names[0]
+    stem = re.sub(r"\[0\]$", "", names[0]) if names else ""
+    if not names or names != tuple(f"{stem}[{k}]" for k in range(len(names))):
+        raise OptionError(
+            f"The coefficients {names} of the input polynomial of '{polynomial.input}' have no common name. Expected one "
+            "array, or scalars with the names stem[0], stem[1], …."
+        )
+    return stem

@@ -78,6 +78,8 @@ class BinaryInstance(Instance):
     """
 
     interface: ClassVar[KernelInterface]
+    fmpy_class: ClassVar[type]
+    """Loads the library."""
 
     def __init__(
         self,

@@ -10,7 +10,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-from fmpy.fmi2 import addLoggerProxy, calloc, fmi2CallbackFunctions, fmi2CallbackLoggerTYPE
+from fmpy.fmi2 import (
+    FMU2Model,
+    FMU2Slave,
+    addLoggerProxy,
+    calloc,
+    fmi2CallbackFunctions,
+    fmi2CallbackLoggerTYPE,
+)
 from fmpy.fmi2 import fmi2CallbackAllocateMemoryTYPE as AllocateType
 from fmpy.fmi2 import fmi2CallbackFreeMemoryTYPE as FreeType
 from fmpy.fmi2 import free as free_memory
@@ -19,6 +26,7 @@ from numpy.typing import NDArray
 from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer
 from fmimaster.fmu.kernel_entry import KernelInterface
+from fmimaster.fmu.shared_library import Tolerant
 from fmimaster.fmu.status import DISCARD, ERROR, SUCCESS
 from fmimaster.system.model import DataType, Model
 
@@ -32,10 +40,19 @@ _FUNCTION = {
 }
 
 
+class FMU2Tolerant(Tolerant, FMU2Slave):  # type: ignore[misc]
+    """fmpy's FMI 2.0 class; fmpy derives the FMI version from the name of its class."""
+
+
+class FMU2ModelTolerant(Tolerant, FMU2Model):  # type: ignore[misc]
+    """fmpy's FMI 2.0 class for Model Exchange."""
+
+
 class Fmi2Instance(BinaryInstance):
     """One instance of an FMI 2.0 Co-Simulation FMU."""
 
     interface = KernelInterface.FMI2
+    fmpy_class = FMU2Tolerant
 
     def __init__(
         self,

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import inf, isnan, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fmpy.fmi3 import fmi3IntermediateUpdateCallback, fmi3LogMessageCallback
+from fmpy.fmi3 import (
+    FMU3Model,
+    FMU3ScheduledExecution,
+    FMU3Slave,
+    fmi3IntermediateUpdateCallback,
+    fmi3LogMessageCallback,
+)
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
@@ -24,6 +32,7 @@ from fmimaster.fmu.instance import (
     UpdateAnswer,
 )
 from fmimaster.fmu.kernel_entry import Binding, KernelInterface
+from fmimaster.fmu.shared_library import Tolerant
 from fmimaster.fmu.status import DISCARD, SUCCESS
 from fmimaster.system.clocks import Intervals, Qualifier, exact
 from fmimaster.system.model import Causality, DataType, Model, Variability
@@ -42,10 +51,39 @@ class _Answers:
         self.pointers = tuple(ctypes.pointer(one) for one in every)
 
 
+class _Fmi3Tolerant(Tolerant):
+    """Common part of the classes of FMI 3.0.
+
+    Attributes
+    ----------
+    resources : bytes or None
+        Path of the folder with resources for instances. FMI 3.0, 2.3.1: null if the FMU has no such folder. FMUs of the
+        FMI Toolbox need it although it is empty.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        resources = Path(self.unzipDirectory, "resources")
+        self.resources = f"{resources}{os.sep}".encode() if resources.is_dir() else None
+
+
+class FMU3Tolerant(_Fmi3Tolerant, FMU3Slave):  # type: ignore[misc]
+    """fmpy's FMI 3.0 class."""
+
+
+class FMU3ModelTolerant(_Fmi3Tolerant, FMU3Model):  # type: ignore[misc]
+    """fmpy's FMI 3.0 class for Model Exchange."""
+
+
+class FMU3ScheduledTolerant(_Fmi3Tolerant, FMU3ScheduledExecution):  # type: ignore[misc]
+    """fmpy's FMI 3.0 class for Scheduled Execution."""
+
+
 class Fmi3Instance(BinaryInstance):
     """One instance of an FMI 3.0 Co-Simulation FMU."""
 
     interface = KernelInterface.FMI3
+    fmpy_class = FMU3Tolerant
 
     def __init__(
         self,

@@ -13,10 +13,8 @@ if TYPE_CHECKING:  # few runs need all of them
     from numpy.typing import NDArray
 
     from fmimaster.base.errors import CallError
-    from fmimaster.fmu import scheduled_memory
-    from fmimaster.fmu.adaptation.values import Values
+    from fmimaster.fmu.kernel_memory import ExchangeMemory, ScheduledMemory, Values
     from fmimaster.fmu.model_exchange.integrator import Integration
-    from fmimaster.fmu.model_exchange.memory import Memory
     from fmimaster.plan.layout import Group
     from fmimaster.system.adaptation import Adaptation
     from fmimaster.system.model import DataType, Variable
@@ -141,7 +139,7 @@ class Binding:
 class ExchangeParts:
     """What the kernel works on to step a Model Exchange FMU."""
 
-    memory: Callable[[], Memory]
+    memory: Callable[[], ExchangeMemory]
     """Another one from Initialization Mode on, when its size is known."""
     integration: Callable[[], Integration]
     """From Initialization Mode on."""
@@ -170,7 +168,7 @@ class ScheduledParts:
     """What the kernel works on to activate the partitions of a Scheduled Execution FMU."""
 
     callbacks: PartitionCallbacks
-    memory: scheduled_memory.Memory
+    memory: ScheduledMemory
     version: NDArray[np.int64]
     """Changes with each activation and each restored state; shape ()."""
     has_fmu_states: bool

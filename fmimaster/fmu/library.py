@@ -1,9 +1,11 @@
-"""An FMU file: unpacked once, loaded once, instantiated as often as needed."""
+"""An FMU file: unpacked once, loaded once, instantiated as often as needed; or once in a process, if it allows no more."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -12,10 +14,9 @@ from typing import Any
 from fmimaster.apart import shared_run
 from fmimaster.base.errors import ModelError
 from fmimaster.base.own_folder import OwnFolder
-from fmimaster.fmu import once
-from fmimaster.fmu.binary import MessageLog
+from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.description.model_description import parse_description, read_model
-from fmimaster.fmu.description.power_ports import with_terminal_ports
+from fmimaster.fmu.description.terminals import with_terminal_ports
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.layered_standards import read_layered_standards
 from fmimaster.fmu.manifest import UnpackedFmu
@@ -27,6 +28,85 @@ from fmimaster.system.description import Source
 from fmimaster.system.model import Model
 from fmimaster.system.xml import Element
 
+Identity = frozenset[tuple[object, ...]]
+"""The identity of an FMU: its file, independent of the path, and its instantiation token. Two FMUs that share one of
+them are the same."""
+
+_USED: dict[tuple[object, ...], tuple[int, str]] = {}
+"""For all simulations in this process: part of an identity → process and full name of the instance. A forked process
+has a copy, in which the entries of its parent are ignored."""
+
+_LOCK = threading.Lock()
+
+
+def identity(source: Source, model: Model) -> Identity:
+    """The identity of an FMU that allows one instance per process; empty for all others."""
+    if not model.capabilities.can_be_instantiated_only_once_per_process:
+        return frozenset()
+    file = source.path.stat()
+    parts: set[tuple[object, ...]] = {(file.st_dev, file.st_ino, source.member)}
+    if model.instantiation_token:
+        parts.add((model.model_identifier, model.instantiation_token))
+    return frozenset(parts)
+
+
+def used_twice(users: Iterable[tuple[str, Identity]]) -> list[list[str]]:
+    """Groups of two or more instances, by name, of one FMU that allows only one."""
+    known = list(users)
+    groups: dict[object, tuple[set[object], list[int]]] = {}
+    for k, (_, its) in enumerate(known):
+        same = [groups[part] for part in its if part in groups]
+        group = same[0] if same else (set(), [])
+        for other in same[1:]:
+            if other is not group:
+                group[0].update(other[0])
+                group[1].extend(other[1])
+                groups.update(dict.fromkeys(other[0], group))
+        group[0].update(its)
+        group[1].append(k)
+        groups.update(dict.fromkeys(its, group))
+    found = {id(numbers): sorted(numbers) for _, numbers in groups.values()}
+    return [[known[k][0] for k in numbers] for numbers in found.values() if len(numbers) > 1]
+
+
+def claim(parts: Identity, name: str, where: str) -> None:
+    """Note that an FMU is in use, until :func:`release`.
+
+    Raises
+    ------
+    ModelError
+        If it is in use already, by this simulation or another one of this process.
+    """
+    with _LOCK:
+        for part in parts:
+            process, first = _USED.get(part, (0, ""))
+            if process == os.getpid():
+                raise _second_instance(first, name, where)
+        _USED.update(dict.fromkeys(parts, (os.getpid(), name)))
+
+
+def release(parts: Identity) -> None:
+    """The FMU is not in use any more."""
+    with _LOCK:
+        for part in parts:
+            _USED.pop(part, None)
+
+
+def refuse_second_instances(users: Iterable[tuple[str, Source, Model]]) -> None:
+    """Raise ModelError if a system has several instances, by name, of an FMU that allows one."""
+    sources = {name: (source, model) for name, source, model in users}
+    for names in used_twice((n, identity(*its)) for n, its in sources.items()):
+        raise _second_instance(names[0], names[1], str(sources[names[1]][0]))
+
+
+def _second_instance(first: str, second: str, where: str) -> ModelError:
+    return ModelError(
+        f"'{second}' would be the second instance of '{where}' in this process, but the FMU allows one only "
+        f"(canBeInstantiatedOnlyOncePerProcess); the first is '{first}'. Use it for one component only, and run "
+        "simulations at the same time in separate processes."
+    )
+
+
 log = logging.getLogger("fmimaster")
 
 NOT_NEEDED = ("documentation/", "sources/")
@@ -34,46 +114,40 @@ NOT_NEEDED = ("documentation/", "sources/")
 
 _NO_MESSAGE = "The FMU gave no message; with debug_logging (--debug-logging) it may give one."
 
-Kind = tuple[Callable[..., Any], Callable[..., Instance]]
-"""fmpy's class, which loads the library; the class of instances."""
+
+def _fmi2() -> type[BinaryInstance]:
+    from fmimaster.fmu.fmi2 import (
+        Fmi2Instance,  # it and the others import fmpy, which is slow to import
+    )
+
+    return Fmi2Instance
 
 
-def _fmi2() -> Kind:
-    from fmimaster.fmu.fmi2 import Fmi2Instance  # these import fmpy, which is slow to import
-    from fmimaster.fmu.tolerant import FMU2Tolerant
-
-    return FMU2Tolerant, Fmi2Instance
-
-
-def _fmi3() -> Kind:
+def _fmi3() -> type[BinaryInstance]:
     from fmimaster.fmu.fmi3 import Fmi3Instance
-    from fmimaster.fmu.tolerant import FMU3Tolerant
 
-    return FMU3Tolerant, Fmi3Instance
+    return Fmi3Instance
 
 
-def _fmi2_model_exchange() -> Kind:
+def _fmi2_model_exchange() -> type[BinaryInstance]:
     from fmimaster.fmu.model_exchange.versions import Fmi2ModelExchange
-    from fmimaster.fmu.tolerant import FMU2ModelTolerant
 
-    return FMU2ModelTolerant, Fmi2ModelExchange
+    return Fmi2ModelExchange
 
 
-def _fmi3_model_exchange() -> Kind:
+def _fmi3_model_exchange() -> type[BinaryInstance]:
     from fmimaster.fmu.model_exchange.versions import Fmi3ModelExchange
-    from fmimaster.fmu.tolerant import FMU3ModelTolerant
 
-    return FMU3ModelTolerant, Fmi3ModelExchange
+    return Fmi3ModelExchange
 
 
-def _fmi3_scheduled_execution() -> Kind:
+def _fmi3_scheduled_execution() -> type[BinaryInstance]:
     from fmimaster.fmu.scheduled import ScheduledInstance
-    from fmimaster.fmu.tolerant import FMU3ScheduledTolerant
 
-    return FMU3ScheduledTolerant, ScheduledInstance
+    return ScheduledInstance
 
 
-_KINDS: Mapping[tuple[str, Interface], Callable[[], Kind]] = {
+_KINDS: Mapping[tuple[str, Interface], Callable[[], type[BinaryInstance]]] = {
     ("2", Interface.CO_SIMULATION): _fmi2,
     ("3", Interface.CO_SIMULATION): _fmi3,
     ("2", Interface.MODEL_EXCHANGE): _fmi2_model_exchange,
@@ -111,7 +185,7 @@ class FmuFile:
         self._logs: list[MessageLog] = []
         self.present = ""
         """The call by which the library is loaded or unloaded, or an instance freed, now, in words."""
-        self._claimed: once.Identity = frozenset()
+        self._claimed: Identity = frozenset()
         """Identity of the FMU when it was claimed: its file may be replaced or deleted during a run."""
 
     def __init__(
@@ -176,14 +250,14 @@ class FmuFile:
         ModelError
             If the library cannot be loaded on this machine, or the FMU refuses to be instantiated.
         """
-        identity = once.identity(self.source, self.model)
-        once.claim(identity, name, str(self.source))
+        parts = identity(self.source, self.model)
+        claim(parts, name, str(self.source))
         try:
             instance = self._instantiated(name, options)
         except BaseException:
-            once.release(identity)
+            release(parts)
             raise
-        self._claimed = identity
+        self._claimed = parts
         self._instances.append(instance)
         return instance
 
@@ -196,7 +270,7 @@ class FmuFile:
             messages.call_log = calls
             fmu.fmiCallLogger = partial(calls.add, name)  # by fmpy, for the instantiation
         try:
-            make = shared_run.noted(self._kind()[1], f"the instantiation of '{name}'")
+            make = shared_run.noted(self._kind(), f"the instantiation of '{name}'")
             instance: Instance = make(fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
             said = " ".join(m for m in messages.last if m)
@@ -211,7 +285,7 @@ class FmuFile:
         if self._fmu is None:
             library = find_library(self.folder, self.model, str(self.source))
             with LOADING:
-                make, _ = self._kind()
+                make = self._kind().fmpy_class
                 self.present = f"the loading of the library of '{self.source}'"
                 noted = shared_run.noted(load, self.present)
                 try:
@@ -248,7 +322,7 @@ class FmuFile:
             if messages.is_complete and not messages.last:
                 log.info("'%s' has logged nothing: it has no debug messages.", messages.instance)
         self._logs.clear()
-        once.release(self._claimed)
+        release(self._claimed)
         self._claimed = frozenset()
         self._instances.clear()
         if self._fmu is not None:
@@ -282,7 +356,7 @@ def call_in_words(function: str, name: str, model: Model) -> str:
     return f"{prefix}{function} of '{name}'"
 
 
-def _kind(model: Model, where: str) -> Callable[[], Kind]:
+def _kind(model: Model, where: str) -> Callable[[], type[BinaryInstance]]:
     kind = _KINDS.get((model.fmi_version[:1], model.interface))
     if kind is None:
         offered = " and ".join(i.value for i in model.interfaces)

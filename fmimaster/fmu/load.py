@@ -152,7 +152,7 @@ class Loader:
         if component.python is not None:
             return self.own(PythonInstance(component.python, name))
         if component.adaptation is not None:
-            from fmimaster.fmu.adaptation.make import adaptation_instance  # few systems need it
+            from fmimaster.fmu.adaptation.elements import adaptation_instance  # few systems need it
 
             return adaptation_instance(component.adaptation, name)
         if self._is_table(component):

@@ -1,17 +1,22 @@
-"""State of the process that FMUs must not change: it is saved before FMUs are called, and restored after a change."""
+"""The process in which FMUs run: what they must not change, and what they print on its standard output."""
 
 from __future__ import annotations
 
 import ctypes
+import io
 import locale
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
+from uuid import uuid4
+
+from fmimaster.base.visible import visible
 
 log = logging.getLogger("fmimaster")
 
@@ -125,3 +130,233 @@ def _folder() -> str | None:
         return os.getcwd()
     except OSError:  # it was deleted
         return None
+
+
+_STDOUT = 1
+"""File descriptor of the standard output; C code prints there, whatever Python's sys.stdout is."""
+_CHUNK = 65536
+"""Bytes that are read at once: the size of a pipe."""
+_PATIENCE = 0.5
+"""Wall time in s that flushing may take."""
+_REST = 1.0
+"""Wall time in s in which the rest is read of a pipe whose descriptors an FMU has closed or replaced."""
+_LONGEST_LINE = 8192
+"""Bytes after which a line is logged although it has no end yet: bounds the memory."""
+
+
+@contextmanager
+def fmu_output_to_log(component: str = "") -> Iterator[None]:
+    """Redirect file descriptor 1 to the log: each line that is printed there becomes a message of level INFO.
+
+    Python's own output is not redirected, also that of other threads. Runs in several threads share one
+    redirection; it ends with the last of them. If the log does not show the lines, one message per process tells how to
+    show them.
+
+    Parameters
+    ----------
+    component : str
+        Name of the component that runs, if it is only one; empty otherwise.
+    """
+    redirection = _join(component)
+    try:
+        yield
+    finally:
+        _leave(redirection)
+
+
+_LOCK = threading.Lock()
+_PRESENT: list[_Redirection] = []
+"""The redirection of this process, if there is one: file descriptor 1 belongs to the process."""
+
+
+def _join(component: str) -> _Redirection:
+    with _LOCK:
+        if not _PRESENT:
+            _PRESENT.append(_Redirection(component))
+        present = _PRESENT[0]
+        present.users += 1
+        if present.component != component:  # it is not known which FMU prints
+            present.component = ""
+        return present
+
+
+def _leave(redirection: _Redirection) -> None:
+    with _LOCK:
+        redirection.users -= 1
+        if redirection.users:
+            return
+        _PRESENT.remove(redirection)
+        redirection.end()
+    if redirection.lines and not log.isEnabledFor(logging.INFO):
+        _say_how_to_see_it(redirection.component)
+
+
+@cache
+def _say_how_to_see_it(component: str) -> None:
+    """Log a message once for each component: a sweep has thousands of runs."""
+    who = f"'{component}'" if component else "An FMU"
+    log.warning(
+        "%s has printed lines that are not shown. To see them: logging.basicConfig(level=logging.INFO) in Python, "
+        "--verbose on the command line.",
+        who,
+    )
+
+
+class _Redirection:
+    """Captures the output on file descriptor 1, until :meth:`end`.
+
+    A thread reads at the same time, so that output of any length does not block the FMU, provided that it is called
+    without Python's lock, as ctypes and cffi do. At the end the descriptor is what it was before, also if it was closed.
+    """
+
+    def __init__(self, component: str) -> None:
+        self.component = component
+        self.users = 0
+        self.lines = 0
+        # loaded now: while a library is loaded or unloaded, which may take forever, no other library can be loaded
+        self._c = _c_library()
+        _flush(self._c)
+        self._before = _duplicate()
+        self._reading, self._writing = os.pipe()
+        self._pipe = self._files()
+        self._python = [] if self._before is None else _redirected_streams(self._before)
+        os.dup2(self._writing, _STDOUT)
+        # not the end of the pipe: a process that the FMU has started may keep the pipe open
+        self._end = uuid4().hex.encode()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _files(self) -> tuple[object, ...]:
+        """What the descriptors of the pipe stand for."""
+        return _file_of(self._reading), _file_of(self._writing)
+
+    def end(self) -> None:
+        """Restore the descriptor, and log the remaining output."""
+        _flush(self._c)
+        # the FMU may have closed any descriptor, or may have put another file in its place
+        is_ours = self._pipe == self._files()
+        with suppress(OSError):
+            if self._before is None:
+                os.close(_STDOUT)
+            else:
+                os.dup2(self._before, _STDOUT)
+                for raw, name, owns_it in self._python:
+                    _point(raw, _STDOUT, name, owns_it)
+                os.close(self._before)
+        if is_ours:
+            os.write(self._writing, self._end)
+        self._reader.join(None if is_ours else _REST)
+        if is_ours:
+            os.close(self._writing)
+            os.close(self._reading)
+
+    def _read(self) -> None:
+        """Log line after line until the end is read."""
+        rest = b""
+        while True:
+            try:
+                part = os.read(self._reading, _CHUNK)
+            except OSError:
+                part = b""
+            if not part:  # the descriptor is not ours any more
+                self._log(rest)
+                return
+            *lines, rest = (rest + part).split(b"\n")
+            for line in lines:
+                self._log(line)
+            if rest.endswith(self._end):
+                self._log(rest.removesuffix(self._end))
+                return
+            if len(rest) > _LONGEST_LINE:
+                # only a part of the end may have been read
+                begin, rest = rest[: -len(self._end)], rest[-len(self._end) :]
+                self._log(begin)
+
+    def _log(self, line: bytes) -> None:
+        text = visible(line.decode("utf-8", "replace").rstrip())
+        if text:
+            self.lines += 1
+            who = f"{self.component}: " if self.component else ""
+            log.info("FMU output: %s%s", who, text)
+
+
+def _file_of(descriptor: int) -> tuple[int, int] | None:
+    """What tells the file of a descriptor from others; None if it is closed."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _duplicate() -> int | None:
+    """A duplicate of the descriptor of the standard output; None if that is closed; its number is then occupied."""
+    try:
+        return os.dup(_STDOUT)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        if nowhere != _STDOUT:  # else a pipe could get this number
+            os.dup2(nowhere, _STDOUT)
+            os.close(nowhere)
+        return None
+
+
+_RAW: tuple[Any, ...] = (io.FileIO, getattr(io, "_WindowsConsoleIO", io.FileIO))
+"""Python's raw streams that write to a file descriptor."""
+
+
+def _redirected_streams(descriptor: int) -> list[tuple[io.FileIO, Any, bool]]:
+    """Redirect Python's streams on file descriptor 1 to another one; the same objects are used, because other code
+    keeps them.
+
+    Streams of notebooks and of tools that capture output write elsewhere, and are not changed. A stream that owns file
+    descriptor 1, as ``os.fdopen(1, "w")`` does, closes it here.
+
+    Returns
+    -------
+    Each with its name, and whether it owns the descriptor.
+    """
+    found: dict[int, tuple[io.FileIO, Any, bool]] = {}
+    for stream in (sys.stdout, sys.__stdout__):
+        buffer = getattr(stream, "buffer", None)
+        raw: Any = getattr(buffer, "raw", buffer)
+        with suppress(OSError, ValueError):  # closed
+            if isinstance(raw, _RAW) and raw.fileno() == _STDOUT:
+                found[id(raw)] = raw, raw.name, raw.closefd
+                _point(raw, descriptor, raw.name)
+    return list(found.values())
+
+
+def _point(raw: io.FileIO, descriptor: int, name: Any, owns_it: bool = False) -> None:
+    """Make an open file write to another descriptor; the one that it had stays open, if the file does not own it."""
+    with suppress(OSError, ValueError):  # closed in the meantime
+        raw.__init__(descriptor, "wb", closefd=owns_it)  # type: ignore[misc]
+        raw.name = name
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+
+
+def _flush(c: ctypes.CDLL) -> None:
+    """Flush the buffers of Python and C to the present descriptor."""
+    for stream in (sys.stdout, sys.__stdout__):
+        with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+            stream.flush()  # type: ignore[union-attr]
+    # a library with a C runtime of its own is not reached
+    if not _MAY_HANG.is_set():
+        c.fflush(None)
+        return
+    flush = threading.Thread(target=c.fflush, args=(None,), daemon=True)
+    flush.start()
+    flush.join(_PATIENCE)
+
+
+_MAY_HANG = threading.Event()
+"""Whether an FMU that does not return may hold the lock of a stream. A thread for each flush takes 0.1 ms."""
+
+
+def expect_hanging_streams() -> None:
+    """Note that an FMU was abandoned and still runs."""
+    _MAY_HANG.set()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import MessageLog
-from fmimaster.fmu.fmi3 import Fmi3Instance
+from fmimaster.fmu.fmi3 import Fmi3Instance, FMU3ScheduledTolerant
 from fmimaster.fmu.instance import (
     InstanceOptions,
     StepAnswer,
@@ -31,7 +31,7 @@ from fmimaster.fmu.instance import (
     UpdateAnswer,
 )
 from fmimaster.fmu.kernel_entry import E, KernelEntries, ScheduledParts
-from fmimaster.fmu.scheduled_memory import Memory
+from fmimaster.fmu.kernel_memory import ScheduledMemory
 from fmimaster.fmu.status import SUCCESS
 from fmimaster.system.clocks import Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Causality, DataType, Model, Variable
@@ -62,6 +62,8 @@ class ScheduledInstance(Fmi3Instance):
     are read, as FMI requires; both are given where they are asked for.
     """
 
+    fmpy_class = FMU3ScheduledTolerant
+
     def __init__(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
@@ -72,7 +74,7 @@ class ScheduledInstance(Fmi3Instance):
         self.output_clocks = [v for v in clocks if v.causality is Causality.OUTPUT]
         self.countdowns = [v for v in clocks if _is_countdown(v)]
         self._countdown_references = [v.value_reference for v in self.countdowns]
-        self.memory = Memory(len(clocks), len(self.countdowns))
+        self.memory = ScheduledMemory(len(clocks), len(self.countdowns))
         self._memories: dict[int, NDArray[Any]] = {}
         self._versions: dict[int, int] = {}
         self._known: dict[tuple[DataType, tuple[int, ...]], _Known] = {}

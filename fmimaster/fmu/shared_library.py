@@ -1,4 +1,4 @@
-"""The shared library of an FMU: found for the platform of this process, and loaded."""
+"""The shared library of an FMU: found for the platform of this process, and loaded, also if it lacks functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from platform import machine
 from typing import Any
@@ -173,3 +174,67 @@ def _opened(library: Path) -> Iterator[None]:
     finally:
         if handle:
             dlclose(handle)
+
+
+@dataclass
+class Condition:
+    """State of one loaded library, shared by all its instances."""
+
+    is_fatal: bool = False
+    """Whether an instance has returned Fatal: then FMI forbids any further call, for all instances."""
+    functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    """Name and types of arguments → function, for functions that were used."""
+
+
+class Tolerant:
+    """A mixin for fmpy's FMU classes: missing functions of the library are noted instead of refused."""
+
+    dll: Any
+    unzipDirectory: str  # noqa: N815 (fmpy's name)
+    _functions: dict[str, Any]
+    missing: tuple[str, ...] = ()
+    has_none = False
+    condition: Condition
+
+    def _loadFunctions(self) -> None:  # noqa: N802 (fmpy's name)
+        library = self.dll
+        stand_in = _StandIn(library)
+        self.dll = stand_in
+        try:
+            known = _SIGNATURES.get(type(self))
+            if known is None:
+                super()._loadFunctions()  # type: ignore[misc]
+                known = {n: (f.argnames, f.argtypes, f.restype) for n, f in self._functions.items()}
+                _SIGNATURES[type(self)] = known
+            for name, signature in known.items():
+                function = self._functions[name] = getattr(stand_in, name)
+                function.argnames, function.argtypes, function.restype = signature
+        finally:
+            self.dll = library
+        self.condition = Condition()
+        self.missing = tuple(dict.fromkeys(stand_in.missing))
+        self.has_none = self._functions.keys() <= set(self.missing)
+
+    def must_have(self, name: str) -> None:
+        """Raise ValueError if the library lacks a function."""
+        if name in self.missing:
+            raise ValueError(f"its library does not have {name}")
+
+
+_SIGNATURES: dict[type, dict[str, tuple[Any, Any, Any]]] = {}
+"""Class → function → names and types from fmpy, which inspects its own methods in some ms."""
+
+
+class _StandIn:
+    """Looks like a loaded library that has every function."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self.missing: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(self._library, name)
+        except AttributeError:
+            self.missing.append(name)
+            return ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 3)

@@ -12,10 +12,9 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import DescriptionError, InputError, ModelError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
-from fmimaster.fmu import once
 from fmimaster.fmu.description.rules import broken_rules
 from fmimaster.fmu.description.terminals import read_terminals
-from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.library import FmuFile, identity, used_twice
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.shared_library import compiled, find_library
@@ -217,9 +216,9 @@ def _facts(model: Model, place: str) -> Iterator[Finding]:
 def _once_per_process(
     description: SystemDescription, models: Mapping[str, Model]
 ) -> Iterator[Finding]:
-    users = [(n, once.identity(c.source, models[n])) for n, c in description.components()]
+    users = [(n, identity(c.source, models[n])) for n, c in description.components()]
     sources = {n: c.source for n, c in description.components()}
-    for names in once.used_twice(users):
+    for names in used_twice(users):
         what = (
             f"{listed(names)} are instances of one FMU that allows one instance per process only "
             "(canBeInstantiatedOnlyOncePerProcess)."

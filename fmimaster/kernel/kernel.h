@@ -892,7 +892,7 @@ void fm_fmi3_bind_derivative(const fm_fmu *fmu, fm_derivative *derivative);
 int fm_missing_derivative(const fm_derivative *derivative);
 
 /* integrator.c and exchange.c: a Model Exchange FMU that an integrator steps. Its memory is one array: these numbers, then
- * states, nominal values of the states, event indicators, as in fmimaster/fmu/model_exchange/memory.py. */
+ * states, nominal values of the states, event indicators, as in fmimaster/fmu/kernel_memory.py. */
 enum {
     FM_X_TIME,
     FM_X_NEXT_EVENT,
@@ -1024,7 +1024,7 @@ int fm_element_set(const fm_segment *segment);
 int fm_element_get(const fm_segment *segment);
 
 /* scheduled.c: an FMU whose model partitions are activated by its clocks. Its memory is one record, as in
- * fmimaster/fmu/scheduled_memory.py; clocks stand in the order in which they are activated. */
+ * fmimaster/fmu/kernel_memory.py; clocks stand in the order in which they are activated. */
 typedef struct {
     double *now;
     int64_t *n_activations;

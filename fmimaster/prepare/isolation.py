@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.configure.settings import Settings
-from fmimaster.fmu import once
+from fmimaster.fmu.library import identity, refuse_second_instances, used_twice
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.prepared import Isolated
 from fmimaster.run.choice import native_executor
@@ -48,12 +48,12 @@ def isolated_fmus(
         found = dict.fromkeys(_named(wanted, fmus), "")
     users = [(n, components[n].source, models[n]) for n in fmus if n not in found]
     if wanted is None and not found and can_isolate():
-        several = once.used_twice((n, once.identity(s, m)) for n, s, m in users)
+        several = used_twice((n, identity(s, m)) for n, s, m in users)
         for group in several:
             found.update(dict.fromkeys(group, _note(group)))
         found.update({n: note for n, note in by_card.items() if n in fmus and n not in found})
     else:
-        once.refuse_second_instances(users)
+        refuse_second_instances(users)
     if found:
         refuse_if_impossible()
     return found

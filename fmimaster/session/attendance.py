@@ -17,8 +17,7 @@ from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, Simu
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.library import call_in_words
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.output import fmu_output_to_log
-from fmimaster.fmu.process_state import ProcessState
+from fmimaster.fmu.process_state import ProcessState, fmu_output_to_log
 from fmimaster.plan.recorded import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from fmimaster.fmu.output import expect_hanging_streams
+from fmimaster.fmu.process_state import expect_hanging_streams
 
 
 class RunStopped(BaseException):

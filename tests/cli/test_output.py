@@ -14,8 +14,8 @@ from contextlib import suppress
 import pytest
 
 from fmimaster import reference_path, simulate
-from fmimaster.fmu import output
-from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.fmu import process_state
+from fmimaster.fmu.process_state import fmu_output_to_log
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="calls the C library by its POSIX names"
@@ -143,8 +143,8 @@ _SCRIPT = """
 import logging, sys, threading
 from fmimaster import PythonComponent, SystemBuilder, reference_path, simulate
 from fmimaster import reference_path, simulate
-from fmimaster.fmu import output
-from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.fmu import process_state
+from fmimaster.fmu.process_state import fmu_output_to_log
 
 handler = logging.StreamHandler(sys.stdout)  # keeps the stream
 logging.getLogger("user").addHandler(handler)
@@ -231,8 +231,8 @@ def test_a_run_in_python_logs_what_its_fmu_prints(
 def test_an_fmu_that_hangs_with_the_lock_of_a_stream_stops_no_other_run(
     messages: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "_MAY_HANG", threading.Event())
-    monkeypatch.setattr(output, "_PATIENCE", 0.02)  # s
+    monkeypatch.setattr(process_state, "_MAY_HANG", threading.Event())
+    monkeypatch.setattr(process_state, "_PATIENCE", 0.02)  # s
     c = ctypes.CDLL(None)
     stream = ctypes.c_void_p.in_dll(c, "stdout")
     is_held, goes_on = threading.Event(), threading.Event()
@@ -247,7 +247,7 @@ def test_an_fmu_that_hangs_with_the_lock_of_a_stream_stops_no_other_run(
     fmu.start()
     is_held.wait()
     try:
-        output.expect_hanging_streams()
+        process_state.expect_hanging_streams()
         with fmu_output_to_log():
             os.write(1, b"text\n")
     finally:

@@ -22,7 +22,7 @@ from processes import is_there
 from fmimaster import AccuracyWarning, FmuLostError, Results, Simulation, SystemBuilder
 from fmimaster.algorithms import Jacobi, Waveform
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.run.isolated import deadline
+from fmimaster.run.isolated import loss
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or native_executor() is None, reason="processes of FMUs need Linux"
@@ -149,8 +149,8 @@ def test_a_deadline_does_not_count_the_time_without_a_processor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waited = [0.0]
-    monkeypatch.setattr(deadline, "_waited", lambda process: waited[0])
-    own, wall = deadline.Deadline(0.0, os.getpid()), deadline.Deadline(0.0)
+    monkeypatch.setattr(loss, "_waited", lambda process: waited[0])
+    own, wall = loss.Deadline(0.0, os.getpid()), loss.Deadline(0.0)
     waited[0] = 1000.0
     assert not own.has_passed
     assert wall.has_passed
@@ -159,5 +159,5 @@ def test_a_deadline_does_not_count_the_time_without_a_processor(
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="Linux does not tell it here")
 def test_linux_tells_how_long_a_process_had_no_processor() -> None:
-    assert deadline._waited(os.getpid()) >= 0.0
-    assert deadline._waited(-1) == 0.0
+    assert loss._waited(os.getpid()) >= 0.0
+    assert loss._waited(-1) == 0.0

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kernels import FOLDER
 
+from fmimaster.fmu.kernel_memory import Mode
 from fmimaster.fmu.model_exchange import cvode, instance, location, one_step
-from fmimaster.fmu.model_exchange.memory import Mode
 from fmimaster.inputs.polynomial import (
     MOST_CANDIDATES,
     MOST_COEFFICIENTS,

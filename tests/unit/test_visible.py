@@ -18,7 +18,7 @@ from fmimaster.base.errors import FmimasterError
 from fmimaster.base.visible import in_a_line, visible, visible_json
 from fmimaster.commands.text import tell
 from fmimaster.fmu.binary import MessageLog
-from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.fmu.process_state import fmu_output_to_log
 
 ACT = {"Cc", "Cs", "Zl", "Zp"}
 TURN = set(map(chr, (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))))

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.adaptation.values import Values
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.fmu.kernel_entry import E, ElementParts, KernelEntries
+from fmimaster.fmu.kernel_memory import Values
 from fmimaster.system.adaptation import INPUT, TICK, Adaptation
 from fmimaster.system.model import DataType
 

@@ -1,11 +1,12 @@
-"""Variables of a model description: their elements, and references of other elements to them."""
+"""Elements of a model description: what differs between versions of FMI, types, variables with their names and aliases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from fmimaster.fmu.description.dialects import Dialect
 from fmimaster.fmu.description.findings import (
     Findings,
     labelled,
@@ -13,8 +14,108 @@ from fmimaster.fmu.description.findings import (
     quoted,
     whole_number,
 )
-from fmimaster.system.model import DataType
-from fmimaster.system.xml import Element, children, local_name, shown
+from fmimaster.system.model import Causality, DataType, Variability, Variable
+from fmimaster.system.xml import Element, children, local_name, location, shown
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The XML of one version of FMI, where it differs from the other version."""
+
+    types: Mapping[str, DataType]
+    """Name of an element → type."""
+    typed: Callable[[Element], Element | None]
+    """Element of a variable → the element that is named after its type; None if it has none."""
+    type_definition: Callable[[Element], Element | None]
+    """Element of a type definition → the element that has its attributes."""
+    referred_by: str
+    """Attribute by which ModelStructure refers to a variable: its value reference, or its position, counted from 1."""
+    outputs: tuple[str, ...]
+    initial_unknowns: tuple[str, ...]
+    event_indicators: tuple[str, ...]
+    state_derivatives: tuple[str, ...]
+    """Paths below ModelStructure."""
+    token: str
+    """Attribute that identifies the model."""
+    default_variability: Callable[[DataType, Causality], Variability]
+    restricts_initialization: bool
+    """Whether inputs have no ``initial``, so that they cannot be set before Initialization Mode, and only outputs,
+    continuous states and their derivatives can be read there (FMI 2.0.4, section 4.2.4)."""
+
+    @property
+    def by_position(self) -> bool:
+        """Whether variables are referred to by their positions."""
+        return self.referred_by == "index"
+
+
+_FMI2_TYPES = {
+    "Real": DataType.FLOAT64,
+    "Integer": DataType.INT32,
+    "Enumeration": DataType.INT32,
+    "Boolean": DataType.BOOLEAN,
+    "String": DataType.STRING,
+}
+_FMI3_TYPES = {t.value: t for t in DataType} | {"Enumeration": DataType.INT64}
+_PARAMETERS = (
+    Causality.PARAMETER,
+    Causality.CALCULATED_PARAMETER,
+    Causality.STRUCTURAL_PARAMETER,
+)
+
+
+def _inner(element: Element) -> Element | None:
+    for child in element:
+        if local_name(child) in _FMI2_TYPES:
+            return child
+    return None
+
+
+def _itself(element: Element) -> Element | None:
+    return element if local_name(element) in _FMI3_TYPES else None
+
+
+def _type_itself(element: Element) -> Element | None:
+    return element
+
+
+def _fmi2_variability(_: DataType, causality: Causality) -> Variability:
+    # "continuous" by the standard, which it does not allow for parameters
+    return Variability.FIXED if causality in _PARAMETERS else Variability.CONTINUOUS
+
+
+def _fmi3_variability(kind: DataType, causality: Causality) -> Variability:
+    if causality in _PARAMETERS:
+        return Variability.FIXED
+    return Variability.CONTINUOUS if kind.is_float else Variability.DISCRETE
+
+
+FMI2 = Dialect(
+    types=_FMI2_TYPES,
+    typed=_inner,
+    type_definition=_inner,
+    referred_by="index",
+    outputs=("Outputs", "Unknown"),
+    initial_unknowns=("InitialUnknowns", "Unknown"),
+    event_indicators=(),
+    state_derivatives=("Derivatives", "Unknown"),
+    token="guid",
+    default_variability=_fmi2_variability,
+    restricts_initialization=True,
+)
+FMI3 = Dialect(
+    types=_FMI3_TYPES,
+    typed=_itself,
+    type_definition=_type_itself,
+    referred_by="valueReference",
+    outputs=("Output",),
+    initial_unknowns=("InitialUnknown",),
+    event_indicators=("EventIndicator",),
+    state_derivatives=("ContinuousStateDerivative",),
+    token="instantiationToken",
+    default_variability=_fmi3_variability,
+    restricts_initialization=False,
+)
+
 
 GREATEST_REFERENCE = 2**32 - 1
 """fmi2ValueReference and fmi3ValueReference have 32 bits."""
@@ -111,3 +212,103 @@ class References:
                     f"{attribute} of {labelled(about)} refers to {shown(text)}, but there is no such variable.",
                 )
             yield entry
+
+
+_LEAST_ITEM = -(2**63)
+"""Type of an enumeration in FMI 3.0."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDefinition:
+    """A type to which variables can refer."""
+
+    element: Element
+    """Its element, with the attributes that variables inherit."""
+    items: Mapping[str, int] | None
+    """Items of an enumeration: name → value."""
+
+
+def read_types(root: Element, dialect: Dialect, findings: Findings) -> dict[str, TypeDefinition]:
+    """Name → type."""
+    found: dict[str, TypeDefinition] = {}
+    for element in children(root, "TypeDefinitions"):
+        for definition in element:
+            name, inner = definition.get("name") or "", dialect.type_definition(definition)
+            if inner is None or not name:
+                what = "a type definition without a name or a type is ignored"
+                findings.note(definition, what, shown(name))
+            elif name in found:
+                what = "a type has several definitions; the first one is used"
+                findings.note(definition, what, shown(name))
+            else:
+                found[name] = TypeDefinition(inner, _items(inner, findings))
+    return found
+
+
+def _items(definition: Element, findings: Findings) -> Mapping[str, int] | None:
+    found: dict[str, int] = {}
+    for item in children(definition, "Item"):
+        name, value = item.get("name"), None
+        with suppress(ValueError):
+            value = int(item.get("value") or "")
+        if not name or value is None or not _LEAST_ITEM <= value <= -_LEAST_ITEM - 1:
+            what = "an item of an enumeration without a name or a whole number is ignored"
+            findings.note(item, what, shown(name))
+        elif found.setdefault(name, value) != value:
+            what = "an item of an enumeration has several definitions; the first one is used"
+            findings.note(item, what, shown(name))
+    return found or None
+
+
+def with_aliases(
+    variables: Sequence[Variable], entries: Sequence[Entry], findings: Findings
+) -> tuple[tuple[Variable, ...], dict[str, set[str]]]:
+    """All variables, each followed by its aliases, each name once; and name of a variable with aliases → all its names.
+
+    Two variables with one name cannot be distinguished in connections and results.
+
+    Raises
+    ------
+    ModelError
+        If an input or an output has the name of another variable. Otherwise the first variable is used, with a note.
+    """
+    aliases: list[tuple[Variable, Element]] = []
+    names: dict[str, set[str]] = {}
+    for variable, entry in zip(variables, entries, strict=True):
+        for element in children(entry.typed, "Alias") if len(entry.typed) else ():
+            name = element.get("name") or ""
+            description = element.get("description") or variable.description
+            # an alias too, because otherwise one variable would be requested twice
+            alias = replace(variable, name=name, description=description, intermediate_update=False)
+            aliases.append((alias, element))
+            names.setdefault(variable.name, {variable.name}).add(name)
+    found: dict[str, tuple[Variable, Element]] = {}
+    for variable, element in (*zip(variables, (e.element for e in entries), strict=True), *aliases):
+        if not variable.name:
+            findings.note(element, "a variable without a name is ignored", labelled(element))
+        elif variable.name in found:
+            _note_double(variable, element, *found[variable.name], findings)
+        else:
+            found[variable.name] = variable, element
+    return tuple(variable for variable, _ in found.values()), names
+
+
+def _note_double(
+    variable: Variable, element: Element, first: Variable, where: Element, findings: Findings
+) -> None:
+    same = (first.value_reference, first.type) == (variable.value_reference, variable.type)
+    ends = (Causality.INPUT, Causality.OUTPUT)
+    if not same and (first.causality in ends or variable.causality in ends):
+        with findings.collecting():
+            _refuse_double(element, where)
+    else:
+        what = "a variable has the name of another one; the first one is used"
+        findings.note(element, what, f"{shown(variable.name)} ({location(where)})")
+
+
+def _refuse_double(element: Element, first: Element) -> None:
+    raise problem(
+        element,
+        f"{labelled(element)} has the name of another variable ({location(first)}). One of them is an input or an output, "
+        "whose name connections and results need. Expected each name once.",
+    )

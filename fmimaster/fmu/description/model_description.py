@@ -14,9 +14,15 @@ from pathlib import Path
 from fmimaster.base.errors import ModelError
 from fmimaster.base.files import read_whole
 from fmimaster.base.memory import left_for_later
-from fmimaster.fmu.description.definitions import read_types
-from fmimaster.fmu.description.dialects import FMI2, FMI3, Dialect
-from fmimaster.fmu.description.entries import References, read_entries
+from fmimaster.fmu.description.entries import (
+    FMI2,
+    FMI3,
+    Dialect,
+    References,
+    read_entries,
+    read_types,
+    with_aliases,
+)
 from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.description.interfaces import (
     default_interface,
@@ -28,11 +34,10 @@ from fmimaster.fmu.description.interfaces import (
     read_model_identifier,
 )
 from fmimaster.fmu.description.model_structure import read_dependencies
-from fmimaster.fmu.description.power_ports import read_power_ports
+from fmimaster.fmu.description.terminals import read_power_ports
 from fmimaster.fmu.description.variables import (
     VariableReader,
     readable_in_initialization,
-    with_aliases,
 )
 from fmimaster.system.declarations import Interface, Version
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Model, Variable
@@ -127,19 +132,12 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         model_identifier=identifier,
         instantiation_token=root.get(dialect.token) or "",
         variables=variables,
-        dependencies=dependencies.dependencies,
-        initial_dependencies=dependencies.initial_dependencies,
-        assumed_dependencies=dependencies.assumed_dependencies,
-        assumed_initial_dependencies=dependencies.assumed_initial_dependencies,
-        dependency_kinds=dependencies.dependency_kinds,
-        initial_dependency_kinds=dependencies.initial_dependency_kinds,
-        event_indicators=dependencies.event_indicators,
+        **vars(dependencies),
         n_event_indicators=(
             read_count(root, "numberOfEventIndicators", findings)
             if is_fmi2
             else len(dependencies.event_indicators)
         ),
-        state_derivatives=dependencies.state_derivatives,
         n_states=sum(1 for _ in children(root, "ModelStructure", *dialect.state_derivatives)),
         capabilities=read_capabilities(used, interface, is_fmi2=is_fmi2, findings=findings),
         power_ports=read_power_ports(root, {v.name: v for v in variables}, findings),

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from fmimaster.fmu.description.dialects import Dialect
-from fmimaster.fmu.description.entries import Entry, References
+from fmimaster.fmu.description.entries import Dialect, Entry, References
 from fmimaster.fmu.description.findings import Findings, labelled
 from fmimaster.system.model import Causality, DependencyKind, Initial, Variable
 from fmimaster.system.xml import Element, children, shown

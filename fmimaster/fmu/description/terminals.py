@@ -1,16 +1,30 @@
-"""The terminals of an FMU, which group its variables for connections (FMI 3.0, 2.4.9). A simulation does not need them."""
+"""Terminals of an FMU, which group its variables for connections (FMI 3.0, 2.4.9), and its power ports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, cast
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import read_whole
+from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.system.model import Model
+from fmimaster.system.declarations import PowerPort
+from fmimaster.system.model import Causality, DataType, Model, Variable
 from fmimaster.system.notes import listed
-from fmimaster.system.xml import Element, child, children, local_name, location, parse_lenient_xml
+from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
+from fmimaster.system.units import watts
+from fmimaster.system.xml import (
+    Element,
+    child,
+    children,
+    local_name,
+    location,
+    parse_lenient_xml,
+    text_of,
+)
+from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, WITH_VERSION, Form, faults, one_of
 
 FILE = "terminalsAndIcons/terminalsAndIcons.xml"
 """Path inside of an FMU; a maintenance release of FMI 2.0 has it too."""
@@ -98,3 +112,85 @@ def _problems(terminals: tuple[Terminal, ...], model: Model, where: str) -> Iter
 
 def _text(element: Element, name: str) -> str:
     return " ".join((element.get(name) or "").split())
+
+
+_FORMS = {
+    "PowerPorts": Form(WITH_VERSION, inside={"PowerPort": AT_LEAST_ONE}),
+    "PowerPort": Form({"name": NAME, "input": NAME, "output": NAME, "power": one_of("in", "out")}),
+}
+_FLOWS: Mapping[str, Literal["in", "out"]] = {"inflow": "in", "outflow": "out"}
+"""Kind of a flow variable of a terminal (FMI 3.0, 2.4.9.2.2) → whether effort times flow enters the FMU."""
+
+
+def read_power_ports(
+    root: Element, variables: Mapping[str, Variable], findings: Findings
+) -> tuple[PowerPort, ...]:
+    """Ports from the annotation: of the vendor in FMI 2.0, of type ``org.fmimaster.power-bonds`` in FMI 3.0.
+
+    Malformed ports, and ports without continuous scalars, are ignored with a note.
+    """
+    found = list[PowerPort]()
+    for element in _annotated(root):
+        if element.tag != f"{{{NAMESPACE}}}PowerPorts":
+            findings.note(
+                element, f"element {local_name(element)} is not PowerPorts of {NAMESPACE}"
+            )
+            continue
+        wrong = list(faults(element, _FORMS, NAMESPACE))
+        for fault in wrong:
+            findings.note(fault.element, f"power ports are ignored: {fault.text}")
+        for port in () if wrong else children(element, "PowerPort"):
+            name, u, y, power = (text_of(port, a) for a in ("name", "input", "output", "power"))
+            if _is_port(variables.get(u), variables.get(y)):
+                where = f"the annotation of port '{name}'"
+                found.append(PowerPort(name, u, y, cast(Literal["in", "out"], power), where))
+            else:
+                findings.note(
+                    port, "power ports without a continuous scalar input and output", name
+                )
+    return tuple(found)
+
+
+def _annotated(root: Element) -> Iterator[Element]:
+    for tool in children(root, "VendorAnnotations", "Tool"):
+        if tool.get("name") == ANNOTATION:
+            yield from tool
+    for annotation in children(root, "Annotations", "Annotation"):
+        if annotation.get("type") == ANNOTATION:
+            yield from annotation
+
+
+def _is_port(u: Variable | None, y: Variable | None) -> bool:
+    ends = (u, Causality.INPUT), (y, Causality.OUTPUT)
+    return all(
+        v is not None
+        and v.causality is causality
+        and v.is_continuous
+        and v.type is DataType.FLOAT64
+        and not v.shape
+        for v, causality in ends
+    )
+
+
+def with_terminal_ports(fmu: UnpackedFmu, model: Model) -> Model:
+    """The model with the power ports from its terminals: those with one input and one output whose product is a
+    power."""
+    terminals, _ = read_terminals(fmu, model)
+    known = {(p.input, p.output) for p in model.power_ports}
+    found = [p for t in terminals for p in _port_of(t, model) if (p.input, p.output) not in known]
+    return replace(model, power_ports=(*model.power_ports, *found)) if found else model
+
+
+def _port_of(terminal: Terminal, model: Model) -> Iterator[PowerPort]:
+    members = [(model.variable(m.variable), m.kind) for m in terminal.members]
+    if len(members) != 2:
+        return
+    members.sort(key=lambda m: m[0] is None or m[0].causality is not Causality.INPUT)
+    (u, _), (y, _) = members
+    if u is None or y is None or not _is_port(u, y) or u.unit is None or y.unit is None:
+        return
+    if u.unit.exponents is None or y.unit.exponents is None or watts(u.unit, y.unit) is None:
+        return
+    powers: set[Literal["in", "out"]] = {_FLOWS[kind] for _, kind in members if kind in _FLOWS}
+    power = powers.pop() if len(powers) == 1 else None
+    yield PowerPort(terminal.name, u.name, y.name, power, f"terminal '{terminal.name}'")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from math import isfinite, prod
 from typing import Any, NamedTuple
 
 from fmimaster.base.errors import DescriptionError
-from fmimaster.fmu.description.clock_attributes import read_clock
-from fmimaster.fmu.description.definitions import TypeDefinition
-from fmimaster.fmu.description.dialects import Dialect
-from fmimaster.fmu.description.entries import Entry, References
-from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted
-from fmimaster.system.clocks import ClockAttributes
+from fmimaster.fmu.description.entries import Dialect, Entry, References, TypeDefinition
+from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted, whole_number
+from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import (
     MOST_ELEMENTS,
     Causality,
@@ -24,7 +22,71 @@ from fmimaster.system.model import (
     Variable,
 )
 from fmimaster.system.values import outside_range, parse_value
-from fmimaster.system.xml import Element, child, children, location, shown
+from fmimaster.system.xml import Element, child, children, shown, value_of
+
+_LONGEST = 10**100
+"""Largest time in s; it can be converted into a double."""
+
+_Source = Callable[[str], Element]
+"""Name of an attribute → the element that has it."""
+
+
+def read_clock(element: Element, declared: Element | None, findings: Findings) -> ClockAttributes:
+    """When a clock ticks: by its attributes, and those that it inherits from its type (FMI 3.0, 2.4.6).
+
+    Parameters
+    ----------
+    declared
+        The element of its type; None if it has no type.
+
+    Raises
+    ------
+    FileError, ModelError
+        If a number cannot be read or has no meaning, or the variability of the interval is not known.
+    """
+
+    def source(name: str) -> Element:
+        inherits = declared is not None and element.get(name) is None
+        return declared if inherits and declared is not None else element
+
+    def truth(name: str) -> bool:
+        return findings.truth(source(name), name)
+
+    kind = "intervalVariability"
+    variability = findings.one_of(source(kind), kind, IntervalVariability)
+    resolution = _count(source, "resolution", 1)
+    interval = _exact(source, "interval", resolution)
+    shift = _exact(source, "shift", resolution) or Fraction(0)
+    if not 0 <= shift < _LONGEST or (interval is not None and not 0 < interval < _LONGEST):
+        what = f"{labelled(element)} has an interval that is not above 0 s and finite, or a shift below 0 s."
+        raise problem(
+            element, f"{what} Expected an interval above 0 s, and a shift of 0 s or more."
+        )
+    variability = variability or IntervalVariability.TRIGGERED
+    return ClockAttributes(
+        interval_variability=variability,
+        interval=None if variability is IntervalVariability.TRIGGERED else interval,
+        shift=shift,
+        resolution=resolution,
+        supports_fraction=truth("supportsFraction"),
+        priority=_count(source, "priority", 0),
+        can_be_deactivated=truth("canBeDeactivated"),
+    )
+
+
+def _exact(source: _Source, what: str, resolution: int | None) -> Fraction | None:
+    """A time in s from its counter if there is one, otherwise from its decimal number."""
+    counter = _count(source, f"{what}Counter", 0)
+    if counter is not None and resolution:
+        return Fraction(counter, resolution)
+    decimal = f"{what}Decimal"
+    return value_of(source(decimal), decimal, Fraction, None)
+
+
+def _count(source: _Source, name: str, least: int) -> int | None:
+    element = source(name)
+    return None if element.get(name) is None else whole_number(element, name, least, 2**64 - 1)
+
 
 _IS_A_NUMBER: dict[str, Any] = {"valid": lambda n: n == n, "expected": "a number"}
 _UNCHANGED = (Variability.FIXED, Variability.TUNABLE)
@@ -322,57 +384,3 @@ def readable_in_initialization(
         if state is not None or entry.element.get("causality") == Causality.OUTPUT.value:
             found.add((entry.type, entry.reference))
     return found
-
-
-def with_aliases(
-    variables: Sequence[Variable], entries: Sequence[Entry], findings: Findings
-) -> tuple[tuple[Variable, ...], dict[str, set[str]]]:
-    """All variables, each followed by its aliases, each name once; and name of a variable with aliases → all its names.
-
-    Two variables with one name cannot be distinguished in connections and results.
-
-    Raises
-    ------
-    ModelError
-        If an input or an output has the name of another variable. Otherwise the first variable is used, with a note.
-    """
-    aliases: list[tuple[Variable, Element]] = []
-    names: dict[str, set[str]] = {}
-    for variable, entry in zip(variables, entries, strict=True):
-        for element in children(entry.typed, "Alias") if len(entry.typed) else ():
-            name = element.get("name") or ""
-            description = element.get("description") or variable.description
-            # an alias too, because otherwise one variable would be requested twice
-            alias = replace(variable, name=name, description=description, intermediate_update=False)
-            aliases.append((alias, element))
-            names.setdefault(variable.name, {variable.name}).add(name)
-    found: dict[str, tuple[Variable, Element]] = {}
-    for variable, element in (*zip(variables, (e.element for e in entries), strict=True), *aliases):
-        if not variable.name:
-            findings.note(element, "a variable without a name is ignored", labelled(element))
-        elif variable.name in found:
-            _note_double(variable, element, *found[variable.name], findings)
-        else:
-            found[variable.name] = variable, element
-    return tuple(variable for variable, _ in found.values()), names
-
-
-def _note_double(
-    variable: Variable, element: Element, first: Variable, where: Element, findings: Findings
-) -> None:
-    same = (first.value_reference, first.type) == (variable.value_reference, variable.type)
-    ends = (Causality.INPUT, Causality.OUTPUT)
-    if not same and (first.causality in ends or variable.causality in ends):
-        with findings.collecting():
-            _refuse_double(element, where)
-    else:
-        what = "a variable has the name of another one; the first one is used"
-        findings.note(element, what, f"{shown(variable.name)} ({location(where)})")
-
-
-def _refuse_double(element: Element, first: Element) -> None:
-    raise problem(
-        element,
-        f"{labelled(element)} has the name of another variable ({location(first)}). One of them is an input or an output, "
-        "whose name connections and results need. Expected each name once.",
-    )

@@ -5,13 +5,11 @@ The manifest names variables of the model description, in FMI 2.0 and 3.0 alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fmimaster.base.errors import ModelError, did_you_mean
-from fmimaster.fmu.extensions.events_form import FORMS
-from fmimaster.fmu.manifest import Manifest
-from fmimaster.fmu.manifest_reader import ManifestReader, Role
+from fmimaster.fmu.manifest import Manifest, ManifestReader, Role
 from fmimaster.system.declarations import (
     EventDeclaration,
     EventPolicy,
@@ -22,10 +20,22 @@ from fmimaster.system.declarations import (
 )
 from fmimaster.system.model import Causality, DataType, Model, Variability
 from fmimaster.system.xml import Element, children, text_of, value_of
+from fmimaster.system.xml_form import (
+    ANNOTATIONS,
+    ANY,
+    AT_LEAST_ONE,
+    AT_MOST_ONE,
+    BOOLEAN,
+    INT,
+    NAME,
+    Form,
+    between,
+    one_of,
+)
 
 ENDING = ".fmi-ls-events"
 """Last part of the names of all manifests that are read."""
-NAME = "org.fmimaster" + ENDING
+STANDARD = "org.fmimaster" + ENDING
 VERSION = (0, 2)
 """Major and minor version that is written; all of this major version are read."""
 _FIRST_WITH_RIGHT_LIMITS = (0, 2)
@@ -131,6 +141,39 @@ def _trigger(model: Model) -> Role:
     if model.fmi_version.startswith("2"):
         return Role("an Integer input that counts the events", _COUNTERS, _INPUT)
     return Role("an input Clock, or an Int32 input that counts", _CLOCK | _COUNTERS, _INPUT)
+
+
+_EXTENSION = {"Annotations": AT_MOST_ONE}
+FORMS: Mapping[str, Form] = ANNOTATIONS | {
+    "fmiLayeredStandardManifest": Form(
+        inside={
+            "Event": ANY,
+            "Policy": AT_MOST_ONE,
+            "LookAhead": AT_MOST_ONE,
+            "InputPolynomial": ANY,
+        }
+        | _EXTENSION
+    ),
+    "Event": Form(
+        {"name": NAME, "scope": one_of("private", "shared")},
+        {"announce": NAME, "trigger": NAME, "rightLimitsWithoutStep": BOOLEAN},
+        {"Indicator": AT_LEAST_ONE, "Payload": ANY} | _EXTENSION,
+    ),
+    "Indicator": Form(
+        {"name": NAME}, {"derivative": NAME, "tolerance": between(0.0, 1.0)}, _EXTENSION
+    ),
+    "Payload": Form({"output": NAME, "input": NAME}, {"member": NAME}, _EXTENSION),
+    "Policy": Form(
+        {"parameter": NAME, "execute": INT, "announce": INT}, {"ignore": INT}, _EXTENSION
+    ),
+    "LookAhead": Form({"next": NAME}, {}, _EXTENSION),
+    "InputPolynomial": Form(
+        {"input": NAME, "coefficients": NAME},
+        {"derivative": NAME, "parameter": NAME, "value": INT},
+        _EXTENSION,
+    ),
+}
+"""The form of each element by its name, as in docs/proposal/schema/fmi3LayeredStandardEventsManifest.xsd."""
 
 
 # Reading --------------------------------------------------------------------------------------------------------------

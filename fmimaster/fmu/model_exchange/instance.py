@@ -23,10 +23,10 @@ from fmimaster.fmu.instance import (
     UpdateAnswer,
 )
 from fmimaster.fmu.kernel_entry import Binding, E, ExchangeParts, KernelEntries
+from fmimaster.fmu.kernel_memory import ExchangeMemory, Mode, Number
 from fmimaster.fmu.model_exchange.equations import FmuEquations
 from fmimaster.fmu.model_exchange.integrator import DEFAULT_TOLERANCE, Integration, StuckError
 from fmimaster.fmu.model_exchange.location import locate
-from fmimaster.fmu.model_exchange.memory import Memory, Mode, Number
 from fmimaster.fmu.model_exchange.one_step import DormandPrince
 from fmimaster.fmu.status import DISCARD, SUCCESS
 from fmimaster.system.model import Causality, DataType, Model, Variability
@@ -50,7 +50,7 @@ class ModelExchangeInstance(BinaryInstance):
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
         self.integrator = options.solver or DormandPrince()
-        self.memory = Memory(0, 0)
+        self.memory = ExchangeMemory(0, 0)
         self.equations: FmuEquations
         self.integration: Integration
         self._prepared: Callable[[], None] = lambda: None
@@ -168,7 +168,7 @@ class ModelExchangeInstance(BinaryInstance):
         """Enter Initialization Mode; from here on the numbers of states and event indicators do not change."""
         n, m = self._counts()
         super().enter_initialization_mode(start, stop, tolerance)
-        self.memory = Memory(n, m)
+        self.memory = ExchangeMemory(n, m)
         self.memory[Number.TIME] = start
         self.equations = FmuEquations(self, n, m, self.memory.nominals)
         self._there, self._z, self._y = np.zeros(m), np.zeros(m), np.zeros(n)

@@ -11,8 +11,8 @@ from fmpy.fmi2 import fmi2EventInfo
 from fmpy.fmi3 import fmi3LogMessageCallback
 
 from fmimaster.fmu.binary import MessageLog
-from fmimaster.fmu.fmi2 import Fmi2Instance
-from fmimaster.fmu.fmi3 import Fmi3Instance
+from fmimaster.fmu.fmi2 import Fmi2Instance, FMU2ModelTolerant
+from fmimaster.fmu.fmi3 import Fmi3Instance, FMU3ModelTolerant
 from fmimaster.fmu.instance import InstanceOptions, UpdateAnswer
 from fmimaster.fmu.model_exchange.instance import ModelExchangeInstance, completed_by
 from fmimaster.system.model import Model
@@ -21,6 +21,7 @@ from fmimaster.system.model import Model
 class Fmi2ModelExchange(ModelExchangeInstance, Fmi2Instance):
     """An instance of a Model Exchange FMU of FMI 2.0."""
 
+    fmpy_class = FMU2ModelTolerant
     update_function = "NewDiscreteStates"
 
     def _counts(self) -> tuple[int, int]:
@@ -46,6 +47,7 @@ class Fmi2ModelExchange(ModelExchangeInstance, Fmi2Instance):
 class Fmi3ModelExchange(ModelExchangeInstance, Fmi3Instance):
     """An instance of a Model Exchange FMU of FMI 3.0."""
 
+    fmpy_class = FMU3ModelTolerant
     update_function = "UpdateDiscreteStates"
 
     def _instantiate(

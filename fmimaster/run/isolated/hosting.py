@@ -22,11 +22,11 @@ from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan
-from fmimaster.run.isolated.deadline import Deadline
 from fmimaster.run.isolated.host import Hosted, serve
 from fmimaster.run.isolated.loss import (
     FREEING_TIMEOUT,
     LOADING_TIMEOUT,
+    Deadline,
     Limits,
     Loss,
     PresentCall,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.adaptation.at_thresholds import (
+from fmimaster.fmu.adaptation.elements import (
+    BEFORE,
     FARTHEST,
     IS_ABOVE,
     IS_STARTED,
@@ -16,7 +17,6 @@ from fmimaster.fmu.adaptation.at_thresholds import (
     NEAR,
     is_at,
 )
-from fmimaster.fmu.adaptation.at_ticks import BEFORE
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import ElementParts
 from fmimaster.kernel._kernel import ffi, lib

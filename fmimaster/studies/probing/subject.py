@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
-from fmimaster.fmu import once
 from fmimaster.fmu.instance import Instance, InstanceOptions, StepAnswer
-from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.library import FmuFile, identity, release
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.studies.probing.excitation import (
     Use,
@@ -90,7 +89,7 @@ class Subject:
             instance = self.file.instantiate(f"{self.use.name} {name}".rstrip(), options)
         finally:
             # a second instance is tried although the FMU may declare that it allows only one
-            once.release(once.identity(self.file.source, self.model))
+            release(identity(self.file.source, self.model))
         return Unit(self, instance, event_mode)
 
     def unit(self, name: str = "", *, events: bool = False) -> Unit:

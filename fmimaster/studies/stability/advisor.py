@@ -13,7 +13,7 @@ from types import TracebackType
 from fmimaster.base.errors import FmimasterError, OptionError, SimulationError
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.fmu.process_state import fmu_output_to_log
 from fmimaster.prepare.preparation import prepare
 from fmimaster.studies.stability.experiments import Experiments, OutOfTime
 from fmimaster.studies.stability.linear_fmu import MOST_STEPS

@@ -1,24 +1,91 @@
-"""Elements with events where their input reaches a threshold."""
+"""Elements of semantic adaptation: those that act at ticks, and those with events where their input reaches a threshold."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import floor, isfinite
+from typing import Any
 
 from fmimaster.fmu.adaptation.instance import AdaptationInstance, Element, State
-from fmimaster.fmu.instance import StepAnswer
+from fmimaster.fmu.instance import Instance, StepAnswer
 from fmimaster.system.adaptation import (
+    CLOCK,
     COUNT,
     INPUT,
     OUTPUT,
     POLICY,
+    SAMPLE,
     TICK,
+    Adaptation,
+    EventCounter,
     LevelCrossing,
     Quantizer,
+    SampleAndHold,
     Threshold,
+    UnitDelay,
 )
 from fmimaster.system.model import DataType
+
+BEFORE = "before"
+"""State of a unit delay: the input at the last tick."""
+
+
+class SampleAndHoldInstance(AdaptationInstance[SampleAndHold]):
+    """The input at each tick, held until the next one."""
+
+    twin = "sample and hold"
+
+    def _evaluate(self) -> None:
+        if self.values[CLOCK]:
+            self.values[SAMPLE] = self.values[INPUT]
+
+    def _update(self) -> bool:
+        if self.values[CLOCK]:
+            self.values[OUTPUT] = self.values[INPUT]
+        return False
+
+
+class UnitDelayInstance(AdaptationInstance[UnitDelay]):
+    """The input of the tick before, held until the next tick."""
+
+    twin = "unit delay"
+
+    def _states(self) -> Iterator[State]:
+        yield State(BEFORE, self.element.type, self.element.start)
+
+    def _evaluate(self) -> None:
+        if self.values[CLOCK]:
+            self.values[SAMPLE] = self.values[BEFORE]
+
+    def _update(self) -> bool:
+        if self.values[CLOCK]:
+            self.values[OUTPUT] = self.values[BEFORE]
+            self.values[BEFORE] = self.values[INPUT]
+        return False
+
+
+class MicrostepDelayInstance(AdaptationInstance[UnitDelay]):
+    """An event signal, repeated in the next event iteration."""
+
+    twin = "microstep delay"
+
+    def _update(self) -> bool:
+        is_active = bool(self.values[CLOCK])
+        if is_active:
+            self.values[OUTPUT] = self.values[INPUT]
+        return is_active
+
+
+class EventCounterInstance(AdaptationInstance[EventCounter]):
+    """The number of ticks so far."""
+
+    twin = "event counter"
+
+    def _update(self) -> bool:
+        self.values[COUNT] += self.values[CLOCK]
+        return False
+
 
 IS_STARTED = "is started"
 """State of an element with thresholds: whether its initialization has ended."""
@@ -218,3 +285,18 @@ class QuantizerInstance(ThresholdInstance[Quantizer]):
         # an input at the threshold may be before it by rounding; one that jumps passes several at once
         is_farther = (nearest - following) * threshold.sign > 0
         self._set(following if is_located and not is_farther else nearest)
+
+
+_KINDS: Mapping[type[Adaptation], Callable[[str, Any], Instance]] = {
+    SampleAndHold: SampleAndHoldInstance,
+    EventCounter: EventCounterInstance,
+    LevelCrossing: LevelCrossingInstance,
+    Quantizer: QuantizerInstance,
+}
+
+
+def adaptation_instance(element: Adaptation, name: str) -> Instance:
+    """An element as an instance of this name."""
+    if isinstance(element, UnitDelay):
+        return (MicrostepDelayInstance if element.microstep else UnitDelayInstance)(name, element)
+    return _KINDS[type(element)](name, element)
