@@ -24,7 +24,8 @@ from fmimaster.results.csv import is_time, read_csv
 from fmimaster.system.description import Component, Connector, Source
 from fmimaster.system.model import Causality
 from fmimaster.system.notes import listed
-from fmimaster.system.resolve import OpenInput, ResolvedComponent, ResolvedSystem, feed_open_inputs
+from fmimaster.system.resolve import feed_open_inputs
+from fmimaster.system.resolved import OpenInput, ResolvedComponent, ResolvedSystem
 
 _NAME = "input"
 """Name of the component."""

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fmimaster.base.errors import (
@@ -131,7 +132,7 @@ class Simulation(Settings):
 
         with Loader() as loader:
             prepared = prepare(self, loader, needs_stop_time=False)
-            structures = structures_of(self, loader, prepared)
+            structures = structures_of(self, prepared, partial(prepare, loader=loader))
             later = () if structures is None else [*structures.every()][1:]
         return PlanPage(plan_facts(self, prepared, later, programs=programs))
 

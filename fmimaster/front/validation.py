@@ -35,7 +35,8 @@ from fmimaster.system.description import (
 from fmimaster.system.model import Causality, Model
 from fmimaster.system.notes import listed
 from fmimaster.system.read import read_system
-from fmimaster.system.resolve import ResolvedSystem, resolve
+from fmimaster.system.resolve import resolve
+from fmimaster.system.resolved import ResolvedSystem
 from fmimaster.system.ssp_events import write_shared_events
 
 

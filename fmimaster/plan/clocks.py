@@ -15,7 +15,7 @@ from fmimaster.plan.recorded import Chosen
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Causality, DataType, Model, Variable
 from fmimaster.system.notes import listed
-from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
+from fmimaster.system.resolved import Link, ResolvedComponent, ResolvedSystem
 
 
 def has_clocks(model: Model) -> bool:

@@ -16,7 +16,7 @@ from fmimaster.plan.layout import Group, Layout
 from fmimaster.plan.links import Links
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable
 from fmimaster.system.notes import listed
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 MOST_PASSES = 3
 """Number of correction passes, if outputs depend on each other in a loop."""

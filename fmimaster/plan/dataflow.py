@@ -9,7 +9,7 @@ from fmimaster.plan.graph import Node, components, dependency_arcs
 from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import DataType, Model
 from fmimaster.system.notes import listed
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 
 @dataclass(frozen=True, slots=True)

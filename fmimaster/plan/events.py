@@ -15,8 +15,7 @@ from fmimaster.plan.policy import EventUse
 from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.declarations import EventDeclaration, Scope
 from fmimaster.system.model import Causality, DataType, Model
-from fmimaster.system.resolve import Link, ResolvedSharedEvent, ResolvedSystem
-from fmimaster.system.shared_events import EventMember
+from fmimaster.system.resolved import EventMember, Link, ResolvedSharedEvent, ResolvedSystem
 
 
 def with_used_events(system: ResolvedSystem, use: EventUse) -> ResolvedSystem:

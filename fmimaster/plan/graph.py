@@ -14,7 +14,7 @@ from typing import Protocol
 
 from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import Causality, DependencyKind, Model
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 Node = tuple[int, str]
 """An input or output: instance index and variable name."""

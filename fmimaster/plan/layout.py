@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import groupby
 
-from fmimaster.system.conversions import is_lossless
 from fmimaster.system.description import Transformation
-from fmimaster.system.model import DataType, Variable
-from fmimaster.system.resolve import Link
+from fmimaster.system.model import DataType, Variable, is_lossless
+from fmimaster.system.resolved import Link
 
 
 class Group(IntEnum):

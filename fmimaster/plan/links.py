@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fmimaster.plan.graph import Node
 from fmimaster.system.notes import listed
-from fmimaster.system.resolve import Link, ResolvedSystem
+from fmimaster.system.resolved import Link, ResolvedSystem
 
 K = TypeVar("K")
 

@@ -47,7 +47,7 @@ from fmimaster.sequences.choice import SequenceSetting, choose_sequence
 from fmimaster.sequences.units import units_of
 from fmimaster.system.declarations import Interface, Scope
 from fmimaster.system.model import DataType, Model
-from fmimaster.system.resolve import ResolvedSystem
+from fmimaster.system.resolved import ResolvedSystem
 
 
 def step_order(

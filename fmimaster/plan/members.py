@@ -8,7 +8,7 @@ from fmimaster.plan.events import Trigger
 from fmimaster.plan.layout import Group
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings
 from fmimaster.system.model import Causality, DataType, Initial, Variable
-from fmimaster.system.resolve import ResolvedComponent, ResolvedSystem
+from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem
 
 
 def group_members(

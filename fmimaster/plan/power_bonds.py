@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from fmimaster.plan.layout import Group, Layout, Signal
 from fmimaster.system.model import Model
-from fmimaster.system.power_bonds import ResolvedPort, ResolvedPowerBond
+from fmimaster.system.resolved import ResolvedPort, ResolvedPowerBond
 
 ENERGY_ERROR = "energy_error"
 """Name of the signal with the energy error of all bonds that have a scale and a tolerance."""

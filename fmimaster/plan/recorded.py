@@ -13,7 +13,7 @@ from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Layout, Signal
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Variable
-from fmimaster.system.resolve import ResolvedComponent, RootConnector
+from fmimaster.system.resolved import ResolvedComponent, RootConnector
 
 NOTHING_RECORDED = (
     "only time is recorded: no FMU has an output that can be recorded; output_variables (--output-variable '*') "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.system.model import DataType, Initial, Model
 from fmimaster.system.notes import listed
-from fmimaster.system.resolve import ResolvedComponent, ResolvedSystem
+from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from enum import Enum
 from fmimaster.plan.graph import components, dependency_arcs, is_loop
 from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.system.model import Model
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 
 class Loops(Enum):

@@ -17,7 +17,7 @@ from fmimaster.steps.pid import PID
 from fmimaster.steps.schedule import Schedule
 from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.model import Model, Variability
-from fmimaster.system.resolve import ResolvedSystem
+from fmimaster.system.resolved import ResolvedSystem
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 

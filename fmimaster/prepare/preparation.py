@@ -50,7 +50,8 @@ from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
-from fmimaster.system.resolve import ResolvedSystem, resolve
+from fmimaster.system.resolve import resolve
+from fmimaster.system.resolved import ResolvedSystem
 from fmimaster.system.structure import is_dynamic, structure_at, structure_note
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.programs import Programs
 from fmimaster.steps.schedule import Schedule
 from fmimaster.system.description import Component, SystemDescription
-from fmimaster.system.resolve import OpenInput
+from fmimaster.system.resolved import OpenInput
 
 if TYPE_CHECKING:
     from fmimaster.fmu.model_exchange.integrator import Integrator

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import FmimasterError, OptionError, did_you_mean
 from fmimaster.configure.settings import Settings, settings_of_structure
-from fmimaster.fmu.load import Loader
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.recorded import Recorded
-from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
@@ -32,6 +30,8 @@ from fmimaster.system.structure import (
 
 MOST_TOGETHER = 3
 """Events of changes of which all combinations are prepared to find the columns; of more of them each alone."""
+
+Make = Callable[[Settings], Prepared]
 
 Block = Mapping[DataType, NDArray[Any]]
 Arrange = Callable[
@@ -47,15 +47,17 @@ class Structures:
     ----------
     first : Prepared
         The structure at the start.
+    make
+        Prepares another structure, with these settings.
     """
 
-    def __init__(self, settings: Settings, loader: Loader, first: Prepared) -> None:
+    def __init__(self, settings: Settings, first: Prepared, make: Make) -> None:
         self._description = first.whole
         schedule = first.schedule
         self._settings = replace(
             settings, start_time=schedule.start, stop_time=schedule.stop, step_size=schedule.rule
         )
-        self._loader = loader
+        self._make = make
         self.times = tuple(
             t for t in times_of_changes(self._description) if schedule.start < t < schedule.stop
         )
@@ -81,7 +83,7 @@ class Structures:
             settings = settings_of_structure(
                 replace(self._settings, system=description), every, dict(description.components())
             )
-            self._known[key] = prepare(settings, self._loader)
+            self._known[key] = self._make(settings)
         return self._known[key]
 
     def every(self) -> Iterator[tuple[str, Prepared | FmimasterError]]:
@@ -199,8 +201,8 @@ class Structures:
         return arranged
 
 
-def structures_of(settings: Settings, loader: Loader, first: Prepared) -> Structures | None:
-    """The structures of a run; None if its structure never changes.
+def structures_of(settings: Settings, first: Prepared, make: Make) -> Structures | None:
+    """The structures of a run; None if its structure never changes. The arguments are those of :class:`Structures`.
 
     Raises
     ------
@@ -226,4 +228,4 @@ def structures_of(settings: Settings, loader: Loader, first: Prepared) -> Struct
             "Power bonds are not possible for a system whose structure changes (a component or connection has a "
             "lifetime). Leave them out."
         )
-    return Structures(settings, loader, first)
+    return Structures(settings, first, make)

@@ -15,7 +15,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 _TIME = "extrapolation.time"
 """Signal with the time of the last point, which is not recorded."""

@@ -20,7 +20,7 @@ from fmimaster.program.instructions.control import Mode
 from fmimaster.program.instructions.outputs import Get, Sample
 from fmimaster.program.programs import ChangedStructure
 from fmimaster.run.loop import Loop
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 MOST_PLANNED = 10_000
 """So many combinations are kept; then they are planned anew. Their programs are kept by the algorithm."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fmimaster.system.model import Model, Variability, Variable
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 
 @dataclass(frozen=True, slots=True)

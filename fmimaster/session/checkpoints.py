@@ -18,7 +18,6 @@ from fmimaster.base.errors import CallError, FileError, FmimasterError
 from fmimaster.configure.checkpoint_interval import Interval
 from fmimaster.fmu.journal import Noted
 from fmimaster.fmu.journaled import Journaled
-from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.replay import Noise
 from fmimaster.results.kept_rows import Block
 from fmimaster.session.checkpoint.file import CheckpointFile, damaged
@@ -35,7 +34,6 @@ from fmimaster.session.snapshot import (
     snapshot,
     steps_as_bytes,
 )
-from fmimaster.system.model import Model
 
 log = logging.getLogger("fmimaster")
 
@@ -88,13 +86,6 @@ class Checkpoints:
     def is_resumed(self) -> bool:
         """Whether the run continues from a checkpoint."""
         return self._resumed is not None
-
-    @staticmethod
-    def notes_calls(model: Model, solver: Integrator | None) -> bool:
-        """Whether the calls of an instance are noted, because its state, or the memory of its solver, cannot be
-        written."""
-        remembers = solver is not None and solver.remembers
-        return remembers or not model.capabilities.can_serialize_fmu_state
 
     def attach(self, session: Parts) -> None:
         """Belong to a session, before it initializes its instances."""

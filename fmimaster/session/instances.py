@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Called
@@ -23,9 +22,6 @@ from fmimaster.prepare.structures import Structures
 from fmimaster.run.choice import ExecutorType
 from fmimaster.session.work_thread import StopRequest
 from fmimaster.system.declarations import Interface
-
-if TYPE_CHECKING:
-    from fmimaster.session.checkpoints import Checkpoints
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class InstanceMaker:
     intermediate: Mapping[int, IntermediateOutputs]
     process: ProcessState
     stop_request: StopRequest
-    checkpoints: Checkpoints | None = None
+    has_checkpoints: bool = False
     structures: Structures | None = None
 
     def make(
@@ -75,10 +71,13 @@ class InstanceMaker:
         return instances
 
     def _notes_calls(self, prepared: Prepared, i: int) -> bool:
-        """Whether the calls of an instance are noted, because it cannot save its state for a checkpoint."""
-        planned, checkpoints = prepared.plan.instances[i], self.checkpoints
+        """Whether the calls of an instance are noted for checkpoints, because its state, or the memory of its solver,
+        cannot be written."""
+        planned = prepared.plan.instances[i]
         solver = prepared.solvers.get(planned.name)
-        return checkpoints is not None and checkpoints.notes_calls(planned.model, solver)
+        remembers = solver is not None and solver.remembers
+        can_be_written = planned.model.capabilities.can_serialize_fmu_state and not remembers
+        return self.has_checkpoints and not can_be_written
 
     def _options(self, prepared: Prepared, i: int, noted: bool) -> InstanceOptions:
         planned, structures = prepared.plan.instances[i], self.structures

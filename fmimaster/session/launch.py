@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -64,7 +65,7 @@ def attended_run(
     )
     try:
         prepared = prepare(settings, loader)
-        structures = structures_of(settings, loader, prepared)
+        structures = structures_of(settings, prepared, partial(prepare, loader=loader))
         if settings.strict and prepared.accuracy_warnings:
             raise AccuracyError(prepared.accuracy_warnings)
         _check_states(settings, prepared)

@@ -114,7 +114,7 @@ class Session:
             self._intermediate,
             self._process,
             self._stop_request,
-            checkpoints,
+            checkpoints is not None,
             structures,
         )
         self.instances = self._maker.make(prepared)

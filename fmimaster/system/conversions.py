@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from fmimaster.base.errors import DescriptionError
 from fmimaster.system.adaptation import INPUT
 from fmimaster.system.description import (
@@ -17,7 +15,7 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
-from fmimaster.system.model import DataType, Model, Unit, Variable
+from fmimaster.system.model import DataType, Model, Unit, Variable, is_lossless
 from fmimaster.system.notes import Notes
 from fmimaster.system.units import convert_units
 from fmimaster.system.wiring import SINKS, Way, Wiring
@@ -197,22 +195,6 @@ def check_finite(transformation: Transformation, text: str) -> None:
             f"{text}: all units and transformations together have the factor {transformation.factor:g} and the offset "
             f"{transformation.offset:g}. Expected finite numbers; correct a transformation or a unit."
         )
-
-
-def is_lossless(source: Variable, target: Variable) -> bool:
-    """Whether every value of one variable is possible for the other; a Float64 may be rounded to Float32. An
-    enumeration has only the values of its items.
-    """
-    a, b = source.type, target.type
-    if (a, b) == (DataType.FLOAT64, DataType.FLOAT32):
-        return True
-    if source.enumeration and b.is_integer:
-        limits = np.iinfo(b.dtype)
-        return all(limits.min <= v <= limits.max for v in source.enumeration.values())
-    if source.enumeration and b.is_float:
-        return all(b.dtype.type(v) == v for v in source.enumeration.values())
-    long_to_float = a.dtype.itemsize == 8 and a.is_integer and b.is_float
-    return bool(np.can_cast(a.dtype, b.dtype, "safe")) and not long_to_float
 
 
 def with_units_of_sources(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isclose
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.declared_bonds import DeclaredBonds, Feed, Feeds
 from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
+from fmimaster.system.resolved import ResolvedPort, ResolvedPowerBond
 from fmimaster.system.units import describe, watts
 
 ANNOTATION = "org.fmimaster.power-bonds"
@@ -18,34 +18,6 @@ NAMESPACE = "https://fmimaster.org/power-bonds"
 """Of all elements in the annotation."""
 _ROUNDING = 1e-9
 """Relative tolerance: rounded products of unit conversions are still treated as equal."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedPort:
-    """One end of a power bond.
-
-    ``weight * input * output`` is the power in W that leaves the component through it.
-    """
-
-    component: int
-    input: Variable
-    output: Variable
-    weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedPowerBond:
-    """Two ports that are connected crosswise, with weights that agree with the connections.
-
-    ``transmitted * output_1 * output_2`` is the power in W from the first port to the second one.
-    """
-
-    name: str
-    ports: tuple[ResolvedPort, ResolvedPort]
-    transmitted: float
-    scale: float | None
-    tolerance: float | None
-    warnings: tuple[str, ...] = ()
 
 
 def resolve_power_bonds(

@@ -7,10 +7,8 @@ Decisions are reported in notes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-from numpy.typing import NDArray
 
 from fmimaster.base.errors import DescriptionError
 from fmimaster.system.constraints import with_units_of_ends
@@ -27,117 +25,24 @@ from fmimaster.system.description import (
     Component,
     Endpoint,
     PowerBond,
-    Source,
     SystemDescription,
     Transformation,
 )
-from fmimaster.system.lifetime import Structure
-from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
+from fmimaster.system.model import Causality, DataType, Initial, Model, Variability
 from fmimaster.system.notes import Notes
-from fmimaster.system.power_bonds import ResolvedPowerBond, resolve_power_bonds
-from fmimaster.system.shared_events import (
-    EventMember,
-    check_each_once,
-    find_members,
-    payload_ends,
+from fmimaster.system.power_bonds import resolve_power_bonds
+from fmimaster.system.resolved import (
+    Link,
+    OpenInput,
+    ResolvedComponent,
+    ResolvedSharedEvent,
+    ResolvedSystem,
+    RootConnector,
 )
+from fmimaster.system.shared_events import check_each_once, find_members, payload_ends
 from fmimaster.system.start_values import apply, note_outside_range, start_values
 from fmimaster.system.units import check_time_units
 from fmimaster.system.wiring import Wiring
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One output that feeds one input, with the conversion of the value."""
-
-    source: int
-    """Index of the component with the output."""
-    output: Variable
-    target: int
-    input: Variable
-    transformation: Transformation = Transformation()
-    """Product of all transformations and unit conversions of the connection."""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ResolvedComponent:
-    """A component with its model and all start values that were given."""
-
-    name: str
-    source: Source
-    model: Model
-    start_values: Mapping[str, NDArray[Any]]
-    """Variable name → values, shape (size,)."""
-    is_input: bool = False
-    """Whether it consists of the signals that the user gives as input."""
-    priority: int | None = None
-    """Of a discrete-event unit, see :class:`fmimaster.system.description.Component`."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenInput:
-    """An open input: no output feeds it."""
-
-    target: int
-    input: Variable
-    connector: str
-    """Connector of the root system that is connected to it; empty if there is none."""
-    transformation: Transformation
-
-
-@dataclass(frozen=True, slots=True)
-class RootConnector:
-    """A connector of the root system, and the variable of a component whose value it has."""
-
-    name: str
-    source: int
-    output: Variable
-    transformation: Transformation
-    """From the value of the variable to that of the connector."""
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedSharedEvent:
-    """An event that occurs in several components at the same instant."""
-
-    name: str
-    members: tuple[EventMember, ...]
-    payload: tuple[Link, ...] = ()
-    """Outputs whose left limits are assigned to inputs before the members are triggered."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedSystem:
-    """A flat system: components, links, and the inputs that no output feeds."""
-
-    components: tuple[ResolvedComponent, ...]
-    links: tuple[Link, ...]
-    open_inputs: tuple[OpenInput, ...]
-    notes: tuple[str, ...]
-    shared_events: tuple[ResolvedSharedEvent, ...] = ()
-    parameter_links: tuple[Link, ...] = ()
-    """Connections from calculated parameters to parameters, used at the start."""
-    power_bonds: tuple[ResolvedPowerBond, ...] = ()
-    """Sorted by name."""
-    warnings: tuple[str, ...] = ()
-    """Probable mistakes in the description."""
-    root_connectors: tuple[RootConnector, ...] = ()
-    """Root connectors with known values: outputs, and inputs with signals."""
-    structure: Structure | None = None
-    """See :class:`fmimaster.system.description.SystemDescription`."""
-
-    def with_bond_tolerance(self, tolerance: float | None) -> ResolvedSystem:
-        """The system with this relative tolerance for all power bonds that have an energy scale; None keeps their
-        tolerances."""
-        if tolerance is None:
-            return self
-        bonds = (
-            bond if bond.scale is None else replace(bond, tolerance=tolerance)
-            for bond in self.power_bonds
-        )
-        return replace(self, power_bonds=tuple(bonds))
 
 
 def resolve(

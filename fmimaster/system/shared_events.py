@@ -10,15 +10,7 @@ from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.declarations import EventDeclaration, Payload, Scope
 from fmimaster.system.description import SharedEvent
 from fmimaster.system.model import Model, Variable
-
-
-@dataclass(frozen=True, slots=True)
-class EventMember:
-    """One member of a shared event."""
-
-    component: int
-    """Index of the component."""
-    event: EventDeclaration
+from fmimaster.system.resolved import EventMember
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from fmimaster.plan.clocks import Clock, Rhythm, check_clocks
 from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.plan import Plan
 from fmimaster.system import ClockInterval, SampleAndHold
-from fmimaster.system.resolve import Link, resolve
+from fmimaster.system.resolve import resolve
+from fmimaster.system.resolved import Link
 
 UNITS = ("EventSource", "EventAdder", "EventDelay", "Sampler", "Logger", "ClockKinds")
 

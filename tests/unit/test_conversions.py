@@ -21,7 +21,8 @@ from fmimaster.system.description import (
     Transformation,
 )
 from fmimaster.system.model import Causality, DataType, Unit
-from fmimaster.system.resolve import ResolvedSystem, resolve
+from fmimaster.system.resolve import resolve
+from fmimaster.system.resolved import ResolvedSystem
 
 METRE, MILLIMETRE = Unit("m", (0, 1, 0, 0, 0, 0, 0, 0)), Unit("mm", (0, 1, 0, 0, 0, 0, 0, 0), 1e-3)
 KELVIN = Unit("K", (0, 0, 0, 0, 1, 0, 0, 0))

@@ -10,7 +10,8 @@ from python_fmu import Connections, PythonFmu, describe
 from fmimaster.base.errors import DescriptionError
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import DataType, Unit
-from fmimaster.system.resolve import Link, ResolvedSystem, resolve
+from fmimaster.system.resolve import resolve
+from fmimaster.system.resolved import Link, ResolvedSystem
 
 METRE, MILLIMETRE = Unit("m", (0, 1, 0, 0, 0, 0, 0, 0)), Unit("mm", (0, 1, 0, 0, 0, 0, 0, 0), 1e-3)
 KELVIN = Unit("K", (0, 0, 0, 0, 1, 0, 0, 0))

@@ -19,7 +19,8 @@ from fmimaster.system.declarations import EventDeclaration, Indicator, Payload, 
 from fmimaster.system.description import Component, SharedEvent, Source, System, SystemDescription
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
 from fmimaster.system.read import read_system
-from fmimaster.system.resolve import ResolvedSystem, resolve
+from fmimaster.system.resolve import resolve
+from fmimaster.system.resolved import ResolvedSystem
 from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
 
 COLLISION = SharedEvent("collision", (("upper", "collision"), ("lower", "collision")))

@@ -28,7 +28,8 @@ from fmimaster.system import (
 )
 from fmimaster.system.description import Endpoint, SystemDescription
 from fmimaster.system.model import DataType
-from fmimaster.system.resolve import ResolvedSystem, resolve
+from fmimaster.system.resolve import resolve
+from fmimaster.system.resolved import ResolvedSystem
 
 KINDS = component("kinds", source=str(reference("fmi3/ClockKinds.fmu")))
 LOGGER = component("logger", source=str(reference("fmi3/Logger.fmu")))

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fmimaster.studies.optimization.runs import grid, is_compared, is_number
-from fmimaster.studies.optimization.trial import relative_error, rms
+from fmimaster.studies.optimization.runs import grid
+from fmimaster.studies.optimization.trial import is_compared, is_number, relative_error, rms
 
 
 def test_the_grid_has_all_points_and_the_stop_time() -> None:

@@ -19,7 +19,7 @@ from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.steps.step_rule import FixedStep
-from fmimaster.studies.optimization.runs import is_number
+from fmimaster.studies.optimization.trial import is_number
 from fmimaster.system.description import (
     Component,
     Connection,
@@ -31,7 +31,7 @@ from fmimaster.system.description import (
     SystemDescription,
 )
 from fmimaster.system.model import Causality, Variability
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 _OUTPUT = "y"
 """Column of the table that feeds an input."""

@@ -21,7 +21,7 @@ from fmimaster.studies.optimization.alone import Alone
 from fmimaster.studies.optimization.runs import grid
 from fmimaster.studies.optimization.trial import rms
 from fmimaster.system.model import Variable
-from fmimaster.system.resolve import Link
+from fmimaster.system.resolved import Link
 
 Array = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from fmimaster.results.table import Table
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.studies.optimization.groups import Groups
 from fmimaster.studies.optimization.kept_runs import KeptRuns
-from fmimaster.studies.optimization.trial import Trial
+from fmimaster.studies.optimization.trial import Trial, is_compared
 
 log = logging.getLogger("fmimaster")
 
@@ -175,16 +175,6 @@ class Runs:
                     time=float(self._times[k]),
                 )
         return np.stack(list(columns.values()), axis=1)
-
-
-def is_compared(values: NDArray[np.generic]) -> bool:
-    """Whether a column can be used to compare runs: floating-point numbers that exist from the start on."""
-    return values.dtype.kind == "f" and is_number(values) and bool(np.isfinite(values[0]))
-
-
-def is_number(values: NDArray[np.generic]) -> bool:
-    """Whether a column has a number or a Boolean in each row."""
-    return values.dtype.kind in "fiub" and not np.ma.is_masked(values)
 
 
 def grid(

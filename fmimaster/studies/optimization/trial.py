@@ -61,3 +61,13 @@ def relative_error(
     if not counted.any():
         return 0.0
     return float(np.mean(rms(signals - reference)[counted] / scale[counted]))
+
+
+def is_compared(values: NDArray[np.generic]) -> bool:
+    """Whether a column can be used to compare runs: floating-point numbers that exist from the start on."""
+    return values.dtype.kind == "f" and is_number(values) and bool(np.isfinite(values[0]))
+
+
+def is_number(values: NDArray[np.generic]) -> bool:
+    """Whether a column has a number or a Boolean in each row."""
+    return values.dtype.kind in "fiub" and not np.ma.is_masked(values)
