@@ -9,8 +9,7 @@ from pathlib import Path
 from fmimaster.system.description import Constraint, PowerBond, SystemDescription
 from fmimaster.system.power_bonds import NAMESPACE as POWER_BONDS
 from fmimaster.system.read import read_system
-from fmimaster.system.ssp_annotation import VERSION
-from fmimaster.system.ssp_constraints import NAMESPACE as CONSTRAINTS
+from fmimaster.system.ssp_annotations import CONSTRAINTS, VERSION
 from fmimaster.system.xml import quoted
 
 NAMESPACES = " ".join(
@@ -88,7 +87,7 @@ def as_version_2(text: str) -> str:
 
 def write_constraints(constraints: Mapping[str, Constraint]) -> str:
     """Constraints, by name, as the element inside their annotation."""
-    lines = [f'<Constraints xmlns="{CONSTRAINTS}" version="{VERSION}">']
+    lines = [f'<Constraints xmlns="{CONSTRAINTS.namespace}" version="{VERSION}">']
     for name, c in constraints.items():
         attributes = f'level="{c.level.value}" tolerance="{c.tolerance!r}"'
         lines.append(f"  <Constraint name={quoted(name)} {attributes}>")

@@ -26,8 +26,8 @@ from fmimaster.studies.optimization.sequence_search import FoundSequence, Method
 from fmimaster.studies.optimization.signature import Candidate, Signature
 from fmimaster.studies.optimization.trial import stale_arcs
 from fmimaster.studies.optimization.weighting import Propagated
+from fmimaster.system.ssp_annotations import SEQUENCE, write_sequence
 from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
-from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ def run(arguments: Namespace) -> int:
         write(page(found, search))
     if arguments.write:
         text = write_sequence(found.components)
-        copy = copy_with_annotation(arguments.system, arguments.write, ANNOTATION, text)
+        copy = copy_with_annotation(arguments.system, arguments.write, SEQUENCE.type, text)
         note(arguments, [f"the sequence is in an annotation of {copy}"])
         folder = search.prepared.description.source
         if copy.suffix.lower() == ".ssd" and folder is not None:

@@ -26,16 +26,17 @@ from fmimaster.system.description import (
 )
 from fmimaster.system.model import Causality, DataType
 from fmimaster.system.notes import listed
-from fmimaster.system.ssp_adaptation import read_adaptation
-from fmimaster.system.ssp_clocks import read_clocks, read_interval
-from fmimaster.system.ssp_constraints import read_constraints
+from fmimaster.system.ssp_annotations import (
+    read_constraints,
+    read_power_bonds,
+    read_sequence,
+    with_lifetimes,
+)
+from fmimaster.system.ssp_clocks import read_adaptation, read_clocks, read_interval
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.ssp_events import read_shared_events
 from fmimaster.system.ssp_experiment import read_experiment
-from fmimaster.system.ssp_lifetimes import with_lifetimes
 from fmimaster.system.ssp_parameters import read_parameters
-from fmimaster.system.ssp_power_bonds import read_power_bonds
-from fmimaster.system.ssp_sequence import read_sequence
 from fmimaster.system.xml import (
     Element,
     child,

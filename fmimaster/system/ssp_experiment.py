@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
-from fmimaster.system import power_bonds, ssp_constraints, ssp_events, ssp_sequence
+from fmimaster.system import ssp_events
 from fmimaster.system.description import Experiment
 from fmimaster.system.notes import meant
+from fmimaster.system.ssp_annotations import CONSTRAINTS, POWER_BONDS, SEQUENCE
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, child, children, local_name, location, value_of
 
@@ -18,10 +19,10 @@ _SETTINGS = ("stepSize", "tolerance")
 """Attributes of the element in our annotation."""
 _ANNOTATIONS = (
     _OURS,
-    ssp_constraints.ANNOTATION,
+    CONSTRAINTS.type,
     ssp_events.ANNOTATION,
-    power_bonds.ANNOTATION,
-    ssp_sequence.ANNOTATION,
+    POWER_BONDS.type,
+    SEQUENCE.type,
 )
 """Types of all annotations of fmimaster."""
 _NEAR_TYPE = 0.9

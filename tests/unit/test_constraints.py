@@ -40,7 +40,7 @@ from fmimaster.system.description import (
     System,
 )
 from fmimaster.system.model import Causality
-from fmimaster.system.ssp_constraints import ANNOTATION
+from fmimaster.system.ssp_annotations import CONSTRAINTS
 
 ENDS = (ConstraintEnd("a", "F", "x", "v"), ConstraintEnd("b", "F", "x", "v", factor=2.0))
 BOTH = Constraint(ENDS, Level.VELOCITY)
@@ -133,7 +133,7 @@ TWO = elements(component("a"), component("b"))
 
 
 def annotation(inside: str) -> str:
-    return annotated(f'<ssc:Annotation type="{ANNOTATION}">{inside}</ssc:Annotation>')
+    return annotated(f'<ssc:Annotation type="{CONSTRAINTS.type}">{inside}</ssc:Annotation>')
 
 
 @pytest.mark.parametrize(

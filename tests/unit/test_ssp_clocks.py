@@ -23,7 +23,6 @@ from fmimaster.system import (
     Quantizer,
     SampleAndHold,
     UnitDelay,
-    ssp_adaptation,
     ssp_clocks,
 )
 from fmimaster.system.description import Endpoint, SystemDescription
@@ -43,13 +42,13 @@ WIRES = """<ssd:Connections>
 
 
 def clocks(inside: str) -> str:
-    text = f'<Clocks xmlns="{ssp_clocks.NAMESPACE}" version="1.0">{inside}</Clocks>'
-    return annotated(f'<ssc:Annotation type="{ssp_clocks.ANNOTATION}">{text}</ssc:Annotation>')
+    text = f'<Clocks xmlns="{ssp_clocks.CLOCKS.namespace}" version="1.0">{inside}</Clocks>'
+    return annotated(f'<ssc:Annotation type="{ssp_clocks.CLOCKS.type}">{text}</ssc:Annotation>')
 
 
 def adaptation(inside: str) -> str:
-    text = f'<SemanticAdaptation xmlns="{ssp_adaptation.NAMESPACE}" version="1.0">{inside}</SemanticAdaptation>'
-    return annotated(f'<ssc:Annotation type="{ssp_adaptation.ANNOTATION}">{text}</ssc:Annotation>')
+    text = f'<SemanticAdaptation xmlns="{ssp_clocks.ADAPTATION.namespace}" version="1.0">{inside}</SemanticAdaptation>'
+    return annotated(f'<ssc:Annotation type="{ssp_clocks.ADAPTATION.type}">{text}</ssc:Annotation>')
 
 
 def resolved(description: SystemDescription, **start_values: object) -> ResolvedSystem:

@@ -9,8 +9,8 @@ from command_line import command, reference
 from ssd_text import annotated, component, elements, read, ssd
 
 from fmimaster.base.errors import DescriptionError, FileError, InputError
-from fmimaster.system import ssp_lifetimes
 from fmimaster.system.lifetime import ALWAYS, Lifetime
+from fmimaster.system.ssp_annotations import LIFETIMES
 
 FUNCTION = "fmi3/LoopFunction.fmu"
 WIRES = """<ssd:Connections>
@@ -22,8 +22,8 @@ A_TO_C = 'startElement="a" startConnector="y" endElement="c" endConnector="u"'
 
 def system(inside: str) -> str:
     parts = [component(name, source=str(reference(FUNCTION))) for name in "abc"]
-    text = f'<Lifetimes xmlns="{ssp_lifetimes.NAMESPACE}" version="1.0">{inside}</Lifetimes>'
-    note = f'<ssc:Annotation type="{ssp_lifetimes.ANNOTATION}">{text}</ssc:Annotation>'
+    text = f'<Lifetimes xmlns="{LIFETIMES.namespace}" version="1.0">{inside}</Lifetimes>'
+    note = f'<ssc:Annotation type="{LIFETIMES.type}">{text}</ssc:Annotation>'
     return ssd(elements(*parts) + WIRES + annotated(note))
 
 

@@ -14,15 +14,15 @@ from ssd_text import component, elements, read, ssd
 from fmimaster import reference_path
 from fmimaster.base.errors import FileError
 from fmimaster.system.read import read_system
+from fmimaster.system.ssp_annotations import SEQUENCE, write_sequence
 from fmimaster.system.ssp_copy import annotated, copy_with_annotation
-from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 
 TWO = elements(component("a"), component("b"))
 OTHER = '<ssc:Annotation type="com.example"><x/></ssc:Annotation>'
 
 
 def with_sequence(text: str, *names: str, encoding: str = "utf-8") -> bytes:
-    return annotated(text.encode(encoding), "s.ssd", ANNOTATION, write_sequence(names))
+    return annotated(text.encode(encoding), "s.ssd", SEQUENCE.type, write_sequence(names))
 
 
 def sequence_of(folder: Path, text: bytes) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def test_a_copy_is_valid_by_the_schema_of_ssp(tmp_path: Path) -> None:
 
 def test_a_copy_of_an_archive_has_the_same_content_in_all_other_entries(tmp_path: Path) -> None:
     source, copy = reference_path("systems/two-mass-b1-fmi3.ssp"), tmp_path / "copy.ssp"
-    copy_with_annotation(source, copy, ANNOTATION, write_sequence(["lower", "upper"]))
+    copy_with_annotation(source, copy, SEQUENCE.type, write_sequence(["lower", "upper"]))
     assert read_system(copy).sequence == ("lower", "upper")
     with zipfile.ZipFile(source) as before, zipfile.ZipFile(copy) as after:
         assert after.namelist() == before.namelist()
@@ -109,9 +109,9 @@ def test_the_system_itself_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "s.ssd"
     path.write_text(ssd(TWO))
     with pytest.raises(FileError, match="is the system itself"):
-        copy_with_annotation(path, path, ANNOTATION, write_sequence(["a", "b"]))
+        copy_with_annotation(path, path, SEQUENCE.type, write_sequence(["a", "b"]))
     with pytest.raises(FileError, match=r"ends with \.ssd"):
-        copy_with_annotation(path, tmp_path / "t.xml", ANNOTATION, write_sequence(["a", "b"]))
+        copy_with_annotation(path, tmp_path / "t.xml", SEQUENCE.type, write_sequence(["a", "b"]))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.ssd"]
 
 
@@ -129,12 +129,12 @@ def test_what_is_wrong_with_an_annotation_is_said(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     element = write_sequence(["b", "a"]).replace(old, new)
-    text = annotated(ssd(TWO).encode(), "s.ssd", ANNOTATION, element)
+    text = annotated(ssd(TWO).encode(), "s.ssd", SEQUENCE.type, element)
     with pytest.raises(FileError, match=message):
         sequence_of(tmp_path, text)
 
 
 def test_two_sequences_are_refused(tmp_path: Path) -> None:
-    one = f'<ssc:Annotation type="{ANNOTATION}">{write_sequence(["a", "b"])}</ssc:Annotation>'
+    one = f'<ssc:Annotation type="{SEQUENCE.type}">{write_sequence(["a", "b"])}</ssc:Annotation>'
     with pytest.raises(FileError, match="has 2 trigger sequences"):
         read(tmp_path, ssd(TWO + with_annotations(one, one)))

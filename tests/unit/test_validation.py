@@ -14,8 +14,8 @@ from fmimaster import PythonComponent, SystemBuilder, reference_path
 from fmimaster.front.validation import Finding, Severity, validate
 from fmimaster.system import xml
 from fmimaster.system.resolve import resolve
+from fmimaster.system.ssp_annotations import SEQUENCE, write_sequence
 from fmimaster.system.ssp_copy import copy_with_annotation
-from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_sequence_that_does_not_name_the_components_is_an_error(tmp_path: Path
         (("upper",), "'lower' is missing"),
         (("upper", "lower", "upper"), "'upper' is named more than once"),
     ):
-        copy_with_annotation(source, copy, ANNOTATION, write_sequence(names))
+        copy_with_annotation(source, copy, SEQUENCE.type, write_sequence(names))
         [error] = errors(validate(copy))
         assert what in error
 

@@ -1,0 +1,360 @@
+"""Annotations of fmimaster in an SSD: their common form, lifetimes, the trigger sequence, power bonds, constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Literal, cast
+
+from fmimaster.base.errors import DescriptionError, FileError, OptionError, did_you_mean
+from fmimaster.system.clocks import exact
+from fmimaster.system.constraints import constraint_component, usual_level
+from fmimaster.system.description import (
+    START_TOLERANCE,
+    Component,
+    Connection,
+    Constraint,
+    ConstraintEnd,
+    Endpoint,
+    Level,
+    Port,
+    PowerBond,
+    System,
+)
+from fmimaster.system.lifetime import Lifetime
+from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
+from fmimaster.system.ssp_document import Document
+from fmimaster.system.xml import Element, children, local_name, location, quoted, text_of, value_of
+from fmimaster.system.xml_form import (
+    ANY,
+    AT_LEAST_ONE,
+    NAME,
+    NUMBER,
+    WITH_VERSION,
+    Form,
+    Times,
+    Value,
+    between,
+    faults,
+    one_of,
+)
+
+VERSION = "1.0"
+"""The version that is written; any version 1.x is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A kind of annotation of systems, which other tools ignore: one element in its own namespace, with a version."""
+
+    type: str
+    element: str
+    """Local name of the element."""
+    namespace: str
+    """Of all elements inside."""
+    forms: Mapping[str, Form]
+    """Of the element, and of those inside of it."""
+
+    def elements(self, system: Element, document: Document) -> Iterator[Element]:
+        """The elements of the annotations of one system, not of those nested in it, each after a check.
+
+        Raises
+        ------
+        FileError
+            As :meth:`check`.
+        """
+        for annotation in children(system, "Annotations", "Annotation"):
+            if annotation.get("type") == self.type:
+                document.read_annotations.append(annotation)
+                for element in annotation:
+                    self.check(element, document)
+                    yield element
+
+    def check(self, element: Element, document: Document) -> None:
+        """Compare the element in an annotation with its form; additions of later versions are ignored with a note.
+
+        Raises
+        ------
+        FileError
+            If it is another element, or has a fault.
+        """
+        if element.tag != f"{{{self.namespace}}}{self.element}":
+            found = local_name(element)
+            raise FileError(
+                f"{location(element)}: element {found} is not known here, expected {self.element} in the namespace "
+                f"{self.namespace}.{did_you_mean(found, [self.element])}"
+            )
+        is_later = element.get("version") not in (None, VERSION)
+        for fault in faults(element, self.forms, self.namespace):
+            if not (fault.unknown and is_later):
+                raise FileError(f"{location(fault.element)}: {fault.text}.")
+            document.note(fault.element, f"{fault.text}; it is ignored")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        exact(text)
+    except OptionError:
+        return False
+    return True
+
+
+_TIME = Value("a time in s, such as 0.1 or 1/3", _is_time)
+_FIELDS = {
+    "fromTime": "from_time",
+    "untilTime": "until_time",
+    "fromEvent": "from_event",
+    "untilEvent": "until_event",
+}
+"""Attribute → field of :class:`Lifetime`."""
+_LIFETIME = {name: _TIME if name.endswith("Time") else NAME for name in _FIELDS}
+LIFETIMES = Annotation(
+    "org.fmimaster.lifetimes",
+    "Lifetimes",
+    "https://fmimaster.org/lifetimes",
+    {
+        "Lifetimes": Form(WITH_VERSION, inside={"Component": ANY, "Connection": ANY}),
+        "Component": Form({"name": NAME}, _LIFETIME),
+        "Connection": Form(
+            {"startConnector": NAME, "endConnector": NAME},
+            {"startElement": NAME, "endElement": NAME, **_LIFETIME},
+        ),
+    },
+)
+"""When components and connections exist."""
+
+
+def with_lifetimes(described: System, system: Element, document: Document) -> System:
+    """A system with the lifetimes of its annotations; those of nested systems are in their own ones.
+
+    Parameters
+    ----------
+    described
+        The system, as it is without them.
+
+    Raises
+    ------
+    FileError, DescriptionError
+        If an element is not known, an attribute is missing or wrong, or there is no such component or connection.
+    """
+    components, connections = list(described.components), list(described.connections)
+    names, ends = [c.name for c in components], [str(c) for c in connections]
+    for element in LIFETIMES.elements(system, document):
+        for below in children(element, "Component"):
+            k = _place(below, "component", text_of(below, "name"), names)
+            components[k] = replace(components[k], lifetime=_lifetime(below))
+        for below in children(element, "Connection"):
+            k = _place(below, "connection", _ends(below), ends)
+            connections[k] = replace(connections[k], lifetime=_lifetime(below))
+    return replace(described, components=tuple(components), connections=tuple(connections))
+
+
+def _place(element: Element, what: str, name: str, names: list[str]) -> int:
+    """The place of a component or connection, which is then taken."""
+    if name not in names:
+        raise DescriptionError(
+            f"{location(element)}: there is no {what} '{name}' in this system, or it has a lifetime already. Expected one "
+            f"lifetime for each.{did_you_mean(name, names)}"
+        )
+    k = names.index(name)
+    names[k] = ""
+    return k
+
+
+def _ends(element: Element) -> str:
+    start, end = (
+        Endpoint(element.get(f"{end}Element") or "", text_of(element, f"{end}Connector"))
+        for end in ("start", "end")
+    )
+    return str(Connection(start, end))
+
+
+def _lifetime(element: Element) -> Lifetime:
+    given = {field: element.get(name) for name, field in _FIELDS.items()}
+    try:
+        return Lifetime(**given)
+    except DescriptionError as error:
+        raise DescriptionError(f"{location(element)}: {error}") from None
+
+
+SEQUENCE = Annotation(
+    "org.fmimaster.trigger-sequence",
+    "TriggerSequence",
+    "https://fmimaster.org/trigger-sequence",
+    {
+        "TriggerSequence": Form(
+            WITH_VERSION,
+            inside={"Component": AT_LEAST_ONE},
+        ),
+        "Component": Form({"name": NAME}),
+    },
+)
+"""The trigger sequence of the root system."""
+
+
+def read_sequence(system: Element, document: Document) -> tuple[str, ...]:
+    """Full names of the components in the order in which they are stepped; empty if the root system has no annotation.
+
+    Whether each component is named once is checked when the system is planned.
+
+    Raises
+    ------
+    FileError
+        If an element is not known, an attribute is missing, or there are two annotations.
+    """
+    found = [
+        annotation
+        for annotation in children(system, "Annotations", "Annotation")
+        if annotation.get("type") == SEQUENCE.type
+    ]
+    if not found:
+        return ()
+    document.read_annotations += found
+    elements = [element for annotation in found for element in annotation]
+    if len(elements) != 1:
+        where = elements[1] if elements else found[0]
+        raise FileError(
+            f"{location(where)}: the system has {len(elements) or 'no'} trigger sequences in annotations of type "
+            f"{SEQUENCE.type}. Expected one."
+        )
+    element = elements[0]
+    SEQUENCE.check(element, document)
+    return tuple(text_of(component, "name") for component in children(element, "Component"))
+
+
+def write_sequence(names: Iterable[str]) -> str:
+    """A trigger sequence as the element inside its annotation."""
+    lines = [f'<TriggerSequence xmlns="{SEQUENCE.namespace}" version="{VERSION}">']
+    lines += [f"  <Component name={quoted(name)}/>" for name in names]
+    lines.append("</TriggerSequence>")
+    return "".join(f"{line}\n" for line in lines)
+
+
+_POSITIVE = between(0.0, inf)
+POWER_BONDS = Annotation(
+    ANNOTATION,
+    "PowerBonds",
+    NAMESPACE,
+    {
+        "PowerBonds": Form(WITH_VERSION, inside={"PowerBond": AT_LEAST_ONE}),
+        "PowerBond": Form(
+            {"name": NAME},
+            {"scale": _POSITIVE, "tolerance": _POSITIVE},
+            inside={"Port": Times(2, 2)},
+        ),
+        "Port": Form(
+            {"component": NAME, "input": NAME, "output": NAME, "power": one_of("in", "out")}
+        ),
+    },
+)
+"""Power bonds between components."""
+
+
+def read_power_bonds(system: Element, document: Document) -> tuple[PowerBond, ...]:
+    """Power bonds of one system, not of those nested in it.
+
+    Raises
+    ------
+    FileError
+        If an element is not known, or an attribute is missing.
+    """
+    found = list[PowerBond]()
+    for element in POWER_BONDS.elements(system, document):
+        found += map(_power_bond, children(element, "PowerBond"))
+    return tuple(found)
+
+
+def _power_bond(element: Element) -> PowerBond:
+    first, second = map(_port, children(element, "Port"))
+    return PowerBond(
+        text_of(element, "name"),
+        (first, second),
+        value_of(element, "scale", float, None),
+        value_of(element, "tolerance", float, None),
+        location(element),
+    )
+
+
+def _port(element: Element) -> Port:
+    component, u, y = (text_of(element, a) for a in ("component", "input", "output"))
+    return Port(component, u, y, cast(Literal["in", "out"], text_of(element, "power")))
+
+
+_LEVELS = {level.value: level for level in Level}
+CONSTRAINTS = Annotation(
+    "org.fmimaster.constraints",
+    "Constraints",
+    "https://fmimaster.org/constraints",
+    {
+        "Constraints": Form(
+            WITH_VERSION,
+            inside={"Constraint": AT_LEAST_ONE},
+        ),
+        "Constraint": Form(
+            {"name": NAME},
+            {"level": one_of(*_LEVELS), "tolerance": between(0.0, inf)},
+            inside={"End": Times(2, 2)},
+        ),
+        "End": Form(
+            {"element": NAME, "force": NAME},
+            {"position": NAME, "velocity": NAME, "factor": NUMBER},
+        ),
+    },
+)
+"""Constraints between components."""
+
+
+def read_constraints(
+    system: Element, known: Collection[str], document: Document
+) -> tuple[list[Component], list[Connection]]:
+    """Components and connections of the constraints of one system, not of those nested in it.
+
+    Parameters
+    ----------
+    known
+        Names of the elements of the system.
+
+    Raises
+    ------
+    FileError, DescriptionError
+        If an element is not known, an attribute is missing, or an end is not an element of the system.
+    """
+    components, connections = list[Component](), list[Connection]()
+    for element in CONSTRAINTS.elements(system, document):
+        for below in children(element, "Constraint"):
+            try:
+                component, connected = constraint_component(
+                    text_of(below, "name"), _constraint(below, known)
+                )
+            except DescriptionError as error:
+                raise DescriptionError(f"{location(below)}: {error}") from None
+            components.append(component)
+            connections += connected
+    return components, connections
+
+
+def _constraint(element: Element, known: Collection[str]) -> Constraint:
+    first, second = (_end(end, known) for end in children(element, "End"))
+    level = element.get("level")
+    usual = usual_level(first, second)
+    return Constraint(
+        (first, second),
+        usual if level is None else _LEVELS[level],
+        value_of(element, "tolerance", float, START_TOLERANCE),
+    )
+
+
+def _end(element: Element, known: Collection[str]) -> ConstraintEnd:
+    name = text_of(element, "element")
+    if name not in known:
+        raise DescriptionError(
+            f"there is no element '{name}' in this system.{did_you_mean(name, known)}"
+        )
+    return ConstraintEnd(
+        name,
+        text_of(element, "force"),
+        element.get("position") or "",
+        element.get("velocity") or "",
+        value_of(element, "factor", float, 1.0),
+    )
