@@ -267,7 +267,14 @@ def evaluate(
     degree = len(coefficients) - 1
     if derivative > degree:
         return np.zeros(coefficients.shape[1])
-    found: NDArray[np.float64] = polynomials.horner(coefficients, 1, degree, derivative, s)
+    found: NDArray[np.float64]
+    if not derivative:
+        found = polynomials.horner(coefficients, 1, degree, s)
+        return found
+    weights = [1.0] * (degree + 1)
+    for order in range(1, derivative + 1):
+        polynomials.next_weights(weights, degree, order)
+    found = polynomials.derivative(coefficients, weights, 1, degree, derivative, s)
     return found
 
 

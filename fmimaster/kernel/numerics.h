@@ -106,17 +106,32 @@ static inline void fm_hermite(const double *nodes, const double *samples, int n,
     }
 }
 
-/* Derivative of a polynomial at distance s from its centre; of order 0: the value. Coefficients are a stride apart. */
-static inline double fm_horner(const double *coefficients, int stride, int degree, int order, double s)
+/* Value of a polynomial at distance s from its centre. Coefficients are a stride apart. */
+static inline double fm_horner(const double *coefficients, int stride, int degree, double s)
 {
-    double value, weight;
+    double value;
+    value = 0.0;
+    for (int p = degree; p > -1; p--) {
+        value = value * s + coefficients[p * stride];
+    }
+    return value;
+}
+
+/* Weights of the coefficients in the derivative of this order, from those in the one before; of order 0 they are 1. */
+static inline void fm_next_weights(double *weights, int degree, int order)
+{
+    for (int p = order; p < degree + 1; p++) {
+        weights[p] *= p - (order - 1);
+    }
+}
+
+/* Derivative of a polynomial at distance s from its centre. Coefficients are a stride apart, their weights are not. */
+static inline double fm_derivative(const double *coefficients, const double *weights, int stride, int degree, int order, double s)
+{
+    double value;
     value = 0.0;
     for (int p = degree; p > order - 1; p--) {
-        weight = 1.0;
-        for (int j = 0; j < order; j++) {
-            weight *= p - j;
-        }
-        value = value * s + weight * coefficients[p * stride];
+        value = value * s + weights[p] * coefficients[p * stride];
     }
     return value;
 }

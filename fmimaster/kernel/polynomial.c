@@ -23,7 +23,7 @@ static double output_of(const fm_route *route, int derivative, void *const *outp
 void fm_evaluate(const double *coefficients, int degree, int n, double s, double *result)
 {
     for (int w = 0; w < n; w++)
-        result[w] = fm_horner(coefficients + w, n, degree, 0, s);
+        result[w] = fm_horner(coefficients + w, n, degree, s);
 }
 
 /* The copies of the outputs that a polynomial may go through: buffers, then the history. */
@@ -135,7 +135,7 @@ static void measured_best(const fm_kernel *k, const fm_fit *f, const struct poin
             continue;
         double *part;
         int size = through(k, f, p, tried_points[c], tried_derivatives[c], 1, now, &part);
-        errors[c] = fm_faded(errors[c], fabs(fm_horner(part, 1, size - 1, 0, 0.0) - actual));
+        errors[c] = fm_faded(errors[c], fabs(fm_horner(part, 1, size - 1, 0.0) - actual));
     }
     *measured = now;
     int best = fm_best_candidate(errors, n, largest, last, length);
@@ -148,7 +148,7 @@ static double constant(const fm_kernel *k, const fm_fitted *wanted, const double
 {
     double length = k->end - k->begin;
     if (!isnan(wanted->held))
-        return fm_horner(part, 1, size - 1, 0, (k->begin + wanted->held * length) - centre);
+        return fm_horner(part, 1, size - 1, (k->begin + wanted->held * length) - centre);
     return fm_mean(part, 1, size - 1, (k->begin + wanted->mean * length) - centre);
 }
 
@@ -206,9 +206,15 @@ int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const cha
     if (fm_failed(status))
         return status;
     memcpy(derivatives, values, sizeof(double) * (size_t)n);
-    for (int order = 1; order <= degree; order++)
+    double weights[FM_MOST_NODES];
+    for (int p = 0; p <= degree; p++)
+        weights[p] = 1.0;
+    for (int order = 1; order <= degree; order++) {
+        fm_next_weights(weights, degree, order);
         for (int w = 0; w < n; w++)
-            derivatives[order * n + w] = fm_horner(k->coefficients[i] + w, n, degree, order, k->at[i] - k->centre[i]);
+            derivatives[order * n + w] =
+                fm_derivative(k->coefficients[i] + w, weights, n, degree, order, k->at[i] - k->centre[i]);
+    }
     return instance->set_polynomials(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
                                  k->at[i], function);
 }

@@ -26,7 +26,7 @@ static double input(const fm_bonds_data *d, const fm_kernel *k, int port)
         return values[d->inputs[port]];
     int n = k->route_begin[i + 1] - k->route_begin[i];
     int degree = k->degree[i] < d->degrees[port] ? k->degree[i] : (int)d->degrees[port];
-    return fm_horner(k->coefficients[i] + d->columns[port], n, degree, 0, k->read[i] - k->centre[i]);
+    return fm_horner(k->coefficients[i] + d->columns[port], n, degree, k->read[i] - k->centre[i]);
 }
 
 /* The powers of one bond → its signals. */

@@ -57,14 +57,27 @@ def hermite(
         coefficients[0] = coefficients[0] * shift + work[n + m]
 
 
-def horner(coefficients: Doubles, stride: int, degree: int, order: int, s: float) -> Number:
-    """Derivative of a polynomial at distance s from its centre; of order 0: the value. Coefficients are a stride apart."""
+def horner(coefficients: Doubles, stride: int, degree: int, s: float) -> Number:
+    """Value of a polynomial at distance s from its centre. Coefficients are a stride apart."""
+    value = 0.0
+    for p in range(degree, -1, -1):
+        value = value * s + coefficients[p * stride]
+    return value
+
+
+def next_weights(weights: Doubles, degree: int, order: int) -> None:
+    """Weights of the coefficients in the derivative of this order, from those in the one before; of order 0 they are 1."""
+    for p in range(order, degree + 1):
+        weights[p] *= p - (order - 1)
+
+
+def derivative(
+    coefficients: Doubles, weights: Doubles, stride: int, degree: int, order: int, s: float
+) -> Number:
+    """Derivative of a polynomial at distance s from its centre. Coefficients are a stride apart, their weights are not."""
     value = 0.0
     for p in range(degree, order - 1, -1):
-        weight = 1.0
-        for j in range(order):
-            weight *= p - j
-        value = value * s + weight * coefficients[p * stride]
+        value = value * s + weights[p] * coefficients[p * stride]
     return value
 
 

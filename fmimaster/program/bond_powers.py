@@ -132,7 +132,7 @@ def _input(port: PortPlan, store: ValueStore, values: list[float]) -> float:
         return values[port.input_slot]
     coefficients = courses.coefficients[i][:, port.column].tolist()
     distance = store.read.item(i) - courses.centre.item(i)
-    return float(horner(coefficients, 1, min(degree, _degree(port)), 0, distance))
+    return float(horner(coefficients, 1, min(degree, _degree(port)), distance))
 
 
 def _degree(port: PortPlan) -> int:
