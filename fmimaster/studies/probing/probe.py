@@ -31,7 +31,7 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.shared_library import FMI3, find_library
 from fmimaster.studies.probing.excitation import Use, changeable_inputs, observed_variables
 from fmimaster.studies.probing.measurements import answers, costs, repeated
-from fmimaster.studies.probing.messages import Messages
+from fmimaster.studies.probing.subject import Messages
 from fmimaster.studies.probing.ticks import time_based
 from fmimaster.system.declarations import Interface, attribute_name
 from fmimaster.system.description import Source

@@ -14,8 +14,7 @@ from statistics import median
 from fmimaster.base.errors import CallError
 from fmimaster.cards.measured import Leak, Loading, Stepping
 from fmimaster.studies.probing.excitation import Use, Values
-from fmimaster.studies.probing.messages import Messages
-from fmimaster.studies.probing.subject import Subject, Unit
+from fmimaster.studies.probing.subject import Messages, Subject, Unit
 from fmimaster.studies.probing.traces import Trace, moved
 
 STEPS = 100
