@@ -55,7 +55,7 @@ from fmimaster.system.resolved import ResolvedSystem
 from fmimaster.system.structure import is_dynamic, structure_at, structure_note
 
 if TYPE_CHECKING:
-    from fmimaster.prepare.accuracy_choice import Choice
+    from fmimaster.prepare.choice import Choice
 
 
 @left_for_later()
@@ -172,8 +172,10 @@ def choose_times(draft: Draft) -> None:
         from fmimaster.prepare.accuracy_choice import choose
 
         choice = draft.choice = choose(draft.settings, draft.resolved)
-        largest = choice.largest(draft.settings, draft.schedule)
-        draft.settings = choice.applied(draft.settings, largest)
+        is_given = draft.settings.step_size is not None
+        usual = draft.schedule.rule.exact_size
+        largest = usual if is_given else choice.largest(draft.schedule)
+        draft.settings = replace(draft.settings, **choice.changes(largest))
         draft.schedule = _scheduled(draft)
     draft.resolved = draft.resolved.with_bond_tolerance(draft.settings.bond_tolerance)
     on_grid = draft.schedule.on_grid

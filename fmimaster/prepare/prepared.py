@@ -19,7 +19,7 @@ from fmimaster.system.resolved import OpenInput
 
 if TYPE_CHECKING:
     from fmimaster.fmu.model_exchange.integrator import Integrator
-    from fmimaster.prepare.accuracy_choice import Choice
+    from fmimaster.prepare.choice import Choice
 
 Isolated: TypeAlias = Mapping[str, str]
 """Name of a component whose FMU has a process of its own → a note that says why; empty if the user has requested it."""

@@ -30,7 +30,7 @@ from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.front.accuracy_pair import Pair
 from fmimaster.front.accuracy_reach import MOST_ROWS, OwnSteps, judged_columns, reach
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
-from fmimaster.prepare.accuracy_choice import Choice
+from fmimaster.prepare.choice import Choice
 from fmimaster.results.csv import read_csv
 from fmimaster.results.statistics import Statistics
 from fmimaster.steps import FixedStep, Ramp
@@ -122,9 +122,7 @@ def test_fixed_communication_steps_are_halved(tmp_path: Path) -> None:
     simulation = chosen(system, stop_time=1, step_size="1/100")
     choice = choice_of(simulation)
     assert "fixed steps, because 'wheel' cannot vary its step size" in str(choice)
-    assert choice.applied(simulation, Fraction(1, 100), 0.3).step_size == FixedStep(
-        Fraction(1, 300)
-    )
+    assert choice.changes(Fraction(1, 100), 0.3)["step_size"] == FixedStep(Fraction(1, 300))
 
 
 def test_a_single_fmu_has_fixed_steps() -> None:
