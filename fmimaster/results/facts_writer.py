@@ -10,15 +10,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
-from math import isfinite, isnan
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.visible import visible_json
-from fmimaster.record.causes import Activations, Cause, Event, Steps
-from fmimaster.record.step_series import RepeatedSteps, StepSeries
+from fmimaster.record.causes import Activations, Event, Steps
+from fmimaster.record.plain_data import activation_facts, event_facts, plain_values, step_facts
+from fmimaster.record.step_series import StepSeries
 from fmimaster.results.facts_reader import (
     ACTIVATIONS,
     BEGIN,
@@ -208,7 +208,7 @@ def _ends(
         *_separated(line(activation_facts(a), only_ascii) for a in activations),
         BETWEEN,
         f"{UNITS}{line(units, only_ascii)},",
-        f"{METADATA}{line(_plain(metadata), only_ascii)}",
+        f"{METADATA}{line(plain_values(metadata), only_ascii)}",
         END,
     )
 
@@ -227,72 +227,3 @@ def _separated(entries: Iterable[str]) -> Iterator[str]:
 def line(entry: Mapping[str, Any], only_ascii: bool = False) -> str:
     """An entry as a line of JSON."""
     return visible_json(json.dumps(dict(entry), ensure_ascii=only_ascii, allow_nan=False))
-
-
-def event_facts(e: Event) -> dict[str, Any]:
-    """An event as plain data: the keys are part of the interface, tests/cli/test_steps.py holds them."""
-    return {
-        "time": e.time,
-        "index": e.index,
-        "name": e.name,
-        "scope": e.scope,
-        "components": list(e.components),
-        "cause": _cause(e.cause),
-        "left": _plain(e.left),
-        "right": _plain(e.right),
-    }
-
-
-def step_facts(s: Steps | RepeatedSteps) -> dict[str, Any]:
-    """Steps as plain data, likewise; entries that repeat as those of one repetition."""
-    if isinstance(s, RepeatedSteps):
-        return {
-            "begin": s.begin,
-            "end": s.end,
-            "entries": s.entries,
-            "period": s.period,
-            "resolution": s.resolution,
-            "repeated": [
-                {"tick": tick, "share": share, "count": count, "cause": _cause(cause)}
-                for tick, share, count, cause in zip(
-                    s.ticks, s.shares, s.counts, s.causes, strict=True
-                )
-            ],
-        }
-    return {
-        "begin": s.begin,
-        "end": s.end,
-        "size": s.size,
-        "count": s.count,
-        "cause": _cause(s.cause),
-    }
-
-
-def activation_facts(a: Activations) -> dict[str, Any]:
-    """Activations as plain data, likewise; times are exact as text, such as ``"1/10"``."""
-    return {
-        "clock": a.clock,
-        "first": str(a.first),
-        "last": str(a.last),
-        "count": a.count,
-        "interval": None if a.interval is None else str(a.interval),
-    }
-
-
-def _cause(cause: Cause) -> dict[str, Any]:
-    return {"kind": cause.kind.name.lower(), "who": list(cause.who)}
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _json(value) for name, value in values.items()}
-
-
-def _json(value: Any) -> Any:
-    """JSON has no NaN, no infinity and no bytes: null, an object with its name, and hexadecimal text stand for them."""
-    if isinstance(value, list | tuple):
-        return [_json(v) for v in value]
-    if isinstance(value, Mapping):
-        return _plain(value)
-    if isinstance(value, float) and not isfinite(value):
-        return None if isnan(value) else {"float": str(value)}
-    return value.hex() if isinstance(value, bytes) else value

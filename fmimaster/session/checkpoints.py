@@ -19,20 +19,22 @@ from fmimaster.configure.checkpoint_interval import Interval
 from fmimaster.fmu.journal import Noted
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.replay import Noise
+from fmimaster.record.plain_data import (
+    add_steps_from_bytes,
+    events_as_bytes,
+    events_from_bytes,
+    steps_as_bytes,
+)
 from fmimaster.results.kept_rows import Block
 from fmimaster.session.checkpoint.file import CheckpointFile, damaged
 from fmimaster.session.checkpoint.row_log import Record, RowLog, records, remove_others, rows_path
 from fmimaster.session.origin import Origin, check_is_of_run
 from fmimaster.session.snapshot import (
     Parts,
-    add_steps,
-    events_as_bytes,
-    events_of,
     put_back,
     rows_as_bytes,
     rows_of,
     snapshot,
-    steps_as_bytes,
 )
 
 log = logging.getLogger("fmimaster")
@@ -258,9 +260,9 @@ class Checkpoints:
                 case Record.ROWS:
                     session.rows.recorder.add_again(*rows_of(content, kinds))
                 case Record.EVENTS:
-                    events.events.extend(events_of(content))
+                    events.events.extend(events_from_bytes(content))
                 case Record.STEPS:
-                    add_steps(steps.ended, content)
+                    add_steps_from_bytes(steps.ended, content)
                 case Record.CALLS:
                     i, same = _CALLS.unpack_from(content)
                     known = entries.setdefault(i, bytearray())

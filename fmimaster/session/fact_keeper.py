@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import SharedRun
 from fmimaster.record.causes import Event, Steps
+from fmimaster.record.plain_data import event_facts
 from fmimaster.record.step_series import Part, RepeatedSteps, StepSeries, with_more
-from fmimaster.results.facts_writer import FactsWriter, event_facts, line
+from fmimaster.results.facts_writer import FactsWriter, line
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.goal import REFRESH
 from fmimaster.run.state import RunState

@@ -12,15 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.base.codec import Decoder, Encoder, joined, separated
+from fmimaster.base.codec import joined, separated
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import packed, unpacked
 from fmimaster.instants.instant import Instant
 from fmimaster.plan.plan import Plan
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.program.programs import Programs
-from fmimaster.record.causes import Event
-from fmimaster.record.step_series import StepColumns
 from fmimaster.results.kept_rows import Block
 from fmimaster.run.executor import Executor
 from fmimaster.run.rows import RowBlock
@@ -128,38 +126,3 @@ def rows_of(content: bytes, kinds: Sequence[DataType]) -> tuple[NDArray[np.float
     times = np.frombuffer(parts[0])
     columns = zip(kinds, parts[1:], strict=True)
     return times, {k: unpacked(k, part).reshape(len(times), -1) for k, part in columns}
-
-
-def events_as_bytes(events: Sequence[Event]) -> bytes:
-    """Events as the content of a record."""
-    encoder = Encoder()
-    text = encoder.text(list(events))
-    return joined([text.encode(), *encoder.parts])
-
-
-def events_of(content: bytes) -> list[Event]:
-    """The events of :func:`events_as_bytes`."""
-    text, *parts = separated(content)
-    return Decoder(parts).value(text.decode())  # type: ignore[no-any-return]
-
-
-def steps_as_bytes(entries: StepColumns) -> bytes:
-    """Entries of a step log as the content of a record."""
-    causes = list(dict.fromkeys(entries.causes))
-    numbers = {cause: k for k, cause in enumerate(causes)}
-    chosen = np.array([numbers[cause] for cause in entries.causes], np.int64)
-    columns = entries.begins, entries.ends, entries.counts
-    text = Encoder().text(causes)
-    return joined([text.encode(), chosen.tobytes(), *(column.tobytes() for column in columns)])
-
-
-def add_steps(entries: StepColumns, content: bytes) -> None:
-    """Add the entries of :func:`steps_as_bytes`."""
-    text, chosen, begins, ends, counts = separated(content)
-    causes = Decoder([]).value(text.decode())
-    entries.extend(
-        np.frombuffer(begins),
-        np.frombuffer(ends),
-        [causes[k] for k in np.frombuffer(chosen, np.int64).tolist()],
-        np.frombuffer(counts, np.int64),
-    )

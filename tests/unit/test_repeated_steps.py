@@ -15,6 +15,7 @@ from fmimaster.base.errors import FileError
 from fmimaster.commands.cli import main
 from fmimaster.record import step_series
 from fmimaster.record.causes import GRID, Cause, Kind, Steps
+from fmimaster.record.plain_data import step_facts
 from fmimaster.record.step_series import (
     MOST_PLACES,
     Part,
@@ -24,7 +25,7 @@ from fmimaster.record.step_series import (
     with_more,
 )
 from fmimaster.results.facts import read_facts
-from fmimaster.results.facts_writer import line, step_facts
+from fmimaster.results.facts_writer import line
 from fmimaster.results.results import Results
 from fmimaster.run import Backend
 from fmimaster.run.goal import REFRESH
