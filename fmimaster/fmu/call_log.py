@@ -1,16 +1,18 @@
-"""A log of every FMI call: time, instance, function, arguments, status and returned values."""
+"""Logs of a run: the messages of FMUs, and every FMI call with time, instance, arguments, status and returned values."""
 
 from __future__ import annotations
 
 import ctypes
 import logging
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.visible import in_a_line
-from fmimaster.fmu.status import status_name
+from fmimaster.base.visible import in_a_line, visible
+from fmimaster.fmu.status import OK, status_name, word_of
 
 log = logging.getLogger("fmimaster")
 
@@ -238,3 +240,35 @@ def _text(value: Any) -> str:
 
 def _list(values: Iterator[str]) -> str:
     return f"[{', '.join(values)}]"
+
+
+MESSAGE = "%s [%s] %s"
+"""Form of a message of an FMU in the log: name of the instance, status, text."""
+
+_KEPT_MESSAGES = 20
+
+
+class MessageLog:
+    """Receives the log messages of one instance: the last ones are kept for errors, and all are passed to the
+    ``logging`` module."""
+
+    def __init__(self, instance: str, is_complete: bool = False) -> None:
+        self.instance = instance
+        self.is_complete = is_complete
+        """Whether all messages of the FMU were requested."""
+        self.last: deque[str] = deque(maxlen=_KEPT_MESSAGES)
+        self.call_log: CallLog | None = None
+        """A further receiver: the log of FMI calls."""
+        self.is_abandoned = False
+        """Whether the run has abandoned the FMU. If it still sends messages, its thread is blocked."""
+
+    def add(self, status: int, category: bytes | None, message: bytes | None) -> None:
+        """Receive one message of the FMU."""
+        if self.is_abandoned:
+            threading.Event().wait()
+        text = visible((message or b"").decode("utf-8", "replace").rstrip())
+        self.last.append(text)
+        if self.call_log is not None:
+            self.call_log.add(self.instance, f"[{word_of(status)}] {text}")
+        level = logging.INFO if status == OK else logging.WARNING
+        log.log(level, MESSAGE, self.instance, word_of(status), text)

@@ -23,7 +23,8 @@ from fmpy.fmi2 import fmi2CallbackFreeMemoryTYPE as FreeType
 from fmpy.fmi2 import free as free_memory
 from numpy.typing import NDArray
 
-from fmimaster.fmu.binary import BinaryInstance, MessageLog
+from fmimaster.fmu.binary import BinaryInstance
+from fmimaster.fmu.call_log import MessageLog
 from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer
 from fmimaster.fmu.kernel_entry import KernelInterface
 from fmimaster.fmu.shared_library import Tolerant
@@ -53,28 +54,15 @@ class Fmi2Instance(BinaryInstance):
 
     interface = KernelInterface.FMI2
     fmpy_class = FMU2Tolerant
+    prefix = "fmi2"
+    boolean = ctypes.c_int
 
-    def __init__(
-        self,
-        fmu: Any,
-        model: Model,
-        name: str,
-        messages: MessageLog,
-        options: InstanceOptions,
+    def _instantiate(
+        self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
+        del model
         fmu.must_have("fmi2Instantiate")
         fmu.instantiate(callbacks=_callbacks(name, messages), loggingOn=options.logging_on)
-        super().__init__(fmu, model, name, "fmi2", messages, options.call_log)
-        if not options.logging_on:
-            self.ask_for_failures(ctypes.c_int(1))
-
-    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A function that reads these variables into ``values``."""
-        return self._accessor("Get", kind, references, values)
-
-    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A function that sets these variables from ``values``."""
-        return self._accessor("Set", kind, references, values)
 
     def _accessor(
         self, verb: str, kind: DataType, references: Sequence[int], values: NDArray[Any]
@@ -99,28 +87,8 @@ class Fmi2Instance(BinaryInstance):
 
         return read if verb == "Get" else write
 
-    def directional_derivative(
-        self,
-        unknowns: Sequence[int],
-        knowns: Sequence[int],
-        seed: NDArray[np.float64],
-        sensitivity: NDArray[np.float64],
-    ) -> Transfer:
-        """A function that calls ``GetDirectionalDerivative``."""
-        return self.transfer(
-            "GetDirectionalDerivative",
-            self.references(unknowns),
-            ctypes.c_size_t(len(unknowns)),
-            self.references(knowns),
-            ctypes.c_size_t(len(knowns)),
-            self.pointer(seed),
-            self.pointer(sensitivity),
-        )
-
-    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that sets coefficients, or the time derivatives of these inputs."""
-        if self.model.input_polynomials:
-            return self.coefficients(references)
+    def _polynomials(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function that sets the time derivatives of these inputs."""
         highest = self.model.capabilities.max_input_derivative_order
         n = len(references)
         refs = self.references([r for _ in range(highest) for r in references])
@@ -145,14 +113,7 @@ class Fmi2Instance(BinaryInstance):
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
         """``SetupExperiment`` and ``EnterInitializationMode``, which are one call in FMI 3.0."""
-        self.call(
-            "SetupExperiment",
-            ctypes.c_int(tolerance is not None),
-            ctypes.c_double(tolerance or 0.0),
-            ctypes.c_double(start),
-            ctypes.c_int(stop is not None),
-            ctypes.c_double(stop or 0.0),
-        )
+        self.call("SetupExperiment", *self.experiment(start, stop, tolerance))
         self.call("EnterInitializationMode")
 
     def enter_step_mode(self) -> None:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from math import inf, isnan, nan
+from math import inf
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from fmpy.fmi3 import (
     FMU3Model,
     FMU3ScheduledExecution,
@@ -23,19 +22,15 @@ from fmpy.fmi3 import (
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.binary import BinaryInstance, MessageLog
-from fmimaster.fmu.instance import (
-    InstanceOptions,
-    Signal,
-    StepAnswer,
-    Transfer,
-    UpdateAnswer,
-)
+from fmimaster.fmu.binary import BinaryInstance
+from fmimaster.fmu.call_log import MessageLog
+from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.intermediate import InsideOfSteps, inputs_in_steps
 from fmimaster.fmu.kernel_entry import Binding, KernelInterface
 from fmimaster.fmu.shared_library import Tolerant
 from fmimaster.fmu.status import DISCARD, SUCCESS
 from fmimaster.system.clocks import Intervals, Qualifier, exact
-from fmimaster.system.model import Causality, DataType, Model, Variability
+from fmimaster.system.model import DataType, Model
 
 _POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)
 _POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
@@ -84,68 +79,83 @@ class Fmi3Instance(BinaryInstance):
 
     interface = KernelInterface.FMI3
     fmpy_class = FMU3Tolerant
+    prefix = "fmi3"
+    boolean = ctypes.c_bool
 
     def __init__(
-        self,
-        fmu: Any,
-        model: Model,
-        name: str,
-        messages: MessageLog,
-        options: InstanceOptions,
+        self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
-        self._refresh: Callable[[float], None] | None = None
-        self._failure: CallError | None = None
-        """Exception from a call in Intermediate Update Mode; the step raises it."""
         self._initialized = False
-        self._intermediate = _intermediate_inputs(model) if options.polynomial_inputs else ()
-        self._outputs = options.intermediate_outputs
-        self._instantiate(fmu, model, name, messages, options)
-        super().__init__(fmu, model, name, "fmi3", messages, options.call_log)
-        if self._outputs is not None:
-            self._outputs.bind(self.getter)
-        if not options.logging_on:
-            self.ask_for_failures(ctypes.c_bool(True))
+        inputs = inputs_in_steps(model) if options.polynomial_inputs else ()
+        self.inside = InsideOfSteps(inputs, options.intermediate_outputs)
+        super().__init__(fmu, model, name, messages, options)
+        self.inside.bind(self.getter)
 
     def _instantiate(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
-        fmu.must_have("fmi3InstantiateCoSimulation")
-        outputs = () if self._outputs is None else self._outputs.references
-        required = (*self._intermediate, *outputs)
+        required, inside = self.inside.required, self.inside
         n = len(required)
         self._update_callback = options.update_callback if n else None
         # the callback is called twice or more in each step: FMUs get it only if it is needed
         if self._update_callback is not None:
             update = fmi3IntermediateUpdateCallback(self._update_callback.function)
-            if self._outputs is not None:
-                self._update_callback.read(self._read_outputs)
+            if inside.outputs is not None:
+                self._update_callback.read(inside.read)
         elif n:
-            update = fmi3IntermediateUpdateCallback(self._intermediate_update)
+            update = fmi3IntermediateUpdateCallback(inside.update)
         else:
             update = fmi3IntermediateUpdateCallback()
-        self._callbacks: tuple[Any, ...] = (
-            fmi3LogMessageCallback(
-                lambda _environment, status, category, text: messages.add(status, category, text)
+        self.make(
+            "InstantiateCoSimulation",
+            (fmu, model, name, messages, options),
+            (
+                options.event_mode,
+                options.early_return,
+                (ctypes.c_uint32 * n)(*required) if n else None,
+                n,
             ),
-            update,
+            None if self._update_callback is None else self._update_callback.environment,
+            (update,),
         )
-        log_message, intermediate_update = self._callbacks
-        fmu.component = fmu.fmi3InstantiateCoSimulation(
+
+    def make(
+        self,
+        function: str,
+        what: tuple[Any, Model, str, MessageLog, InstanceOptions],
+        own: tuple[Any, ...] = (),
+        environment: Any = None,
+        callbacks: tuple[Any, ...] = (),
+    ) -> None:
+        """Instantiate the FMU by one of three functions.
+
+        Parameters
+        ----------
+        what
+            The arguments of :meth:`_instantiate`.
+        own
+            Arguments that only this function has.
+        environment, callbacks
+            The instance environment, and the callbacks besides that for messages; they live as long as the instance.
+        """
+        fmu, model, name, messages, options = what
+        fmu.must_have(self.prefix + function)
+        log_message = fmi3LogMessageCallback(
+            lambda _environment, status, category, text: messages.add(status, category, text)
+        )
+        self._callbacks = log_message, *callbacks
+        fmu.component = getattr(fmu, self.prefix + function)(
             name.encode(),
             model.instantiation_token.encode(),
             fmu.resources,
             False,
             options.logging_on,
-            options.event_mode,
-            options.early_return,
-            (ctypes.c_uint32 * n)(*required) if n else None,
-            n,
-            None if self._update_callback is None else self._update_callback.environment,
-            log_message,
-            intermediate_update,
+            *own,
+            environment,
+            *self._callbacks,
         )
         if not fmu.component:
-            raise ValueError("fmi3InstantiateCoSimulation returned null")
+            raise ValueError(f"{self.prefix}{function} returned null")
 
     @property
     def binding(self) -> Binding:
@@ -153,44 +163,27 @@ class Fmi3Instance(BinaryInstance):
         binding = super().binding
         return replace(
             binding,
-            intermediate=self._intermediate,
+            intermediate=self.inside.inputs,
             update_callback=self._update_callback,
-            raise_failure=self._raise_failure(binding.raise_failure),
+            raise_failure=self.inside.raise_failure(binding.raise_failure),
         )
-
-    def _raise_failure(
-        self, otherwise: Callable[[str, int, float], None]
-    ) -> Callable[[str, int, float], None]:
-        """Raises the error of a call in Intermediate Update Mode, or that of the step."""
-
-        def raise_it(function: str, status: int, step: float) -> None:
-            if self._failure is not None:
-                raise self._failure
-            otherwise(function, status, step)
-
-        return raise_it
-
-    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A function that reads these variables into ``values``."""
-        return self._accessor("Get", kind, references, values)
-
-    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A function that sets these variables from ``values``."""
-        return self._accessor("Set", kind, references, values)
 
     def _accessor(
         self, verb: str, kind: DataType, references: Sequence[int], values: NDArray[Any]
     ) -> Transfer:
         if kind is DataType.BINARY:
             return self._binary(verb, references, values)
-        name, size = verb + kind.value, ctypes.c_size_t(len(values))
+        name = verb + kind.value
         if kind is DataType.STRING:
-            return self.strings(
-                verb == "Get", self.function(name), name, references, values, (size,)
-            )
+            size = (ctypes.c_size_t(len(values)),)
+            return self.strings(verb == "Get", self.function(name), name, references, values, size)
+        array = (self.pointer(values),) if kind is DataType.CLOCK else self.sized(values)
         refs, n = self.references(references), ctypes.c_size_t(len(references))
-        sizes = () if kind is DataType.CLOCK else (size,)
-        return self.transfer(name, refs, n, self.pointer(values), *sizes)
+        return self.transfer(name, refs, n, *array)
+
+    def sized(self, values: NDArray[Any]) -> tuple[Any, ...]:
+        """Address and length of an array."""
+        return self.pointer(values), ctypes.c_size_t(len(values))
 
     def _binary(self, verb: str, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         refs, n, size = self.references(references), len(references), len(values)
@@ -213,35 +206,13 @@ class Fmi3Instance(BinaryInstance):
 
         return read if verb == "Get" else write
 
-    def directional_derivative(
-        self,
-        unknowns: Sequence[int],
-        knowns: Sequence[int],
-        seed: NDArray[np.float64],
-        sensitivity: NDArray[np.float64],
-    ) -> Transfer:
-        """A function that calls ``GetDirectionalDerivative``."""
-        return self.transfer(
-            "GetDirectionalDerivative",
-            self.references(unknowns),
-            ctypes.c_size_t(len(unknowns)),
-            self.references(knowns),
-            ctypes.c_size_t(len(knowns)),
-            self.pointer(seed),
-            ctypes.c_size_t(len(seed)),
-            self.pointer(sensitivity),
-            ctypes.c_size_t(len(sensitivity)),
-        )
-
     def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
         """A function that calls ``GetIntervalFraction`` for clocks that support fractions, ``GetIntervalDecimal`` for all
         others."""
         by_fraction = [k for k, clock in enumerate(clocks) if self._by_fraction(clock)]
         by_decimal = [k for k, clock in enumerate(clocks) if not self._by_fraction(clock)]
-        acts = [
-            self._get_intervals("GetIntervalFraction", clocks, by_fraction, answers),
-            self._get_intervals("GetIntervalDecimal", clocks, by_decimal, answers),
-        ]
+        chosen = {"GetIntervalFraction": by_fraction, "GetIntervalDecimal": by_decimal}
+        acts = [self._get_intervals(f, clocks, its, answers) for f, its in chosen.items() if its]
 
         def act() -> None:
             answers.resolution[:] = 0
@@ -254,8 +225,6 @@ class Fmi3Instance(BinaryInstance):
         self, name: str, clocks: Sequence[int], chosen: list[int], answers: Intervals
     ) -> Transfer:
         """A function that calls one of both functions for some of the clocks."""
-        if not chosen:
-            return _nothing
         is_fraction = name == "GetIntervalFraction"
         all_of = (answers.counter, answers.resolution) if is_fraction else (answers.seconds,)
         pairs = [(whole, whole[chosen]) for whole in (*all_of, answers.qualifier)]
@@ -328,57 +297,18 @@ class Fmi3Instance(BinaryInstance):
         clocks = (v for v in self.model.variables if v.clock is not None)
         return frozenset(v.value_reference for v in clocks if v.clock and v.clock.supports_fraction)
 
-    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that sets coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
-        requests values; inputs without ``intermediateUpdate`` keep their value from the start of a step."""
-        if self.model.input_polynomials:
-            return self.coefficients(references)
-        chosen = [row for row, r in enumerate(references) if r in self._intermediate]
-        if not chosen:
+    def _polynomials(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function that keeps the signal for Intermediate Update Mode, in which the FMU requests values; inputs without
+        ``intermediateUpdate`` keep their value from the start of a step."""
+        inside = self.inside
+        if not set(references).intersection(inside.inputs):
             return lambda *_: None
-        values = np.zeros(len(chosen))
-        write = self.setter(DataType.FLOAT64, [references[row] for row in chosen], values)
-
-        def refresh(now: float, signal: Signal) -> None:
-            values[:] = signal(now, 0)[chosen]
-            write()
+        refresh = self.present_values(references, inside.inputs)
 
         def set_polynomials(_: float, signal: Signal) -> None:
-            self._refresh = lambda now: refresh(now, signal)
+            inside.refresh = lambda now: refresh(now, signal)
 
         return set_polynomials
-
-    def _intermediate_update(
-        self, _environment: Any, time: float, set_requested: bool, get_allowed: bool, *rest: Any
-    ) -> None:
-        _, can_return, early_return_requested, early_return_time = rest
-        if early_return_requested:
-            early_return_requested[0] = False
-        until = nan
-        if get_allowed and self._outputs is not None and self._failure is None:
-            try:  # FMI 3.0, 4.2.1.3: nothing is read after an input was set
-                until = self._read_outputs(nan, time, can_return)
-            except CallError:  # an exception cannot pass through the FMU
-                return
-        if set_requested and self._refresh is not None and self._failure is None:
-            try:
-                self._refresh(time)
-            except CallError as error:
-                self._failure = error
-        if not isnan(until) and early_return_requested and self._failure is None:
-            early_return_requested[0] = True
-            early_return_time[0] = until
-
-    def _read_outputs(self, begin: float, time: float, can_return: bool) -> float:
-        """Read outputs in Intermediate Update Mode; see :class:`UpdateCallback`."""
-        assert self._outputs is not None
-        if not isnan(begin):
-            self._outputs.begin(begin)
-        try:
-            return self._outputs.take(time, can_return)
-        except CallError as error:
-            self._failure = error
-            raise
 
     def enter_configuration_mode(self) -> None:
         """``EnterConfigurationMode``."""
@@ -392,14 +322,7 @@ class Fmi3Instance(BinaryInstance):
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
         """``EnterInitializationMode``."""
-        self.call(
-            "EnterInitializationMode",
-            ctypes.c_bool(tolerance is not None),
-            ctypes.c_double(tolerance or 0.0),
-            ctypes.c_double(start),
-            ctypes.c_bool(stop is not None),
-            ctypes.c_double(stop or 0.0),
-        )
+        self.call("EnterInitializationMode", *self.experiment(start, stop, tolerance))
 
     def enter_event_mode(self) -> None:
         """``ExitInitializationMode`` if Event Mode is used, or ``EnterEventMode``."""
@@ -427,12 +350,10 @@ class Fmi3Instance(BinaryInstance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``."""
         step, said = self._step
-        if self._outputs is not None:
-            self._outputs.begin(time)
+        self.inside.begin(time)
         # True where no state of an earlier time will be restored; see Fmi2Instance.do_step
         status = step(self.component, time, size, self.kept_from() >= time, *said.pointers)
-        if self._failure is not None:
-            raise self._failure
+        self.inside.raise_if_failed()
         if status == DISCARD:
             # its other results are undefined, and its time is unchanged
             return StepAnswer(time, discarded=True, messages=tuple(self.messages.last))
@@ -467,19 +388,3 @@ class Fmi3Instance(BinaryInstance):
     def state_function(self, verb: str) -> str:
         """``GetFMUState`` and related functions."""
         return f"{verb}FMUState"
-
-
-def _nothing() -> None:
-    """The transfer of no values."""
-
-
-def _intermediate_inputs(model: Model) -> tuple[int, ...]:
-    """Value references of the inputs that are set in Intermediate Update Mode; nothing is read there."""
-    return tuple(
-        v.value_reference
-        for v in model.variables
-        if v.intermediate_update
-        and v.causality is Causality.INPUT
-        and v.variability is Variability.CONTINUOUS
-        and v.type is DataType.FLOAT64
-    )

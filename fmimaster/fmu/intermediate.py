@@ -1,16 +1,17 @@
-"""Outputs that are read inside of steps, in Intermediate Update Mode of FMI 3.0."""
+"""What happens inside of steps, in Intermediate Update Mode of FMI 3.0: outputs are read, and inputs are set."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from math import nan
+from math import isnan, nan
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.base.errors import CallError
+from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
 
 Getter = Callable[[DataType, Sequence[int], NDArray[Any]], Callable[[], None]]
 """Makes a function that reads variables of one type into an array; see :meth:`Instance.getter`."""
@@ -110,6 +111,106 @@ class IntermediateOutputs:
                 columns[v.name] = part.reshape(n, *v.shape)
                 first += v.size
         return times, columns
+
+
+class InsideOfSteps:
+    """What one instance does in Intermediate Update Mode, and what it failed in.
+
+    Parameters
+    ----------
+    inputs
+        Value references of the inputs that are set there.
+    outputs : IntermediateOutputs or None
+        The outputs that are read there.
+
+    Attributes
+    ----------
+    refresh : function or None
+        Sets the inputs at a time in s.
+    failure : CallError or None
+        The error of a call there; an exception cannot pass through the FMU, so the step raises it.
+    """
+
+    def __init__(self, inputs: tuple[int, ...], outputs: IntermediateOutputs | None) -> None:
+        self.inputs, self.outputs = inputs, outputs
+        self.refresh: Callable[[float], None] | None = None
+        self.failure: CallError | None = None
+
+    @property
+    def required(self) -> tuple[int, ...]:
+        """Value references of all variables that the instance uses there."""
+        return (*self.inputs, *(() if self.outputs is None else self.outputs.references))
+
+    def bind(self, getter: Getter) -> None:
+        """Make the FMI calls ready."""
+        if self.outputs is not None:
+            self.outputs.bind(getter)
+
+    def begin(self, time: float) -> None:
+        """A step begins at this time in s."""
+        if self.outputs is not None:
+            self.outputs.begin(time)
+
+    def update(
+        self, _environment: Any, time: float, set_requested: bool, get_allowed: bool, *rest: Any
+    ) -> None:
+        """``IntermediateUpdateCallback``, which the FMU calls inside of a step."""
+        _, can_return, early_return_requested, early_return_time = rest
+        if early_return_requested:
+            early_return_requested[0] = False
+        until = nan
+        if get_allowed and self.outputs is not None and self.failure is None:
+            try:  # FMI 3.0, 4.2.1.3: nothing is read after an input was set
+                until = self.read(nan, time, can_return)
+            except CallError:  # an exception cannot pass through the FMU
+                return
+        if set_requested and self.refresh is not None and self.failure is None:
+            try:
+                self.refresh(time)
+            except CallError as error:
+                self.failure = error
+        if not isnan(until) and early_return_requested and self.failure is None:
+            early_return_requested[0] = True
+            early_return_time[0] = until
+
+    def read(self, begin: float, time: float, can_return: bool) -> float:
+        """Read outputs; see :class:`fmimaster.fmu.kernel_entry.UpdateCallback`."""
+        assert self.outputs is not None
+        if not isnan(begin):
+            self.outputs.begin(begin)
+        try:
+            return self.outputs.take(time, can_return)
+        except CallError as error:
+            self.failure = error
+            raise
+
+    def raise_if_failed(self) -> None:
+        """Raise the error of a call in this mode, if there was one."""
+        if self.failure is not None:
+            raise self.failure
+
+    def raise_failure(
+        self, otherwise: Callable[[str, int, float], None]
+    ) -> Callable[[str, int, float], None]:
+        """Raises the error of a call in this mode, or that of the step."""
+
+        def raise_it(function: str, status: int, step: float) -> None:
+            self.raise_if_failed()
+            otherwise(function, status, step)
+
+        return raise_it
+
+
+def inputs_in_steps(model: Model) -> tuple[int, ...]:
+    """Value references of the inputs that are set in Intermediate Update Mode; nothing is read there."""
+    return tuple(
+        v.value_reference
+        for v in model.variables
+        if v.intermediate_update
+        and v.causality is Causality.INPUT
+        and v.variability is Variability.CONTINUOUS
+        and v.type is DataType.FLOAT64
+    )
 
 
 def readable_inside(model: Model, names: Sequence[str]) -> tuple[Variable, ...]:

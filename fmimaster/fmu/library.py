@@ -14,7 +14,8 @@ from typing import Any
 from fmimaster.apart import shared_run
 from fmimaster.base.errors import ModelError
 from fmimaster.base.own_folder import OwnFolder
-from fmimaster.fmu.binary import BinaryInstance, MessageLog
+from fmimaster.fmu.binary import BinaryInstance
+from fmimaster.fmu.call_log import MessageLog
 from fmimaster.fmu.description.model_description import parse_description, read_model
 from fmimaster.fmu.description.terminals import with_terminal_ports
 from fmimaster.fmu.instance import Instance, InstanceOptions

@@ -16,20 +16,14 @@ import numpy as np
 from fmpy.fmi3 import (
     fmi3ClockUpdateCallback,
     fmi3LockPreemptionCallback,
-    fmi3LogMessageCallback,
     fmi3UnlockPreemptionCallback,
 )
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.binary import MessageLog
+from fmimaster.fmu.call_log import MessageLog
 from fmimaster.fmu.fmi3 import Fmi3Instance, FMU3ScheduledTolerant
-from fmimaster.fmu.instance import (
-    InstanceOptions,
-    StepAnswer,
-    Transfer,
-    UpdateAnswer,
-)
+from fmimaster.fmu.instance import InstanceOptions, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.fmu.kernel_entry import E, KernelEntries, ScheduledParts
 from fmimaster.fmu.kernel_memory import ScheduledMemory
 from fmimaster.fmu.status import SUCCESS
@@ -92,7 +86,6 @@ class ScheduledInstance(Fmi3Instance):
     def _instantiate(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
-        fmu.must_have("fmi3InstantiateScheduledExecution")
         in_python = fmi3ClockUpdateCallback(lambda _environment: self._update_clocks())
         update, lock, unlock = (
             in_python,
@@ -105,24 +98,13 @@ class ScheduledInstance(Fmi3Instance):
             update = fmi3ClockUpdateCallback(in_c.clock_update)
             lock = fmi3LockPreemptionCallback(in_c.nothing)
             unlock = fmi3UnlockPreemptionCallback(in_c.nothing)
-        log_message = fmi3LogMessageCallback(
-            lambda _environment, status, category, text: messages.add(status, category, text)
+        self._in_python = in_python
+        self.make(
+            "InstantiateScheduledExecution",
+            (fmu, model, name, messages, options),
+            environment=None if in_c is None else in_c.environment,
+            callbacks=(update, lock, unlock),
         )
-        self._callbacks = log_message, update, lock, unlock, in_python
-        fmu.component = fmu.fmi3InstantiateScheduledExecution(
-            name.encode(),
-            model.instantiation_token.encode(),
-            fmu.resources,
-            False,
-            options.logging_on,
-            None if in_c is None else in_c.environment,
-            log_message,
-            update,
-            lock,
-            unlock,
-        )
-        if not fmu.component:
-            raise ValueError("fmi3InstantiateScheduledExecution returned null")
 
     @property
     def is_called_in_python(self) -> bool:
@@ -266,8 +248,7 @@ class ScheduledInstance(Fmi3Instance):
         self.version += 1
         reference = self.clocks[place].value_reference
         status = self._activate_partition(self.component, reference, memory.now.item())
-        if self._failure is not None:
-            raise self._failure
+        self.inside.raise_if_failed()
         if status not in SUCCESS:
             self.fail("ActivateModelPartition", status)
 
@@ -290,7 +271,7 @@ class ScheduledInstance(Fmi3Instance):
             self._read_output_clocks()
             self._read_countdowns()
         except CallError as error:  # an exception cannot pass through the FMU
-            self._failure = self._failure or error
+            self.inside.failure = self.inside.failure or error
 
     def _read_output_clocks(self) -> None:
         if references := [clock.value_reference for clock in self.output_clocks]:

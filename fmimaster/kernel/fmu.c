@@ -61,7 +61,7 @@ int fm_restore_state(void *self, int place, const char **function)
     return address ? ((set_state_t)address)(fmu->component, fmu->places[place]) : FM_MISSING;
 }
 
-/* BinaryInstance.coefficients in fmimaster/fmu/binary.py. */
+/* BinaryInstance._coefficients in fmimaster/fmu/binary.py. */
 int fm_set_coefficients(const fm_fmu *fmu, size_t n, int degree, const double *derivatives, const char **function)
 {
     for (int p = 0; p < fmu->n_coefficients; p++) {

@@ -1,5 +1,5 @@
 /* Intermediate updates of FMI 3.0: an FMU requests the inputs inside a step, and gets the values of their polynomials, and
- * offers its outputs; as Fmi3Instance of fmimaster/fmu/fmi3.py does it. */
+ * offers its outputs; as InsideOfSteps of fmimaster/fmu/intermediate.py does it. */
 
 #include <math.h>
 #include <stdint.h>

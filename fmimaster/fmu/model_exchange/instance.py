@@ -7,6 +7,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.binary import BinaryInstance, MessageLog
+from fmimaster.fmu.binary import BinaryInstance
+from fmimaster.fmu.call_log import MessageLog
 from fmimaster.fmu.instance import (
     InstanceOptions,
     Signal,
@@ -67,7 +69,7 @@ class ModelExchangeInstance(BinaryInstance):
         self.is_started = False
         self._last_event, self._n_events = -inf, 0
         """Time in s of the last event inside a step, and how many events up to it made no progress."""
-        super().__init__(fmu, model, name, messages, options)  # type: ignore[arg-type]
+        super().__init__(fmu, model, name, messages, options)
 
     @property
     def is_called_in_python(self) -> bool:
@@ -142,21 +144,12 @@ class ModelExchangeInstance(BinaryInstance):
 
         return set_discrete
 
-    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that sets coefficients, or keeps the signal, whose values are set at each evaluation."""
-        if self.model.input_polynomials:
-            return self.coefficients(references)
-        taken = inputs_between_points(self.model)
-        chosen = [row for row, reference in enumerate(references) if reference in taken]
-        values = np.zeros(len(chosen))
-        write = super().setter(DataType.FLOAT64, [references[row] for row in chosen], values)
+    def _polynomials(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function that keeps the signal, whose values are set at each evaluation."""
+        refresh = self.present_values(references, inputs_between_points(self.model))
 
         def set_polynomials(_: float, signal: Signal) -> None:
-            def refresh(now: float) -> None:
-                values[:] = signal(now, 0)[chosen]
-                write()
-
-            self.equations.set_inputs = refresh
+            self.equations.set_inputs = lambda now: refresh(now, signal)
 
         return set_polynomials
 
@@ -484,6 +477,23 @@ class ModelExchangeInstance(BinaryInstance):
             self.is_started = False
         super().free()
 
+    @cached_property
+    def _completed(self) -> Callable[[bool], tuple[bool, bool]]:
+        """``CompletedIntegratorStep``: whether no state of an earlier time will be restored → whether an event and the end
+        of the run are requested."""
+        flag: Any = self.boolean
+        enter, end = flag(0), flag(0)
+        function = self.function("CompletedIntegratorStep")
+        pointers = ctypes.byref(enter), ctypes.byref(end)
+
+        def completed(keeps: bool) -> tuple[bool, bool]:
+            status = function(self.component, flag(keeps), *pointers)
+            if status not in SUCCESS:
+                self.fail("CompletedIntegratorStep", status)
+            return bool(enter.value), bool(end.value)
+
+        return completed
+
     # What differs between the versions of FMI
 
     update_function: str
@@ -497,16 +507,6 @@ class ModelExchangeInstance(BinaryInstance):
     def _update(self) -> UpdateAnswer:
         """Update the discrete states."""
 
-    @abstractmethod
-    def _completed(self, keeps: bool) -> tuple[bool, bool]:
-        """``CompletedIntegratorStep``; returns whether an event and the end of the run are requested.
-
-        Parameters
-        ----------
-        keeps
-            Whether no state of an earlier time will be restored.
-        """
-
 
 def inputs_between_points(model: Model) -> tuple[int, ...]:
     """Value references of the inputs that are set at each evaluation, if they follow polynomials."""
@@ -517,18 +517,3 @@ def inputs_between_points(model: Model) -> tuple[int, ...]:
         and v.variability is Variability.CONTINUOUS
         and v.type is DataType.FLOAT64
     )
-
-
-def completed_by(instance: BinaryInstance, flag: Any) -> Callable[[bool], tuple[bool, bool]]:
-    """``CompletedIntegratorStep`` with flags of this C type."""
-    enter, end = flag(0), flag(0)
-    function = instance.function("CompletedIntegratorStep")
-    pointers = ctypes.byref(enter), ctypes.byref(end)
-
-    def completed(keeps: bool) -> tuple[bool, bool]:
-        status = function(instance.component, flag(keeps), *pointers)
-        if status not in SUCCESS:
-            instance.fail("CompletedIntegratorStep", status)
-        return bool(enter.value), bool(end.value)
-
-    return completed

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cached_property
 from math import inf
 from typing import Any
 
 from fmpy.fmi2 import fmi2EventInfo
-from fmpy.fmi3 import fmi3LogMessageCallback
 
-from fmimaster.fmu.binary import MessageLog
+from fmimaster.fmu.call_log import MessageLog
 from fmimaster.fmu.fmi2 import Fmi2Instance, FMU2ModelTolerant
 from fmimaster.fmu.fmi3 import Fmi3Instance, FMU3ModelTolerant
 from fmimaster.fmu.instance import InstanceOptions, UpdateAnswer
-from fmimaster.fmu.model_exchange.instance import ModelExchangeInstance, completed_by
+from fmimaster.fmu.model_exchange.instance import ModelExchangeInstance
 from fmimaster.system.model import Model
 
 
@@ -36,13 +34,6 @@ class Fmi2ModelExchange(ModelExchangeInstance, Fmi2Instance):
             float(info.nextEventTime) if info.nextEventTimeDefined else inf,
         )
 
-    @cached_property
-    def _completed_integrator_step(self) -> Any:
-        return completed_by(self, ctypes.c_int)
-
-    def _completed(self, keeps: bool) -> tuple[bool, bool]:
-        return self._completed_integrator_step(keeps)  # type: ignore[no-any-return]
-
 
 class Fmi3ModelExchange(ModelExchangeInstance, Fmi3Instance):
     """An instance of a Model Exchange FMU of FMI 3.0."""
@@ -53,22 +44,8 @@ class Fmi3ModelExchange(ModelExchangeInstance, Fmi3Instance):
     def _instantiate(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
-        fmu.must_have("fmi3InstantiateModelExchange")
         self._update_callback = None  # there are no intermediate updates
-        self._log_message = fmi3LogMessageCallback(
-            lambda _environment, status, category, text: messages.add(status, category, text)
-        )
-        fmu.component = fmu.fmi3InstantiateModelExchange(
-            name.encode(),
-            model.instantiation_token.encode(),
-            fmu.resources,
-            False,
-            options.logging_on,
-            None,
-            self._log_message,
-        )
-        if not fmu.component:
-            raise ValueError("fmi3InstantiateModelExchange returned null")
+        self.make("InstantiateModelExchange", (fmu, model, name, messages, options))
 
     def _counts(self) -> tuple[int, int]:
         counts = ctypes.c_size_t(), ctypes.c_size_t()
@@ -78,10 +55,3 @@ class Fmi3ModelExchange(ModelExchangeInstance, Fmi3Instance):
 
     def _update(self) -> UpdateAnswer:
         return Fmi3Instance.update_discrete_states(self)
-
-    @cached_property
-    def _completed_integrator_step(self) -> Any:
-        return completed_by(self, ctypes.c_bool)
-
-    def _completed(self, keeps: bool) -> tuple[bool, bool]:
-        return self._completed_integrator_step(keeps)  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
-from fmimaster.fmu.binary import MESSAGE
+from fmimaster.fmu.call_log import MESSAGE
 from fmimaster.fmu.instance import Instance, InstanceOptions, StepAnswer
 from fmimaster.fmu.library import FmuFile, identity, release
 from fmimaster.fmu.process_state import ProcessState
