@@ -192,7 +192,7 @@ def chosen_algorithm(arguments: Namespace) -> Algorithm | None:
     from fmimaster.algorithms.jacobi import Jacobi
     from fmimaster.algorithms.refreshed import Refreshed
 
-    return Refreshed(found or Jacobi(), arguments.refresh_linearized)
+    return Refreshed(found or Jacobi(), bool(arguments.refresh_linearized))
 
 
 def _named(arguments: Namespace) -> Algorithm | None:

@@ -132,7 +132,10 @@ TABLE = (
     Row(
         "event_mode",
         Option(
-            _EVENTS, also=" (default: if the system or the event clock needs it)", is_or_not=True
+            _EVENTS,
+            also=" (default: if the system or the event clock needs it)",
+            is_or_not=True,
+            hidden="--event-mode-used",  # as the standard spells it
         ),
         "True or False",
         kinds.is_truth_value,
