@@ -1,4 +1,4 @@
-"""The log of a run: its steps with their causes, and its events."""
+"""The log of a run: its steps with their causes, its events, and the activations of its clocks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from fractions import Fraction
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.instants.instant import Ticks
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
-from fmimaster.record.causes import GRID, Cause, Event
+from fmimaster.record.causes import GRID, Activations, Cause, Event
 from fmimaster.record.step_series import StepColumns
 from fmimaster.system.model import DataType
 
@@ -278,3 +280,77 @@ class EventLog:
     def count(self) -> int:
         """Number of events."""
         return self.handed_on + len(self.events)
+
+
+MOST_STRETCHES = 1000
+"""So many stretches of a clock are kept one by one; of those behind them only their number of activations."""
+
+
+class Ticking(NamedTuple):
+    """Activations of one clock."""
+
+    first: Ticks
+    last: Ticks
+    number: int
+    interval: Ticks | None
+    """0 if there is one activation; None if the distances differ."""
+
+
+@dataclass
+class ActivationLog:
+    """Each activation of the time-based clocks. Its size does not depend on the length of a run."""
+
+    stretches: dict[str, list[Ticking]] = field(default_factory=dict)
+    """By the name of the clock, with its component."""
+
+    def add(self, clock: str, time: Ticks) -> None:
+        """One more activation of a clock."""
+        self.add_many(clock, time, 0, 1)
+
+    def add_many(self, clock: str, first: Ticks, interval: Ticks, count: int) -> None:
+        """Some more, at equal distances."""
+        if not count:
+            return
+        last = first + interval * (count - 1)
+        known = self.stretches.setdefault(clock, [])
+        if not known:
+            known.append(Ticking(first, last, count, interval))
+            return
+        before = known[-1]
+        distance = first - before.last
+        is_same = count == 1 or distance == interval
+        if before.interval is None:
+            known[-1] = Ticking(before.first, last, before.number + count, None)
+        elif is_same and (before.number == 1 or before.interval == distance):
+            known[-1] = Ticking(before.first, last, before.number + count, distance)
+        elif len(known) < MOST_STRETCHES:
+            known.append(Ticking(first, last, count, interval))
+        else:
+            known[-1] = Ticking(before.first, last, before.number + count, None)
+
+    def rescale(self, factor: Fraction) -> None:
+        """Times are multiples of another resolution from now on; ``factor`` is its ratio to the one before."""
+        for known in self.stretches.values():
+            known[:] = [
+                Ticking(
+                    s.first * factor,
+                    s.last * factor,
+                    s.number,
+                    None if s.interval is None else s.interval * factor,
+                )
+                for s in known
+            ]
+
+    def entries(self, resolution: int) -> tuple[Activations, ...]:
+        """The stretches in s, by the name of the clock and then in their order; another thread may add some meanwhile."""
+        return tuple(
+            Activations(
+                clock,
+                Fraction(s.first) / resolution,
+                Fraction(s.last) / resolution,
+                s.number,
+                None if s.interval is None else Fraction(s.interval) / resolution,
+            )
+            for clock, stretches in sorted(self.stretches.items())
+            for s in list(stretches)
+        )

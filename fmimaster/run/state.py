@@ -15,8 +15,7 @@ from fmimaster.events.zeno import EventHistory
 from fmimaster.instants.calendar import Calendar
 from fmimaster.instants.instant import NEVER, Goal, Instant
 from fmimaster.record.step_series import StepColumns
-from fmimaster.run.activations import ActivationLog
-from fmimaster.run.log import EventLog, StepLog, Stretch
+from fmimaster.run.log import ActivationLog, EventLog, StepLog, Stretch
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fmimaster.record.causes import Activations
-from fmimaster.run.activations import MOST_STRETCHES, ActivationLog
+from fmimaster.run.log import MOST_STRETCHES, ActivationLog
 
 
 def logged(*times: Fraction | int, resolution: int = 1) -> list[tuple[Any, ...]]:
