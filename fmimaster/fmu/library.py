@@ -131,13 +131,13 @@ def _fmi3() -> type[BinaryInstance]:
 
 
 def _fmi2_model_exchange() -> type[BinaryInstance]:
-    from fmimaster.fmu.model_exchange.versions import Fmi2ModelExchange
+    from fmimaster.fmu.model_exchange.instance import Fmi2ModelExchange
 
     return Fmi2ModelExchange
 
 
 def _fmi3_model_exchange() -> type[BinaryInstance]:
-    from fmimaster.fmu.model_exchange.versions import Fmi3ModelExchange
+    from fmimaster.fmu.model_exchange.instance import Fmi3ModelExchange
 
     return Fmi3ModelExchange
 

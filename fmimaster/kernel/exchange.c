@@ -1,4 +1,4 @@
-/* A Model Exchange FMU with an integrator: twin of ModelExchangeInstance in fmimaster/fmu/model_exchange/instance.py. What
+/* A Model Exchange FMU with an integrator: twin of ExchangeSteps in fmimaster/fmu/model_exchange/steps.py. What
  * changes modes, and the events inside a step, stay in Python: they are rare, and have one definition there. */
 
 #include <math.h>
@@ -184,7 +184,7 @@ static int execute_events(fm_exchange *x)
     return x->execute_events(x->python->self);
 }
 
-/* ModelExchangeInstance._tell_events: a step of which the FMU has not heard, because copies could be restored. */
+/* ExchangeSteps._tell_events: a step of which the FMU has not heard, because copies could be restored. */
 static int tell_events(fm_exchange *x)
 {
     double now = x->memory[FM_X_TIME];

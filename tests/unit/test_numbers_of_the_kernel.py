@@ -9,7 +9,8 @@ import pytest
 from kernels import FOLDER
 
 from fmimaster.fmu.kernel_memory import Mode
-from fmimaster.fmu.model_exchange import cvode, instance, location, one_step
+from fmimaster.fmu.model_exchange import cvode, location, one_step
+from fmimaster.fmu.model_exchange import steps as exchange_steps
 from fmimaster.inputs.polynomial import (
     MOST_CANDIDATES,
     MOST_COEFFICIENTS,
@@ -48,7 +49,7 @@ OF_SOURCES = {
     ("power.c", "first_part"): bond_powers.FIRST,
     ("exchange.c", "MODE_EVENT"): Mode.EVENT,
     ("exchange.c", "MODE_CONTINUOUS_TIME"): Mode.CONTINUOUS_TIME,
-    ("exchange.c", "SAME"): instance._SAME,
+    ("exchange.c", "SAME"): exchange_steps._SAME,
     ("exchange.c", "TOLERANCE"): location._TOLERANCE,
     ("exchange.c", "MOST_TRIALS"): location._MOST_TRIALS,
     ("exchange.c", "BISECT_EVERY"): location._BISECT_EVERY,
