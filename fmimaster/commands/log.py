@@ -17,11 +17,8 @@ from fmimaster.results.text_file import refuse_to_overwrite
 
 _NOTE = "note: "
 
-_READ = (
-    *("system", "path", "file", "files"),
-    *("input_file", "reference_file", "initial_fmu_state_file"),
-)
-"""Arguments of all commands that are files to be read."""
+_READ = ("path", "file", "files", "reference_file")
+"""Arguments of commands that are files to be read, besides those that are settings."""
 
 
 @contextmanager
@@ -61,8 +58,11 @@ def not_in_the_log(lines: Iterable[str]) -> list[str]:
 
 def _read_by(arguments: Namespace) -> list[Path]:
     """The files that the command reads."""
+    from fmimaster.configure.setting_rows import ROWS  # only a command with a log file needs it
+
     given = vars(arguments)
-    named = [given[name] for name in _READ if given.get(name) is not None]
+    read = (*_READ, *(row.name for row in ROWS.values() if row.is_file and not row.writes))
+    named = [given[name] for name in read if given.get(name) is not None]
     paths = [path for one in named for path in (one if isinstance(one, list) else [one])]
     return [given_path(path) for path in paths]
 

@@ -279,7 +279,13 @@ class Settings:
         return f"{type(self).__name__}({', '.join(given)})"
 
     def changed(self) -> dict[str, Any]:
-        """The settings that differ from their defaults, without the system."""
+        """The settings that differ from their defaults.
+
+        Returns
+        -------
+        dict
+            Name → value, without the system.
+        """
         defaults = {
             f.name: f.default if f.default_factory is MISSING else f.default_factory()
             for f in fields(self)
