@@ -30,8 +30,12 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.stepper import Stepper
 from fmimaster.run.ways import OFTEN
 from fmimaster.session.fact_keeper import FactKeeper
-from fmimaster.session.instances import InstanceMaker, words_for_fmus
-from fmimaster.session.intermediate_outputs import intermediate_outputs, intermediate_tables
+from fmimaster.session.instances import (
+    InstanceMaker,
+    intermediate_outputs,
+    intermediate_tables,
+    words_for_fmus,
+)
 from fmimaster.session.row_keeper import RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import EarlierStructures, run_statistics, warnings_of_run
