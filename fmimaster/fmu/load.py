@@ -13,7 +13,6 @@ import numpy as np
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.own_folder import remove_folders_of_the_dead
-from fmimaster.fmu import library
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile, call_in_words
 from fmimaster.fmu.python_instance import PythonInstance
@@ -175,12 +174,6 @@ class Loader:
             # an FMU that is called in Python gets callbacks in Python
             options = replace(options, call_log=self._call_log, update_callback=None)
         return replace(options, logging_on=True) if self._logging_on else options
-
-    def can_be_isolated(self, component: Component) -> bool:
-        """Whether a component is an FMU that another process can load."""
-        if not self.is_fmu(component):
-            return False
-        return isinstance(self.file(component.source, component.interface), library.FmuFile)
 
     def _new_call_log(self) -> CallLog:
         # few runs log calls

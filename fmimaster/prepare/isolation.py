@@ -40,7 +40,7 @@ def isolated_fmus(
     ModelError
         If an FMU that allows one instance per process is used several times, and may not be isolated.
     """
-    fmus = [name for name, component in components.items() if loader.can_be_isolated(component)]
+    fmus = [name for name, component in components.items() if loader.is_fmu(component)]
     wanted, found = settings.isolate_used, dict[str, str]()
     if wanted is True or (wanted is None and settings.needs_isolation):
         found = dict.fromkeys(fmus, "")

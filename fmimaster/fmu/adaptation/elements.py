@@ -289,6 +289,11 @@ class QuantizerInstance(ThresholdInstance[Quantizer]):
 
 _KINDS: Mapping[type[Adaptation], Callable[[str, Any], Instance]] = {
     SampleAndHold: SampleAndHoldInstance,
+    UnitDelay: lambda name, element: (
+        MicrostepDelayInstance(name, element)
+        if element.microstep
+        else UnitDelayInstance(name, element)
+    ),
     EventCounter: EventCounterInstance,
     LevelCrossing: LevelCrossingInstance,
     Quantizer: QuantizerInstance,
@@ -297,6 +302,4 @@ _KINDS: Mapping[type[Adaptation], Callable[[str, Any], Instance]] = {
 
 def adaptation_instance(element: Adaptation, name: str) -> Instance:
     """An element as an instance of this name."""
-    if isinstance(element, UnitDelay):
-        return (MicrostepDelayInstance if element.microstep else UnitDelayInstance)(name, element)
     return _KINDS[type(element)](name, element)
