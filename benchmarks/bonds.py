@@ -14,7 +14,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import prepare
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.emitter import Emitter
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.system.description import SystemDescription
 from fmimaster.system.read import read_system
@@ -53,7 +53,7 @@ def _taken(loader: Loader, description: SystemDescription) -> Callable[[], float
             loader.instantiate(c, i.name, InstanceOptions())
             for c, i in zip(prepared.components, plan.instances, strict=True)
         ],
-        Experiment(0.0, 1.0),
+        InitialTimes(0.0, 1.0),
         hooks=p.hooks,
     )
 

@@ -17,7 +17,7 @@ from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.prepare.preparation import prepare
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions.base import Program
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.system.states import State
 
@@ -47,7 +47,7 @@ def anderson_in_c(repetitions: int, fmi: int) -> Cost:
                 loader.instantiate(c, i.name, InstanceOptions())
                 for c, i in zip(prepared.components, plan.instances, strict=True)
             ],
-            Experiment(0.0, 1.0),
+            InitialTimes(0.0, 1.0),
             n_buffers=1,
             hooks=p.hooks,
         )

@@ -18,7 +18,7 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Set
 from fmimaster.program.instructions.outputs import Get
 from fmimaster.program.instructions.steps import Step
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.steps import MultiRate
 
@@ -67,7 +67,7 @@ def _taken(loader: Loader, prepared: Prepared, is_whole: bool) -> Callable[[], f
             loader.instantiate(c, i.name, InstanceOptions())
             for c, i in zip(prepared.components, plan.instances, strict=True)
         ],
-        Experiment(0.0),
+        InitialTimes(0.0),
         hooks=programs.hooks,
     )
     executor.run(programs.initialize, 0.0, 0.0)

@@ -24,7 +24,7 @@ from linear_writer import write_fmu
 
 from fmimaster import Simulation, SystemBuilder, reference_path
 from fmimaster.studies.optimization import SequenceSearch, Signature
-from fmimaster.studies.optimization.trial import Trial, relative_error, rms
+from fmimaster.studies.optimization.trial import SimulationTrial, relative_error, rms
 
 MICRO, PARTS, STEPS = 1e-3, 10, 300
 """Euler step in s, Euler steps in a step of the run, steps."""
@@ -97,7 +97,7 @@ def line(count: int, seed: int, compared: int, template: Path, folder: Path) -> 
     real = exact(units, fed)
 
     def error(sequence: tuple[str, ...]) -> float:
-        rows = search.runs(Trial(sequence))
+        rows = search.runs(SimulationTrial(sequence))
         return np.inf if rows is None else relative_error(rows, real, rms(real))
 
     least, random = error(chosen), np.random.default_rng(seed)

@@ -10,7 +10,7 @@ from fmimaster.fmu.around import Act, Around
 from fmimaster.fmu.instance import Instance
 from fmimaster.system.model import Causality, DataType, Variability, Variable
 from fmimaster.system.states import (
-    Call,
+    FmiCall,
     State,
     after,
     call_between,
@@ -18,39 +18,39 @@ from fmimaster.system.states import (
 )
 
 _CALLS = {
-    "directional_derivative": Call.GET_DIRECTIONAL_DERIVATIVE,
-    "polynomial_setter": Call.SET_INPUT,
-    "intervals": Call.GET_INTERVAL,
-    "shift": Call.GET_SHIFT,
-    "set_interval": Call.SET_INTERVAL,
-    "set_shift": Call.SET_SHIFT,
-    "enter_configuration_mode": Call.ENTER_CONFIGURATION_MODE,
-    "exit_configuration_mode": Call.EXIT_CONFIGURATION_MODE,
-    "enter_initialization_mode": Call.ENTER_INITIALIZATION_MODE,
-    "update_discrete_states": Call.UPDATE_DISCRETE_STATES,
-    "do_step": Call.DO_STEP,
-    "save": Call.GET_FMU_STATE,
-    "restore": Call.SET_FMU_STATE,
-    "serialized": Call.GET_FMU_STATE,
-    "deserialize": Call.SET_FMU_STATE,
-    "terminate": Call.TERMINATE,
+    "directional_derivative": FmiCall.GET_DIRECTIONAL_DERIVATIVE,
+    "polynomial_setter": FmiCall.SET_INPUT,
+    "intervals": FmiCall.GET_INTERVAL,
+    "shift": FmiCall.GET_SHIFT,
+    "set_interval": FmiCall.SET_INTERVAL,
+    "set_shift": FmiCall.SET_SHIFT,
+    "enter_configuration_mode": FmiCall.ENTER_CONFIGURATION_MODE,
+    "exit_configuration_mode": FmiCall.EXIT_CONFIGURATION_MODE,
+    "enter_initialization_mode": FmiCall.ENTER_INITIALIZATION_MODE,
+    "update_discrete_states": FmiCall.UPDATE_DISCRETE_STATES,
+    "do_step": FmiCall.DO_STEP,
+    "save": FmiCall.GET_FMU_STATE,
+    "restore": FmiCall.SET_FMU_STATE,
+    "serialized": FmiCall.GET_FMU_STATE,
+    "deserialize": FmiCall.SET_FMU_STATE,
+    "terminate": FmiCall.TERMINATE,
 }
 """Method → the call of the table that it makes, in every state. Others are allowed in every state (FMI 3.0, section 2.3.1,
 for ``reset``)."""
 
 _MODES = {
-    "enter_event_mode": (State.EVENT_MODE, Call.ENTER_EVENT_MODE),
-    "enter_step_mode": (State.STEP_MODE, Call.ENTER_STEP_MODE),
+    "enter_event_mode": (State.EVENT_MODE, FmiCall.ENTER_EVENT_MODE),
+    "enter_step_mode": (State.STEP_MODE, FmiCall.ENTER_STEP_MODE),
 }
 """Method → the state to which it leads, and its call if the table has none from the present state."""
 
 
-def allowed_with_event_pending(call: Call) -> bool:
+def allowed_with_event_pending(call: FmiCall) -> bool:
     """Whether a call of Step Mode is allowed after ``DoStep`` has requested an event (eventHandlingNeeded).
 
     It is pending until Event Mode is entered or an earlier state is restored. Source: FMI 3.0.2, section 4.2.1.2.
     """
-    return call is not Call.DO_STEP
+    return call is not FmiCall.DO_STEP
 
 
 class Guarded(Around):
@@ -95,10 +95,10 @@ class Guarded(Around):
 
         return guarded
 
-    def _calls_of(self, name: str, made: tuple[Any, ...]) -> Callable[[], Iterable[Call]]:
+    def _calls_of(self, name: str, made: tuple[Any, ...]) -> Callable[[], Iterable[FmiCall]]:
         """The calls of the table that a method makes, in the state at that time."""
         if name == "getter":
-            call = Call.GET_CLOCK if made[0] is DataType.CLOCK else Call.GET
+            call = FmiCall.GET_CLOCK if made[0] is DataType.CLOCK else FmiCall.GET
             return lambda: [call]
         if name == "setter":
             variables = [self._variables[reference] for reference in made[1]]
@@ -109,7 +109,7 @@ class Guarded(Around):
         always = [_CALLS[name]] if name in _CALLS else []
         return lambda: always
 
-    def _check(self, call: Call) -> State:
+    def _check(self, call: FmiCall) -> State:
         """The state after a call; an error if the call is not allowed."""
         following = after(self.state, call)
         if following is None:
@@ -122,20 +122,20 @@ class Guarded(Around):
             )
         return following
 
-    def _call_that_sets(self, variable: Variable) -> Call:
+    def _call_that_sets(self, variable: Variable) -> FmiCall:
         if variable.causality is Causality.STRUCTURAL_PARAMETER:
-            return Call.SET_STRUCTURAL
+            return FmiCall.SET_STRUCTURAL
         if variable.type is DataType.CLOCK:
-            return Call.SET_TRIGGER
+            return FmiCall.SET_TRIGGER
         if self.state in (State.INSTANTIATED, State.INITIALIZATION_MODE):
             # FMI 2.0: inputs have no initial, and cannot be set before Initialization Mode
-            return Call.SET_START if variable.initial is not None else Call.SET_INPUT
+            return FmiCall.SET_START if variable.initial is not None else FmiCall.SET_INPUT
         if variable.clocks:
-            return Call.SET_TRIGGER
+            return FmiCall.SET_TRIGGER
         if variable.variability is Variability.TUNABLE:
             # without Event Mode, FMI allows it between steps, like inputs
-            return Call.SET_TUNABLE if self._uses_event_mode else Call.SET_INPUT
-        return Call.SET_INPUT if variable.causality is Causality.INPUT else Call.SET_START
+            return FmiCall.SET_TUNABLE if self._uses_event_mode else FmiCall.SET_INPUT
+        return FmiCall.SET_INPUT if variable.causality is Causality.INPUT else FmiCall.SET_START
 
     def _enter_event_mode(self, act: Act) -> Act:
         def enter_event_mode() -> None:
@@ -147,12 +147,12 @@ class Guarded(Around):
 
     def _step(self, act: Act) -> Act:
         def step(time: float, size: float) -> Any:
-            if self._is_event_pending and not allowed_with_event_pending(Call.DO_STEP):
+            if self._is_event_pending and not allowed_with_event_pending(FmiCall.DO_STEP):
                 raise CallError(
                     f"DoStep was called for '{self.name}', which has requested an event. It is allowed only after "
                     "EnterEventMode.",
                     instance=self.name,
-                    function=Call.DO_STEP.value,
+                    function=FmiCall.DO_STEP.value,
                     status="not allowed",
                 )
             answer = act(time, size)

@@ -11,8 +11,8 @@ import pytest
 @contextmanager
 def as_written() -> Iterator[None]:
     """Instructions are not fused."""
-    from fmimaster.run.native.encoding import Encoder
+    from fmimaster.run.native.encoding import ProgramEncoder
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Encoder, "fused", False)
+        patch.setattr(ProgramEncoder, "fused", False)
         yield

@@ -35,7 +35,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.run.choice import Backend, choose_executor
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.run.registers import Counted
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.clocks import Intervals, Qualifier
@@ -51,7 +51,7 @@ from fmimaster.system.model import (
     Variable,
 )
 from fmimaster.system.resolve import resolve
-from fmimaster.system.states import Call, State
+from fmimaster.system.states import FmiCall, State
 
 Connections = Iterable[str | tuple[str, Mapping[str, Any]]]
 """``"a.y -> b.u"``, or that with the factor and offset of :meth:`SystemBuilder.connect`."""
@@ -60,7 +60,7 @@ Connections = Iterable[str | tuple[str, Mapping[str, Any]]]
 class Logged(NamedTuple):
     """One call of an instance."""
 
-    call: Call
+    call: FmiCall
     what: Any
     """Name → value of what was set or got; (time, size) of a step; arguments of other calls."""
 
@@ -222,13 +222,13 @@ class PythonInstance(Instance):
 
     # What tests ask
 
-    def called(self, call: Call) -> list[Any]:
+    def called(self, call: FmiCall) -> list[Any]:
         """What was said in each call of that kind."""
         return [logged.what for logged in self.log if logged.call is call]
 
     def was_set(self, name: str) -> list[Any]:
         """All values that a variable has been set to."""
-        sets = (Call.SET_INPUT, Call.SET_START, Call.SET_STRUCTURAL, Call.SET_TRIGGER)
+        sets = (FmiCall.SET_INPUT, FmiCall.SET_START, FmiCall.SET_STRUCTURAL, FmiCall.SET_TRIGGER)
         return [what[name] for call, what in self.log if call in sets and name in what]
 
     def course(self, name: str, time: float) -> float:
@@ -246,7 +246,7 @@ class PythonInstance(Instance):
         def read() -> None:
             said = {v.name: self._value(v.name) for v in variables}
             values[:] = _flat(said.values(), len(values), values.dtype)
-            self._call(Call.GET_CLOCK if kind is DataType.CLOCK else Call.GET, said)
+            self._call(FmiCall.GET_CLOCK if kind is DataType.CLOCK else FmiCall.GET, said)
 
         return read
 
@@ -282,7 +282,7 @@ class PythonInstance(Instance):
 
         def derive() -> None:
             self._call(
-                Call.GET_DIRECTIONAL_DERIVATIVE, dict(zip(inputs, seed.tolist(), strict=True))
+                FmiCall.GET_DIRECTIONAL_DERIVATIVE, dict(zip(inputs, seed.tolist(), strict=True))
             )
             for k, output in enumerate(outputs):
                 sensitivity[k] = sum(
@@ -312,7 +312,7 @@ class PythonInstance(Instance):
         names = tuple(self._variables[c].name for c in clocks)
 
         def ask() -> None:
-            self._call(Call.GET_INTERVAL, names)
+            self._call(FmiCall.GET_INTERVAL, names)
             told = [self.fmu.intervals.get(n, lambda _: None)(self.values) for n in names]
             answers.qualifier[:] = [
                 Qualifier.NOT_YET_KNOWN if t is None else Qualifier.CHANGED for t in told
@@ -326,37 +326,41 @@ class PythonInstance(Instance):
         return ask
 
     def shift(self, clock: int) -> Fraction:
-        self._call(Call.GET_SHIFT, self._variables[clock].name)
+        self._call(FmiCall.GET_SHIFT, self._variables[clock].name)
         return Fraction(0)
 
     def set_interval(self, clock: int, interval: Fraction) -> None:
-        self._call(Call.SET_INTERVAL, {self._variables[clock].name: interval})
+        self._call(FmiCall.SET_INTERVAL, {self._variables[clock].name: interval})
 
     def set_shift(self, clock: int, shift: Fraction) -> None:
-        self._call(Call.SET_SHIFT, {self._variables[clock].name: shift})
+        self._call(FmiCall.SET_SHIFT, {self._variables[clock].name: shift})
 
     def enter_configuration_mode(self) -> None:
-        self._call(Call.ENTER_CONFIGURATION_MODE, ())
+        self._call(FmiCall.ENTER_CONFIGURATION_MODE, ())
 
     def exit_configuration_mode(self) -> None:
-        self._call(Call.EXIT_CONFIGURATION_MODE, ())
+        self._call(FmiCall.EXIT_CONFIGURATION_MODE, ())
 
     def enter_initialization_mode(
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
         self.values.t = start
-        self._call(Call.ENTER_INITIALIZATION_MODE, (start, stop, tolerance))
+        self._call(FmiCall.ENTER_INITIALIZATION_MODE, (start, stop, tolerance))
 
     def enter_step_mode(self) -> None:
-        self._call(Call.ENTER_STEP_MODE if self._initialized else Call.EXIT_INITIALIZATION_MODE, ())
+        self._call(
+            FmiCall.ENTER_STEP_MODE if self._initialized else FmiCall.EXIT_INITIALIZATION_MODE, ()
+        )
         self._initialized = True
 
     def enter_event_mode(self) -> None:
-        self._call(Call.ENTER_EVENT_MODE if self._initialized else Call.EXIT_TO_EVENT_MODE, ())
+        self._call(
+            FmiCall.ENTER_EVENT_MODE if self._initialized else FmiCall.EXIT_TO_EVENT_MODE, ()
+        )
         self._initialized = True
 
     def update_discrete_states(self) -> UpdateAnswer:
-        self._call(Call.UPDATE_DISCRETE_STATES, ())
+        self._call(FmiCall.UPDATE_DISCRETE_STATES, ())
         answer = self.fmu.update(self.values)
         for v in self.model.with_causality(Causality.INPUT):
             if v.type is DataType.CLOCK:
@@ -364,7 +368,7 @@ class PythonInstance(Instance):
         return answer or UpdateAnswer()
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
-        answer = self._call(Call.DO_STEP, (time, size))
+        answer = self._call(FmiCall.DO_STEP, (time, size))
         if answer == "Discard":
             return StepAnswer(time, discarded=True)
         # a time that it has named itself may differ by rounding from the end of the step
@@ -385,15 +389,15 @@ class PythonInstance(Instance):
         return StepAnswer(self.values.t, terminate=True) if ends else None
 
     def save(self, place: int) -> None:
-        self._call(Call.GET_FMU_STATE, place)
+        self._call(FmiCall.GET_FMU_STATE, place)
         self._places[place] = dict(vars(self.values))
 
     def restore(self, place: int) -> None:
-        self._call(Call.SET_FMU_STATE, place)
+        self._call(FmiCall.SET_FMU_STATE, place)
         vars(self.values).update(self._places[place])
 
     def terminate(self) -> None:
-        self._call(Call.TERMINATE, ())
+        self._call(FmiCall.TERMINATE, ())
 
     def free(self) -> None:
         self.frees += 1
@@ -403,21 +407,21 @@ class PythonInstance(Instance):
             return self.fmu.outputs[name](self.values)
         return getattr(self.values, name)
 
-    def _kind_of_set(self, variables: Sequence[Variable]) -> Call:
+    def _kind_of_set(self, variables: Sequence[Variable]) -> FmiCall:
         if variables[0].causality is Causality.STRUCTURAL_PARAMETER:
-            return Call.SET_STRUCTURAL
+            return FmiCall.SET_STRUCTURAL
         if variables[0].type is DataType.CLOCK:
-            return Call.SET_TRIGGER
-        entered = any(c is Call.ENTER_INITIALIZATION_MODE for c, _ in self.log)
+            return FmiCall.SET_TRIGGER
+        entered = any(c is FmiCall.ENTER_INITIALIZATION_MODE for c, _ in self.log)
         is_input = variables[0].causality is Causality.INPUT
-        return Call.SET_INPUT if is_input and entered else Call.SET_START
+        return FmiCall.SET_INPUT if is_input and entered else FmiCall.SET_START
 
-    def _call(self, call: Call, what: Any) -> str | None:
+    def _call(self, call: FmiCall, what: Any) -> str | None:
         """Log the call; what a step shall answer, if this is the one that fails."""
         self.log.append(Logged(call, what))
         if len(self.log) != self.fmu.fails_at:
             return None
-        if call is Call.DO_STEP and self.fmu.status not in ("Error", "Fatal"):
+        if call is FmiCall.DO_STEP and self.fmu.status not in ("Error", "Fatal"):
             return self.fmu.status
         raise CallError(
             f"{call.value} of '{self.name}' returned {self.fmu.status}",
@@ -494,7 +498,7 @@ class Bench:
         start_values: Mapping[str, Any] | None = None,
         *,
         algorithm: Algorithm | None = None,
-        experiment: Experiment | None = None,
+        experiment: InitialTimes | None = None,
         n_buffers: int = 0,
         history: int = 0,
         hooks: Sequence[Hook] = (),
@@ -511,7 +515,7 @@ class Bench:
         self.executor = choose_executor(self.plan, self.backend)(
             self.plan,
             guarded,
-            experiment or Experiment(0.0, 1.0),
+            experiment or InitialTimes(0.0, 1.0),
             n_places=MOST_PLACES,
             n_buffers=max(n_buffers, self.programs.n_buffers),
             history=max(history, self.programs.history),

@@ -14,7 +14,7 @@ from fmimaster.plan.make import make_plan
 from fmimaster.program.listing import listing
 from fmimaster.results.files import row_writer
 from fmimaster.results.recorder import Recorder
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.run.reference.executor import ReferenceExecutor
 from fmimaster.system.resolve import resolve
 
@@ -56,7 +56,7 @@ with Loader() as loader:
 
     # 7. Step: an executor runs programs on the value store.
     executor = ReferenceExecutor(
-        plan, instances, Experiment(0.0, None), history=programs.history, hooks=programs.hooks
+        plan, instances, InitialTimes(0.0, None), history=programs.history, hooks=programs.hooks
     )
     executor.run(programs.initialize, 0.0, 0.0)
     outcome = executor.run(attempt, 0.0, STEP)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
-from fmimaster.commands.stability_figure import Curve, stability_figure
+from fmimaster.commands.stability_figure import RadiusCurve, stability_figure
 from fmimaster.inputs import LINEAR
 from fmimaster.results.plot import save_figure
 from fmimaster.studies.stability.advisor import Advisor
@@ -31,7 +31,7 @@ def main(folder: Path) -> None:
         simulation = Simulation(system, stop_time=4, step_size="1/100", algorithm=algorithm)
         with Advisor(simulation) as advisor:
             limit = advisor.limit()
-            curves.append(Curve(name, advisor.curve(limit), limit))
+            curves.append(RadiusCurve(name, advisor.curve(limit), limit))
         print(f"{name}: {1e3 * (limit.step or 0.0):.3f} ms")
     save_figure(stability_figure(curves), folder / "stability.svg")
 

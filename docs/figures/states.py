@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from fmimaster.results.plot import save_figure
-from fmimaster.system.states import Call, State, after, call_between, calls_in
+from fmimaster.system.states import FmiCall, State, after, call_between, calls_in
 
 WIDTH, HEIGHT = 880, 480
 """In points of 1/100 inch, as all places below; the origin is the left upper corner."""
@@ -51,7 +51,7 @@ PATHS: dict[tuple[State, State], tuple[list[Point], Point]] = {
 }
 """From state to state: the corners of the arrow, and the left end of its text."""
 
-EVERYWHERE = {Call.GET_FMU_STATE, Call.SET_FMU_STATE}
+EVERYWHERE = {FmiCall.GET_FMU_STATE, FmiCall.SET_FMU_STATE}
 """Calls that are allowed in each state; they are written once."""
 
 
@@ -101,7 +101,7 @@ def main(folder: Path) -> None:
             draw_call(axes, state, following)
     for state in State:
         draw_state(axes, state)
-    everywhere = " and ".join(call.value for call in Call if call in EVERYWHERE)
+    everywhere = " and ".join(call.value for call in FmiCall if call in EVERYWHERE)
     axes.text(20, HEIGHT - 20, f"{everywhere} are allowed in each state.", size=8, color=GREY)
     save_figure(figure, folder / "states.svg")
 

@@ -14,7 +14,7 @@ from fmimaster.algorithms.attempts import (
     plan_of_variant,
     write_attempt,
 )
-from fmimaster.algorithms.changed_structure import ChangePrograms
+from fmimaster.algorithms.changed_structure import ChangeWriter
 from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
@@ -76,7 +76,7 @@ def assemble(
     OptionError
         If a start value of the user contradicts a parameter that the run must set.
     """
-    draft = Draft(
+    draft = ProgramsDraft(
         plan,
         algorithm,
         initialization or Initialization(),
@@ -93,7 +93,7 @@ def assemble(
 
 
 @dataclass(slots=True)
-class Draft:
+class ProgramsDraft:
     """The programs of a run while they are made: what was asked for, and what each pass has added."""
 
     plan: Plan
@@ -124,7 +124,7 @@ class Draft:
     programs: Programs = field(init=False)
 
 
-def wrap_algorithm(draft: Draft) -> None:
+def wrap_algorithm(draft: ProgramsDraft) -> None:
     """Wrappers for early returns, for loops that are solved in Step Mode, and for step doubling."""
     plan, algorithm = draft.plan, draft.algorithm
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
@@ -140,7 +140,7 @@ def wrap_algorithm(draft: Draft) -> None:
     draft.algorithm = algorithm
 
 
-def refuse_what_cannot_go_back(draft: Draft) -> None:
+def refuse_what_cannot_go_back(draft: ProgramsDraft) -> None:
     """Whether steps are undone or repeated, and whether all FMUs concerned can do that."""
     plan, algorithm = draft.plan, draft.algorithm
     _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *algorithm.why_it_goes_back)
@@ -154,7 +154,7 @@ def refuse_what_cannot_go_back(draft: Draft) -> None:
         )
 
 
-def write_attempts(draft: Draft) -> None:
+def write_attempts(draft: ProgramsDraft) -> None:
     """The attempts of all variants: they determine the needed history and the inputs that are polynomials."""
     plan, algorithm, undoes = draft.plan, draft.algorithm, draft.undoes
     draft.p = p = Emitter(plan, measures=draft.measures, given=draft.given)
@@ -170,7 +170,7 @@ def write_attempts(draft: Draft) -> None:
         check_attempt(attempt, undoes, draft.history)
 
 
-def set_parameters(draft: Draft) -> None:
+def set_parameters(draft: ProgramsDraft) -> None:
     """Parameters of FMUs that depend on the variant of the algorithm."""
     attempts, again = draft.attempts, draft.again
     first = {*attempts[0].polynomial_inputs, *(() if again is None else again.polynomial_inputs)}
@@ -180,7 +180,7 @@ def set_parameters(draft: Draft) -> None:
     ]
 
 
-def write_other_programs(draft: Draft) -> None:
+def write_other_programs(draft: ProgramsDraft) -> None:
     """The start, accepted steps, a history that is cleared, the end, and the replay of a step."""
     plan, p = draft.plan, draft.p
     draft.initialize = _initialize(plan, draft.initialization, p, draft.settings[0])
@@ -191,7 +191,7 @@ def write_other_programs(draft: Draft) -> None:
     check(Program("replay", instructions), plan, begin=ready, end=ready, history=bool(p.history))
 
 
-def complete_programs(draft: Draft) -> None:
+def complete_programs(draft: ProgramsDraft) -> None:
     """The programs with their notes and warnings."""
     plan, p, algorithm, settings = draft.plan, draft.p, draft.algorithm, draft.settings
     notes, warnings = _loop_notes(draft)
@@ -212,7 +212,7 @@ def complete_programs(draft: Draft) -> None:
         n_buffers=p.n_buffers,
         history=draft.history,
         hooks=p.hooks,
-        change=ChangePrograms(
+        change=ChangeWriter(
             plan,
             draft.history,
             p.hooks,
@@ -237,7 +237,7 @@ def complete_programs(draft: Draft) -> None:
     )
 
 
-PASSES: Sequence[Callable[[Draft], None]] = (
+PASSES: Sequence[Callable[[ProgramsDraft], None]] = (
     wrap_algorithm,
     refuse_what_cannot_go_back,
     write_attempts,
@@ -248,7 +248,7 @@ PASSES: Sequence[Callable[[Draft], None]] = (
 """What completes a draft, in order."""
 
 
-def _loop_notes(draft: Draft) -> tuple[list[str], list[str]]:
+def _loop_notes(draft: ProgramsDraft) -> tuple[list[str], list[str]]:
     """Notes and warnings about loops of Step Mode that are not solved."""
     if not draft.plan.step_loops:
         return [], []

@@ -24,7 +24,7 @@ from fmimaster.system.states import State
 
 
 @dataclass(frozen=True)
-class ChangePrograms:
+class ChangeWriter:
     """Writes and checks the programs of a change; see :class:`fmimaster.program.programs.ChangePrograms`."""
 
     plan: Plan

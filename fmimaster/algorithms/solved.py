@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep(Algorithm):
+class LoopSweep(Algorithm):
     """One sweep over a loop: Gauss-Seidel with the inputs of the end of the interval.
 
     Inputs are held over the whole interval at their newest value, not at a mean: at the end of the interval outputs must
@@ -52,7 +52,7 @@ def solved(inputs: Polynomial, solver: LoopSolver) -> Waveform:
     """
     from fmimaster.algorithms.waveform import Waveform  # most runs have no loop
 
-    return Waveform(Sweep(inputs), sweeps=1, solver=solver)
+    return Waveform(LoopSweep(inputs), sweeps=1, solver=solver)
 
 
 def with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:

@@ -126,7 +126,7 @@ class Channel:
         self._socket.sendall(self._writer.frame(content))
 
 
-class Connection:
+class ChannelEnd:
     """The end of the process that has started the other one. It never blocks for ever.
 
     Parameters

@@ -16,7 +16,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple
 
-from fmimaster.apart.channel import Connection
+from fmimaster.apart.channel import ChannelEnd
 from fmimaster.apart.family import REPORT
 from fmimaster.apart.server import KILL, REQUEST, START, Start
 from fmimaster.base.errors import OptionError
@@ -121,7 +121,7 @@ class Process:
         refuse_other_platforms()
         mine, theirs = socket.socketpair()
         self.token = int.from_bytes(os.urandom(_TOKEN_BYTES), "little")
-        self.channel = Connection(mine, self.token)
+        self.channel = ChannelEnd(mine, self.token)
         self.report, report = os.pipe()
         self.output, output = os.pipe()
         os.set_blocking(self.output, False)

@@ -26,7 +26,7 @@ _STOP_SEEN = 0.1
 """Time in s after which a request to stop is noticed."""
 
 
-class Cause(Enum):
+class EndCause(Enum):
     """Why a process has ended."""
 
     RETURNED = "returned"
@@ -40,10 +40,10 @@ class Cause(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedProcess:
     """The end of a function in a process of its own."""
 
-    cause: Cause
+    cause: EndCause
     value: Any = None
     """What the function has returned."""
     error: BaseException | None = None
@@ -67,7 +67,7 @@ class Ended:
     @property
     def is_lost(self) -> bool:
         """Whether the process has ended before the function."""
-        return self.cause not in (Cause.RETURNED, Cause.RAISED)
+        return self.cause not in (EndCause.RETURNED, EndCause.RAISED)
 
 
 def run_apart(
@@ -78,7 +78,7 @@ def run_apart(
     on_output: Callable[[str], None] | None = None,
     stop: Event | None = None,
     returns: Any = None,
-) -> Ended:
+) -> EndedProcess:
     """Run a function in a process of its own, with its own working directory, environment and signal handlers.
 
     The process is forked from one in which fmimaster is imported, so that it starts in some milliseconds. Nothing of
@@ -159,7 +159,7 @@ def _followed(
     limits: tuple[float | None, int | None],
     on_output: Callable[[str], None] | None,
     stop: Event | None,
-) -> Ended:
+) -> EndedProcess:
     """The end of a process, while its output is read."""
     deadline, memory_limit = limits
     output = bytearray()
@@ -199,9 +199,9 @@ def _followed(
         "most_memory": end.most_memory,
     }
     if is_stopped:
-        return Ended(Cause.STOPPED, how="was stopped", **common)
+        return EndedProcess(EndCause.STOPPED, how="was stopped", **common)
     if is_late:
-        return Ended(Cause.DEADLINE, how=f"did not end within {deadline:g} s", **common)
+        return EndedProcess(EndCause.DEADLINE, how=f"did not end within {deadline:g} s", **common)
     return answers.ended(end, memory_limit, common)
 
 
@@ -228,24 +228,24 @@ class _Answers:
             self.damage = str(error)
         return False
 
-    def ended(self, end: Exit, memory_limit: int | None, common: dict[str, Any]) -> Ended:
+    def ended(self, end: Exit, memory_limit: int | None, common: dict[str, Any]) -> EndedProcess:
         """The end of the process by its answer."""
         try:
             if self.damage:
                 raise DamagedError(self.damage)
             if self._answer is None:
-                cause = Cause.SIGNAL if end.signal else Cause.EXIT
-                return Ended(
+                cause = EndCause.SIGNAL if end.signal else EndCause.EXIT
+                return EndedProcess(
                     cause, how=end.how, signal=end.signal, exit_status=end.exit_status, **common
                 )
             returned, content, text = self._answer
             if returned:
-                return Ended(Cause.RETURNED, value=decoded(self._kind, content), **common)
+                return EndedProcess(EndCause.RETURNED, value=decoded(self._kind, content), **common)
             error = error_of(content)
         except DamagedError as damage:
             how = f"sent a damaged answer ({damage}) and was ended"
-            return Ended(Cause.DAMAGED, how=how, **common)
+            return EndedProcess(EndCause.DAMAGED, how=how, **common)
         if isinstance(error, MemoryError) and memory_limit is not None:
             how = f"exceeded its memory limit of {bytes_in_words(memory_limit)}"
-            return Ended(Cause.MEMORY, error=error, traceback=text, how=how, **common)
-        return Ended(Cause.RAISED, error=error, traceback=text, **common)
+            return EndedProcess(EndCause.MEMORY, error=error, traceback=text, how=how, **common)
+        return EndedProcess(EndCause.RAISED, error=error, traceback=text, **common)

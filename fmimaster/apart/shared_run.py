@@ -32,7 +32,7 @@ ROWS, EVENTS, FACTS = b"r", b"e", b"f"
 """Kinds of records in the spool."""
 
 
-class Number(IntEnum):
+class SharedNumber(IntEnum):
     """Numbers that both processes read; the run writes them."""
 
     DONE = 0
@@ -66,7 +66,7 @@ class Number(IntEnum):
     NEXT_RECORDED = auto()
 
 
-class Phase(IntEnum):
+class CommandPhase(IntEnum):
     """How far the command is."""
 
     RUNNING = 0
@@ -102,8 +102,10 @@ class SharedRun:
     def __init__(self, spool: int | None = None, *, spools_rows: bool = False) -> None:
         self.map = mmap.mmap(-1, SIZE)
         self.address = addressof(c_char.from_buffer(self.map))
-        self.numbers: NDArray[np.int64] = np.frombuffer(self.map, np.int64, len(Number), _NUMBERS)
-        self.last = np.frombuffer(self.map, np.float64, 2, _NUMBERS + 8 * len(Number))
+        self.numbers: NDArray[np.int64] = np.frombuffer(
+            self.map, np.int64, len(SharedNumber), _NUMBERS
+        )
+        self.last = np.frombuffer(self.map, np.float64, 2, _NUMBERS + 8 * len(SharedNumber))
         """Time in s of the last row that was passed on, and its next value."""
         self.keeps_rows, self.spools_rows = spool is not None, spools_rows
         self.spool = -1 if spool is None else spool
@@ -136,18 +138,18 @@ class SharedRun:
     def call(self, instances: Sequence[Called]) -> None:
         """These are called from now on; the kernel has their numbers."""
         content = json.dumps(instances).encode()
-        self.give_back(self[Number.NAMES])
-        self.numbers[Number.SIZE_OF_NAMES] = 0
+        self.give_back(self[SharedNumber.NAMES])
+        self.numbers[SharedNumber.SIZE_OF_NAMES] = 0
         if address := self.take(len(content)):
             self.at(address, len(content))[:] = content
-            self.numbers[Number.NAMES] = address
-            self.numbers[Number.SIZE_OF_NAMES] = len(content)
+            self.numbers[SharedNumber.NAMES] = address
+            self.numbers[SharedNumber.SIZE_OF_NAMES] = len(content)
 
     def note(self, text: str) -> None:
         """The call that Python makes; empty after it."""
         content = text.encode("utf-8", "replace")[: _MOST_NOTE - 1]
         self.map[_NOTE : _NOTE + len(content) + 1] = content + b"\0"
-        self.numbers[Number.NOTES] += 1
+        self.numbers[SharedNumber.NOTES] += 1
 
     def noted(self, function: Callable[..., Any], text: str) -> Callable[..., Any]:
         """A function whose calls are noted."""
@@ -163,12 +165,17 @@ class SharedRun:
 
     def begin(self) -> None:
         """Another run begins, whose rows replace those of the one before."""
-        if self[Number.PHASE] == Phase.COMPLETE:
-            self.numbers[Number.PHASE] = Phase.RUNNING
-        self.numbers[Number.KERNEL] = self.numbers[Number.BLOCK] = 0
-        for number in (Number.COUNT, Number.PASSED, Number.FILE_SIZE, Number.RECORDED):
+        if self[SharedNumber.PHASE] == CommandPhase.COMPLETE:
+            self.numbers[SharedNumber.PHASE] = CommandPhase.RUNNING
+        self.numbers[SharedNumber.KERNEL] = self.numbers[SharedNumber.BLOCK] = 0
+        for number in (
+            SharedNumber.COUNT,
+            SharedNumber.PASSED,
+            SharedNumber.FILE_SIZE,
+            SharedNumber.RECORDED,
+        ):
             self.numbers[number] = 0
-        self.numbers[Number.SPOOLED] = 0
+        self.numbers[SharedNumber.SPOOLED] = 0
         os.lseek(self.spool, 0, os.SEEK_SET)
 
     def put(self, kind: bytes, content: bytes) -> None:
@@ -177,7 +184,7 @@ class SharedRun:
         size = len(left)
         while left:
             left = left[os.write(self.spool, left) :]
-        self.numbers[Number.SPOOLED] += size
+        self.numbers[SharedNumber.SPOOLED] += size
 
     def put_rows(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
         """Append rows to the spool, unless they are in a text file."""
@@ -193,31 +200,31 @@ class SharedRun:
             Bytes of the results file, and how many rows were kept or written.
         """
         numbers = self.numbers
-        numbers[Number.NEXT_FILE_SIZE], numbers[Number.NEXT_RECORDED] = committed
-        numbers[Number.NEXT_PASSED] = numbers[Number.PASSED] + rows
+        numbers[SharedNumber.NEXT_FILE_SIZE], numbers[SharedNumber.NEXT_RECORDED] = committed
+        numbers[SharedNumber.NEXT_PASSED] = numbers[SharedNumber.PASSED] + rows
         self.last[1] = last
-        numbers[Number.IS_CHANGING] = 1
+        numbers[SharedNumber.IS_CHANGING] = 1
         self.complete_change()
 
     def complete_change(self) -> None:
         """Complete the change that :meth:`passed_on` has begun, if there is one: its process may be ended at any time."""
         numbers = self.numbers
-        if numbers[Number.IS_CHANGING]:
-            numbers[Number.PASSED] = numbers[Number.NEXT_PASSED]
-            numbers[Number.FILE_SIZE] = numbers[Number.NEXT_FILE_SIZE]
-            numbers[Number.RECORDED] = numbers[Number.NEXT_RECORDED]
+        if numbers[SharedNumber.IS_CHANGING]:
+            numbers[SharedNumber.PASSED] = numbers[SharedNumber.NEXT_PASSED]
+            numbers[SharedNumber.FILE_SIZE] = numbers[SharedNumber.NEXT_FILE_SIZE]
+            numbers[SharedNumber.RECORDED] = numbers[SharedNumber.NEXT_RECORDED]
             self.last[0] = self.last[1]
-            numbers[Number.IS_CHANGING] = 0
+            numbers[SharedNumber.IS_CHANGING] = 0
 
     # In the process that waits
 
-    def __getitem__(self, number: Number) -> int:
+    def __getitem__(self, number: SharedNumber) -> int:
         return int(self.numbers[number])
 
     @property
     def called(self) -> Sequence[Called]:
         """The instances that are called; empty if the process has damaged their names."""
-        address, size = self[Number.NAMES], self[Number.SIZE_OF_NAMES]
+        address, size = self[SharedNumber.NAMES], self[SharedNumber.SIZE_OF_NAMES]
         if not (0 < size < SIZE and self.holds(address, size)):
             return ()
         try:
@@ -243,7 +250,7 @@ class SharedRun:
 
     def records(self) -> Iterator[tuple[bytes, bytes]]:
         """The complete records of the spool."""
-        at, end = 0, self[Number.SPOOLED]
+        at, end = 0, self[SharedNumber.SPOOLED]
         while at + 9 <= end:
             head = os.pread(self.spool, 9, at)
             size = int.from_bytes(head[1:], "little")

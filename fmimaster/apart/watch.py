@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.family import adopt_orphans, children, end_children, end_with_parent, kill
-from fmimaster.apart.shared_run import Number, SharedRun
+from fmimaster.apart.shared_run import SharedNumber, SharedRun
 from fmimaster.base.memory import taken, takes_the_last
 
 log = logging.getLogger("fmimaster")
@@ -112,11 +112,11 @@ def finish(status: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    shared.numbers[Number.STATUS] = status
-    shared.numbers[Number.DONE] = 1
+    shared.numbers[SharedNumber.STATUS] = status
+    shared.numbers[SharedNumber.DONE] = 1
 
 
-class Watch:
+class RunWatch:
     """Waits for the process of a run.
 
     Parameters
@@ -168,12 +168,12 @@ class Watch:
         finally:
             os.close(descriptor)
         call, time = self._calls.present(), self._calls.time()
-        is_done = bool(self._shared[Number.DONE])
+        is_done = bool(self._shared[SharedNumber.DONE])
         if how or is_done:
             kill(self._pid)
         _, status = os.waitpid(self._pid, 0)
         if is_done:
-            return self._shared[Number.STATUS]
+            return self._shared[SharedNumber.STATUS]
         kill(self._pid)  # its group
         if shared_run.is_command:
             end_children(spared)
@@ -184,7 +184,7 @@ class Watch:
     def _look(self) -> str:
         """Why the process must be ended, in words; empty if it need not be."""
         now = monotonic()
-        if self._shared[Number.DONE]:
+        if self._shared[SharedNumber.DONE]:
             self._done_at = self._done_at or now
             return "did not end" if now - self._done_at > PATIENCE else ""
         if self._asked and (self._asked > 2 or now - self._asked_at > PATIENCE):

@@ -16,16 +16,16 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, parsed_json, read_whole
 from fmimaster.cards.measured import (
-    Attempt,
-    EarlyReturn,
+    EarlyReturns,
     Feedthrough,
     Leak,
     Loading,
     Repetition,
-    Replay,
+    ReplayedStep,
     Serialization,
     Stepping,
     TinySteps,
+    Tried,
     TwoInstances,
 )
 from fmimaster.system.declarations import attribute_name
@@ -73,21 +73,21 @@ class FmuCard:
     two_processes: Repetition | None = None
     """The same run in two processes."""
     feedthrough: Feedthrough | None = None
-    replay: Replay | None = None
+    replay: ReplayedStep | None = None
     serialization: Serialization | None = None
     reset: Repetition | None = None
     """The steps after a reset, beside those of a new instance."""
-    varying_steps: Attempt | None = None
+    varying_steps: Tried | None = None
     """Sizes that change from step to step, between a third and twice the usual one."""
     tiny_steps: TinySteps | None = None
-    beyond_stop: Attempt | None = None
+    beyond_stop: Tried | None = None
     """A step that ends after the stop time."""
     two_instances: TwoInstances | None = None
     read_at_end: Repetition | None = None
     """Outputs read only at the end, beside outputs read after each step."""
     read_before: Repetition | None = None
     """Outputs also read between inputs and step, beside outputs read only after each step."""
-    early_return: EarlyReturn | None = None
+    early_return: EarlyReturns | None = None
     leak: Leak | None = None
     not_measured: Mapping[str, str] = field(default_factory=dict)
     """Name of a measurement → why it is None: ``"not declared"``, or how it has ended."""

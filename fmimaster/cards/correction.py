@@ -23,7 +23,7 @@ _NAMES = 4
 """Most names in a sentence."""
 
 
-class Correction:
+class CardCorrection:
     """The card of one component."""
 
     def __init__(self, card: FmuCard) -> None:

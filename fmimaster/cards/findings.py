@@ -31,7 +31,7 @@ class Weight(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CardDifference:
     """A difference between what an FMU declares and what it was seen to do.
 
     Attributes
@@ -55,15 +55,15 @@ class Difference:
         return f"{self.what}: declared: {self.declared}; observed: {self.observed}"
 
 
-def differences(card: FmuCard) -> tuple[Difference, ...]:
+def differences(card: FmuCard) -> tuple[CardDifference, ...]:
     """The differences that a card shows; faults first."""
     order = list(Weight)
     return tuple(sorted(_all(card), key=lambda d: order.index(d.weight)))
 
 
-def _all(card: FmuCard) -> Iterator[Difference]:
+def _all(card: FmuCard) -> Iterator[CardDifference]:
     for name, reason in card.failures.items():
-        yield Difference(TITLES[name], _expected(name), reason, Weight.FAULT, name)
+        yield CardDifference(TITLES[name], _expected(name), reason, Weight.FAULT, name)
     yield from _states(card)
     yield from _runs(card)
     yield from _steps(card)
@@ -72,11 +72,11 @@ def _all(card: FmuCard) -> Iterator[Difference]:
     yield from _surroundings(card)
 
 
-def _states(card: FmuCard) -> Iterator[Difference]:
+def _states(card: FmuCard) -> Iterator[CardDifference]:
     # what a copy by fmimaster does not restore is no fault of the FMU
     copied = card.copies_states
     if card.replay is not None and not copied and (seen := _noise(card.replay.again)):
-        yield Difference(
+        yield CardDifference(
             "save and restore the state",
             "possible",
             f"steps after a restore differ by {seen}",
@@ -86,12 +86,12 @@ def _states(card: FmuCard) -> Iterator[Difference]:
     # FMI does not ask that a state has the same bytes each time
     if card.serialization is not None and (seen := _noise(card.serialization.again)):
         text = f"an instance that starts from the bytes differs by {seen}"
-        yield Difference("state as bytes", "possible", text, Weight.LESS, "serialization")
+        yield CardDifference("state as bytes", "possible", text, Weight.LESS, "serialization")
 
 
-def _runs(card: FmuCard) -> Iterator[Difference]:
+def _runs(card: FmuCard) -> Iterator[CardDifference]:
     if card.stepping is not None and card.stepping.ended and not card.stepping.terminated:
-        yield Difference(
+        yield CardDifference(
             "run",
             "possible",
             f"it ends after {card.stepping.steps} steps: {card.stepping.ended}",
@@ -100,49 +100,49 @@ def _runs(card: FmuCard) -> Iterator[Difference]:
         )
     if card.two_processes is not None and (seen := _noise(card.two_processes)):
         text = f"two equal runs differ by {seen}"
-        yield Difference("equal runs", "equal results", text, Weight.FAULT, "two_processes")
+        yield CardDifference("equal runs", "equal results", text, Weight.FAULT, "two_processes")
     if card.reset is not None and (seen := _noise(card.reset)):
         text = f"the steps after it differ by {seen}"
-        yield Difference("reset", "as a new instance", text, Weight.LESS, "reset")
+        yield CardDifference("reset", "as a new instance", text, Weight.LESS, "reset")
     # FMI forbids Get after Set without a step between them, so that it may have any effect there
     forbidden = card.interface == Interface.CO_SIMULATION.value
     read_before = None if forbidden else card.read_before
     for again, name in ((card.read_at_end, "read_at_end"), (read_before, "read_before")):
         if seen := _noise(again):
             text = f"the results differ by {seen}"
-            yield Difference(TITLES[name], "no effect", text, Weight.LESS, name)
+            yield CardDifference(TITLES[name], "no effect", text, Weight.LESS, name)
 
 
-def _steps(card: FmuCard) -> Iterator[Difference]:
+def _steps(card: FmuCard) -> Iterator[CardDifference]:
     if card.varying_steps is not None:
         can = bool(card.declared.get("canHandleVariableCommunicationStepSize"))
         name, refused = "varying_steps", card.varying_steps.refused
         if can and refused:
-            yield Difference(TITLES[name], "possible", refused, Weight.LESS, name)
+            yield CardDifference(TITLES[name], "possible", refused, Weight.LESS, name)
         if not can and not refused:
             text = "steps of different sizes were done"
-            yield Difference(TITLES[name], "not possible", text, Weight.MORE, name)
+            yield CardDifference(TITLES[name], "not possible", text, Weight.MORE, name)
     if card.early_return is not None and card.early_return.forbidden:
         text = f"{card.early_return.forbidden} early returns in steps that do not allow it"
-        yield Difference("early return", "only if allowed", text, Weight.FAULT, "early_return")
+        yield CardDifference("early return", "only if allowed", text, Weight.FAULT, "early_return")
 
 
-def _instances(card: FmuCard) -> Iterator[Difference]:
+def _instances(card: FmuCard) -> Iterator[CardDifference]:
     found = card.two_instances
     if found is None:
         return
     what, once = "two instances in one process", is_once_per_process(card)
     if once and not found.refused and not _noise(found.beside):
         text = "a second instance works as the first"
-        yield Difference(what, "not possible", text, Weight.MORE, "two_instances")
+        yield CardDifference(what, "not possible", text, Weight.MORE, "two_instances")
     if not once and found.refused:
-        yield Difference(what, "possible", found.refused, Weight.LESS, "two_instances")
+        yield CardDifference(what, "possible", found.refused, Weight.LESS, "two_instances")
     if not once and (seen := _noise(found.beside)):
         text = f"beside another instance the results differ by {seen}"
-        yield Difference(what, "possible", text, Weight.FAULT, "two_instances")
+        yield CardDifference(what, "possible", text, Weight.FAULT, "two_instances")
 
 
-def _feedthrough(card: FmuCard) -> Iterator[Difference]:
+def _feedthrough(card: FmuCard) -> Iterator[CardDifference]:
     found = card.feedthrough
     if found is None:
         return
@@ -156,13 +156,13 @@ def _feedthrough(card: FmuCard) -> Iterator[Difference]:
         if unknown:
             text = f"also {listed(unknown, _NAMES)}"
             number = sum(map(len, declared.values()))
-            yield Difference(what, _pairs(number), text, Weight.FAULT, "feedthrough")
+            yield CardDifference(what, _pairs(number), text, Weight.FAULT, "feedthrough")
     tested, both = set(found.inputs), seen_anywhere(card)
     if silent_outputs := [o for o in found.outputs if o not in card.declared_feedthrough]:
         pairs = sum(len(both.get(o, ())) for o in silent_outputs)
         said = f"not for {listed(silent_outputs, _NAMES)}, so all inputs are assumed"
         text = f"{_pairs(pairs)} of {len(silent_outputs) * len(tested)}"
-        yield Difference("direct dependencies", said, text, Weight.LESS, "feedthrough")
+        yield CardDifference("direct dependencies", said, text, Weight.LESS, "feedthrough")
     silent = [
         f"{output} on {name}"
         for output, inputs in card.declared_feedthrough.items()
@@ -172,10 +172,12 @@ def _feedthrough(card: FmuCard) -> Iterator[Difference]:
     if silent:
         number = sum(map(len, card.declared_feedthrough.values()))
         text = f"not seen: {listed(silent, _NAMES)}"
-        yield Difference("direct dependencies", _pairs(number), text, Weight.MORE, "feedthrough")
+        yield CardDifference(
+            "direct dependencies", _pairs(number), text, Weight.MORE, "feedthrough"
+        )
 
 
-def _surroundings(card: FmuCard) -> Iterator[Difference]:
+def _surroundings(card: FmuCard) -> Iterator[CardDifference]:
     changes = dict.fromkeys(
         (
             *(card.loading.changes if card.loading is not None else ()),
@@ -184,13 +186,13 @@ def _surroundings(card: FmuCard) -> Iterator[Difference]:
     )
     if changes:
         text = f"it changes {listed(list(changes), _NAMES)}"
-        yield Difference("settings of the process", "left alone", text, Weight.LESS, "loading")
+        yield CardDifference("settings of the process", "left alone", text, Weight.LESS, "loading")
     if card.leak is not None and (card.leak.bytes_per_cycle or 0.0) > LEAK:
         text = f"{card.leak.bytes_per_cycle:.0f} bytes of memory remain of each instance"
-        yield Difference("memory", "freed", text, Weight.LESS, "leak")
+        yield CardDifference("memory", "freed", text, Weight.LESS, "leak")
     if card.leak is not None and (card.leak.descriptors_per_cycle or 0.0) >= 1.0:
         text = f"{card.leak.descriptors_per_cycle:.0f} open files remain of each instance"
-        yield Difference("open files", "closed", text, Weight.LESS, "leak")
+        yield CardDifference("open files", "closed", text, Weight.LESS, "leak")
 
 
 def is_once_per_process(card: FmuCard) -> bool:

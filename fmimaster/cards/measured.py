@@ -88,7 +88,7 @@ class Feedthrough:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class ReplayedStep:
     """Save the state, step, restore it, and step again. Costs in s of wall time, median of some calls."""
 
     again: Repetition
@@ -109,7 +109,7 @@ class Serialization:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Tried:
     """Something that was tried."""
 
     refused: str
@@ -143,7 +143,7 @@ class TwoInstances:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlyReturn:
+class EarlyReturns:
     """Steps that end before their end."""
 
     allowed: int

@@ -93,7 +93,7 @@ def use_cards(
     """
     if given is None:
         return CardUse()
-    from fmimaster.cards.correction import Correction  # few runs use cards
+    from fmimaster.cards.correction import CardCorrection  # few runs use cards
 
     cards = _cards_of(given, components, models)
     changed, reasons = dict[str, Model](), dict[str, str]()
@@ -101,7 +101,7 @@ def use_cards(
     warnings = _Texts()
     times_used = [card.sha256 for card in cards.values()]
     for name, card in cards.items():
-        used = Correction(card)
+        used = CardCorrection(card)
         changed[name] = used.model(models[name])
         if reason := used.reason_to_isolate(several=times_used.count(card.sha256) > 1):
             reasons[name] = reason

@@ -18,13 +18,13 @@ from fmimaster.commands.text import note, write, write_json
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import PAGE
 from fmimaster.conformance.recorded import (
-    Recorded,
+    RecordedVerdict,
     departures,
     read_recorded,
     write_recorded,
 )
 from fmimaster.conformance.run import check_conformance
-from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
+from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictCause, VerdictOutcome
 from fmimaster.conformance.workers import ConformanceProgress
 from fmimaster.system.declarations import Interface
 
@@ -81,7 +81,7 @@ def _is_whole(arguments: Namespace) -> bool:
     return not arguments.only and arguments.interface is None
 
 
-def _recorded(arguments: Namespace) -> tuple[Recorded, ...] | None:
+def _recorded(arguments: Namespace) -> tuple[RecordedVerdict, ...] | None:
     """The recorded verdicts; None if none are given."""
     if arguments.verdicts is None:
         if arguments.record:
@@ -95,7 +95,9 @@ def _recorded(arguments: Namespace) -> tuple[Recorded, ...] | None:
     return read_recorded(file)
 
 
-def _departed(arguments: Namespace, found: ConformanceRun, recorded: tuple[Recorded, ...]) -> int:
+def _departed(
+    arguments: Namespace, found: ConformanceRun, recorded: tuple[RecordedVerdict, ...]
+) -> int:
     """Show how the run differs from what is recorded, and record it if that is asked for."""
     is_whole = _is_whole(arguments)
     differing = departures(recorded, found, is_whole=is_whole)
@@ -137,7 +139,7 @@ class _Shown:
 
     def __init__(self, arguments: Namespace) -> None:
         self._arguments = arguments
-        self._counts: Counter[Outcome] = Counter()
+        self._counts: Counter[VerdictOutcome] = Counter()
         terminal = sys.stderr is not None and sys.stderr.isatty()
         self._is_live = terminal and not (arguments.quiet or arguments.no_progress)
 
@@ -151,14 +153,14 @@ class _Shown:
             note(self._arguments, [kept])
         if verdict is not None:
             self._counts[verdict.outcome] += 1
-            if verdict.outcome is not Outcome.PASSED:
+            if verdict.outcome is not VerdictOutcome.PASSED:
                 text = f"{verdict.outcome.value}: {_short(verdict.name)}: {verdict.reason}"
                 note(self._arguments, [clipped(text, _MOST_REASON)])
         if self._is_live and progress.done < progress.total:
             over_line(self._line(progress))
 
     def _line(self, progress: ConformanceProgress) -> str:
-        counts = [f"{self._counts[o]} {o.value}" for o in Outcome if self._counts[o]]
+        counts = [f"{self._counts[o]} {o.value}" for o in VerdictOutcome if self._counts[o]]
         now = f"now: {', '.join(map(_short, progress.running))}" if progress.running else ""
         parts = [f"{progress.done} of {progress.total}", *counts, now]
         return "  ".join(part for part in parts if part)
@@ -171,7 +173,7 @@ def _short(name: str) -> str:
 
 def _summary(run: ConformanceRun) -> Iterator[str]:
     yield from section("FMUs by exporter", aligned(_by_exporter(run.verdicts)))
-    for outcome in (Outcome.FAILED, Outcome.REJECTED):
+    for outcome in (VerdictOutcome.FAILED, VerdictOutcome.REJECTED):
         lines = [
             f"  {v.name}: {clipped(v.reason, _MOST_REASON)}"
             for v in run.verdicts
@@ -183,9 +185,11 @@ def _summary(run: ConformanceRun) -> Iterator[str]:
 
 
 def _in_one_line(run: ConformanceRun) -> str:
-    compared = sum(bool(v.measures) and v.outcome is Outcome.PASSED for v in run.verdicts)
-    passed = f"{run.count(Outcome.PASSED)} passed ({compared} of them compared with a reference)"
-    others = [f"{run.count(o)} {o.value}" for o in (Outcome.FAILED, Outcome.REJECTED)]
+    compared = sum(bool(v.measures) and v.outcome is VerdictOutcome.PASSED for v in run.verdicts)
+    passed = (
+        f"{run.count(VerdictOutcome.PASSED)} passed ({compared} of them compared with a reference)"
+    )
+    others = [f"{run.count(o)} {o.value}" for o in (VerdictOutcome.FAILED, VerdictOutcome.REJECTED)]
     causes = Counter(v.cause.value for v in run.verdicts if v.cause is not VerdictCause.NONE)
     why = ", ".join(f"{number} {cause}" for cause, number in causes.most_common())
     return f"{count(len(run.verdicts), 'verdict')}: {', '.join([passed, *others])}" + (
@@ -194,16 +198,16 @@ def _in_one_line(run: ConformanceRun) -> str:
 
 
 def _by_exporter(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
-    counts: dict[tuple[str, str], Counter[Outcome]] = {}
+    counts: dict[tuple[str, str], Counter[VerdictOutcome]] = {}
     for v in verdicts:
         kind = _KINDS.get(v.interface, "")
         key = (v.exporter or "not named", f"{v.fmi_version or 'unknown'} {kind}".rstrip())
         counts.setdefault(key, Counter())[v.outcome] += 1
-    head = ("exporter", "FMI", "FMUs", *(o.value for o in Outcome))
+    head = ("exporter", "FMI", "FMUs", *(o.value for o in VerdictOutcome))
     return [
         head,
         *(
-            (*key, str(sum(c.values())), *(str(c[o] or "") for o in Outcome))
+            (*key, str(sum(c.values())), *(str(c[o] or "") for o in VerdictOutcome))
             for key, c in sorted(counts.items())
         ),
     ]
@@ -221,7 +225,7 @@ def compare(old: str, new: str, html: str | None, as_json: bool) -> int:
     old, new
         Output folders of two runs, or their files ``verdicts.jsonl``.
     """
-    from fmimaster.conformance.changes import Effect, changes  # only this needs it
+    from fmimaster.conformance.changes import VerdictChange, changes  # only this needs it
     from fmimaster.conformance.changes_page import write_changes
 
     found = changes(*(ConformanceRun.read(given_path(run)) for run in (old, new)))
@@ -231,4 +235,4 @@ def compare(old: str, new: str, html: str | None, as_json: bool) -> int:
         write_json(found.to_json())
     else:
         write(str(found).splitlines())
-    return WORSE if found.of(Effect.WORSE) else 0
+    return WORSE if found.of(VerdictChange.WORSE) else 0

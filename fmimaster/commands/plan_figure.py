@@ -22,7 +22,7 @@ from fmimaster.commands.plan_layout import (
     MARGIN,
     POINTS,
     Arc,
-    Layout,
+    FigureLayout,
     arcs_of,
     layout,
     size_of,
@@ -165,7 +165,7 @@ def _draw_text(axes: Axes, lines: Sequence[str], x: float, y: float, **style: An
 
 
 def _draw_loop(
-    axes: Axes, loop: Mapping[str, Any], drawn: Layout, boxes: Mapping[str, Sequence[str]]
+    axes: Axes, loop: Mapping[str, Any], drawn: FigureLayout, boxes: Mapping[str, Sequence[str]]
 ) -> None:
     """A pale area around the components of a loop."""
     corners = [
@@ -189,7 +189,7 @@ def _draw_loop(
 
 
 def _corners(
-    name: str, drawn: Layout, boxes: Mapping[str, Sequence[str]]
+    name: str, drawn: FigureLayout, boxes: Mapping[str, Sequence[str]]
 ) -> Iterable[tuple[float, float]]:
     x, y = drawn.places[name]
     width, height = (size / 2 + MARGIN for size in size_of(boxes[name]))
@@ -215,7 +215,7 @@ def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: Layout) -> None:
+def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: FigureLayout) -> None:
     """The number of each level above its column; nothing if there is only one level."""
     if len(levels) < 2:
         return

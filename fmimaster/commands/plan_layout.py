@@ -93,7 +93,7 @@ def size_of(lines: Sequence[str]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FigureLayout:
     """Places in points; y upwards."""
 
     width: float
@@ -108,7 +108,7 @@ class Layout:
 
 def layout(
     levels: Sequence[Sequence[str]], boxes: Mapping[str, Sequence[str]], arcs: Sequence[Arc]
-) -> Layout:
+) -> FigureLayout:
     graph = _graphviz()(directed=True, strict=False, rankdir="LR", nodesep="0.35", ranksep="0.45")
     graph.node_attr.update(shape="box", fixedsize="true", label="")
     number = {name: str(k) for k, name in enumerate(boxes)}
@@ -133,7 +133,7 @@ def layout(
     edges = {edge.key: edge for edge in map(graph.get_edge, *_ends(graph))}
     *_, width, height = map(float, graph.graph_attr["bb"].split(","))
     curves = [_curve(edges[str(k)].attr["pos"]) for k in range(len(arcs))]
-    return Layout(
+    return FigureLayout(
         width,
         height,
         {name: _point(graph.get_node(n).attr["pos"]) for name, n in number.items()},

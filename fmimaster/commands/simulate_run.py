@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.shared_run import Phase
+from fmimaster.apart.shared_run import CommandPhase
 from fmimaster.base.errors import FmuLostError, Interrupted, OptionError, SimulationError
 from fmimaster.base.optional import drawing
 from fmimaster.base.text import aligned, count
@@ -75,10 +75,10 @@ def run(arguments: Namespace) -> int:
     elif not (arguments.output_file or arguments.plot or comparison or arguments.show_plot):
         write(ranges(results))
     status = 0 if comparison is None or comparison.is_within else _BEYOND
-    reached(Phase.ADVISING, status)
+    reached(CommandPhase.ADVISING, status)
     note(arguments, largest_stable_step(simulation, results))
     if arguments.check_step:
-        reached(Phase.DELIVERED)
+        reached(CommandPhase.DELIVERED)
         tell(differences(simulation, results))
     if comparison is not None and not arguments.json:
         put = tell if arguments.to_standard_output else write

@@ -23,7 +23,7 @@ from fmimaster.commands.text import note, write
 from fmimaster.fmu.process_state import fmu_output_to_log
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
-from fmimaster.studies.stability.advisor import Advisor, FmuFacts, Limit
+from fmimaster.studies.stability.advisor import Advisor, FmuStability, Limit
 from fmimaster.studies.stability.spectrum import Spectrum
 
 _AROUND = (0.5, 0.9, 1.1, 1.5)
@@ -105,10 +105,10 @@ def _of(simulation: Simulation, algorithm: Algorithm, arguments: Namespace) -> s
 
 
 def _draw(advisor: Advisor, limit: Limit, path: Path) -> None:
-    from fmimaster.commands.stability_figure import Curve, stability_figure
+    from fmimaster.commands.stability_figure import RadiusCurve, stability_figure
     from fmimaster.results.plot import save_figure
 
-    curve = Curve(advisor.name, advisor.curve(limit), limit)
+    curve = RadiusCurve(advisor.name, advisor.curve(limit), limit)
     save_figure(stability_figure([curve], advisor.size), path)
 
 
@@ -167,7 +167,7 @@ def _row(spectrum: Spectrum, of_run: float, limit: Limit) -> tuple[str, ...]:
     )
 
 
-def _fmu(fmu: FmuFacts) -> tuple[str, ...]:
+def _fmu(fmu: FmuStability) -> tuple[str, ...]:
     difference = f"not linear: its responses differ by {100 * fmu.deviation:.2g} %"
     is_linear = fmu.deviation <= _LINEAR
     return fmu.name, count(fmu.states, "state"), "linear" if is_linear else difference

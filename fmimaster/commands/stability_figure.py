@@ -20,7 +20,7 @@ _HIGHEST = 1.3
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class RadiusCurve:
     """The radius of one kind of steps at several sizes."""
 
     name: str
@@ -29,7 +29,7 @@ class Curve:
 
 
 def stability_figure(
-    curves: Sequence[Curve], of_run: float | None = None, title: str = ""
+    curves: Sequence[RadiusCurve], of_run: float | None = None, title: str = ""
 ) -> Figure:
     """Draw curves of the radius, with the largest stable step of each.
 

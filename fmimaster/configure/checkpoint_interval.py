@@ -12,7 +12,7 @@ USUAL_WALL_TIME = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class CheckpointInterval:
     """Time between two checkpoints: the next one is written when one of both has passed.
 
     Parameters
@@ -29,7 +29,9 @@ class Interval:
         return time >= self.time or wall >= self.wall
 
 
-def interval_of(given: float | str | None, where: str = "checkpoint_interval") -> Interval:
+def interval_of(
+    given: float | str | None, where: str = "checkpoint_interval"
+) -> CheckpointInterval:
     """The interval that a user has given: a number in s of the time of the run, or ``"time=0.5,wall=60"``.
 
     Raises
@@ -37,7 +39,7 @@ def interval_of(given: float | str | None, where: str = "checkpoint_interval") -
     OptionError
     """
     if given is None:
-        return Interval(wall=USUAL_WALL_TIME)
+        return CheckpointInterval(wall=USUAL_WALL_TIME)
     if isinstance(given, str) and "=" in given:
         found: dict[str, float] = {}
         for pair in given.split(","):
@@ -45,8 +47,8 @@ def interval_of(given: float | str | None, where: str = "checkpoint_interval") -
             if key not in ("time", "wall") or key in found:
                 raise _wrong(where, given)
             found[key] = _seconds(value, where, given)
-        return Interval(**found)
-    return Interval(time=_seconds(given, where, given))
+        return CheckpointInterval(**found)
+    return CheckpointInterval(time=_seconds(given, where, given))
 
 
 def _seconds(value: object, where: str, given: object) -> float:

@@ -18,7 +18,7 @@ from fmimaster.base.errors import FileError, OptionError, did_you_mean
 from fmimaster.base.files import given_path
 from fmimaster.configure.input_values import input_values
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.table import Function, Table
+from fmimaster.fmu.table import Function, SignalTable
 from fmimaster.results import table as results
 from fmimaster.results.csv import is_time, read_csv
 from fmimaster.system.description import Component, Connector, Source
@@ -284,7 +284,7 @@ def attach_input(
     component = Component(name, source, tuple(outputs))
     functions = {n: f for n, f in signals.functions.items() if n in of}
     types = {n: variable.type for n, variable in of.items()}
-    table = Table(name, signals.time, columns, types, functions)
+    table = SignalTable(name, signals.time, columns, types, functions)
     loader.use_table(component, table)
     resolved = ResolvedComponent(name, component.source, table.model, {}, is_input=True)
     fed = feed_open_inputs(system, resolved, {n: known[n] for n in (*columns, *functions)})

@@ -41,7 +41,7 @@ _NO_FILE_NAME = '<>:"/\\|?*'
 
 
 @dataclass(frozen=True)
-class Case:
+class FmuCase:
     """One FMU, to be run by one of its interfaces.
 
     Attributes
@@ -128,7 +128,7 @@ class _Taken:
 
 def find_cases(
     folder: str | os.PathLike[str], interfaces: Sequence[Interface] = tuple(Interface)
-) -> tuple[Case, ...]:
+) -> tuple[FmuCase, ...]:
     """All FMUs in a folder and its subfolders, in the order of their paths.
 
     An FMU in the cross-check layout is run by the interface of its folder, each other one by all that it offers.
@@ -173,7 +173,7 @@ def _fmus(root: Path) -> Iterator[Path]:
 
 def _cases_of(
     root: Path, path: Path, wanted: frozenset[Interface], taken: _Taken
-) -> Iterator[Case]:
+) -> Iterator[FmuCase]:
     head, place = _head(path), _place(path.absolute())
     named = path.relative_to(root)
     tool, version = exporter_of(head.tool)
@@ -184,7 +184,7 @@ def _cases_of(
             continue
         is_second = place is None and interface not in offered[:1]
         name = named.with_suffix("").as_posix()
-        case = Case(
+        case = FmuCase(
             name=f"{name}:{interface.value}" if is_second and interface else name,
             fmu=named.as_posix(),
             path=path.absolute(),
@@ -238,7 +238,7 @@ def _short(version: str) -> str:
     return version[:3] if version[:3] in _VERSIONS else version
 
 
-def _with_results(case: Case, taken: _Taken) -> Case:
+def _with_results(case: FmuCase, taken: _Taken) -> FmuCase:
     """The case with its folder ``results/FMI/KIND/PLATFORM/IMPORTER/VERSION/EXPORTER/VERSION/MODEL``."""
     parts = (
         case.fmi_version,

@@ -10,7 +10,7 @@ from typing import Any
 
 from fmimaster.base.text import aligned, count, flowing, section
 from fmimaster.conformance.measures import Measure
-from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict
+from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictOutcome
 from fmimaster.conformance.words import moment
 
 NOTICEABLE = 1e-6
@@ -19,7 +19,7 @@ _FEWEST = 20
 """Lines of a section of the page; the others are counted."""
 
 
-class Effect(Enum):
+class VerdictChange(Enum):
     """How the verdict on an FMU changed."""
 
     WORSE = "worse"
@@ -61,7 +61,7 @@ class Change:
     """
 
     name: str
-    effect: Effect
+    effect: VerdictChange
     before: Verdict | None
     now: Verdict | None
     measures: tuple[MeasureChange, ...] = ()
@@ -73,7 +73,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class VerdictChanges:
     """What changed between two runs; as text, a page.
 
     Attributes
@@ -81,7 +81,7 @@ class Changes:
     before, now : ConformanceRun
         The two runs.
     changes : tuple of Change
-        In the order of :class:`Effect`, then by names.
+        In the order of :class:`VerdictChange`, then by names.
     unchanged : int
         FMUs of both runs without a change.
     """
@@ -91,7 +91,7 @@ class Changes:
     changes: tuple[Change, ...]
     unchanged: int
 
-    def of(self, effect: Effect) -> tuple[Change, ...]:
+    def of(self, effect: VerdictChange) -> tuple[Change, ...]:
         """The changes of one kind."""
         return tuple(change for change in self.changes if change.effect is effect)
 
@@ -104,14 +104,14 @@ class Changes:
         rows += [(n, r.folder, moment(r.started), r.version) for n, r in runs]
         yield from flowing(aligned(rows, ""))
         heads = ("verdict", "before", "now")
-        counts = [(o.value, *(str(run.count(o)) for _, run in runs)) for o in Outcome]
+        counts = [(o.value, *(str(run.count(o)) for _, run in runs)) for o in VerdictOutcome]
         yield from ["", *aligned([heads, *counts], "")]
-        for effect in Effect:
+        for effect in VerdictChange:
             yield from self._section(effect)
         yield ""
         yield from flowing([f"No change: {count(self.unchanged, 'FMU')}"])
 
-    def _section(self, effect: Effect) -> list[str]:
+    def _section(self, effect: VerdictChange) -> list[str]:
         found = self.of(effect)
         rows = [words(change) for change in found[:_FEWEST]]
         lines = aligned(rows)
@@ -129,16 +129,16 @@ class Changes:
         }
 
 
-def changes(before: ConformanceRun, now: ConformanceRun) -> Changes:
+def changes(before: ConformanceRun, now: ConformanceRun) -> VerdictChanges:
     """Compare two runs by the names of their FMUs."""
     old, new = ({v.name: v for v in run.verdicts} for run in (before, now))
     found = [
         change for name in {**old, **new} if (change := _change(name, old.get(name), new.get(name)))
     ]
-    order = list(Effect)
+    order = list(VerdictChange)
     found.sort(key=lambda c: (order.index(c.effect), c.name))
     both = old.keys() & new.keys()
-    return Changes(before, now, tuple(found), len(both) - sum(c.name in both for c in found))
+    return VerdictChanges(before, now, tuple(found), len(both) - sum(c.name in both for c in found))
 
 
 def words(change: Change) -> tuple[str, str, str]:
@@ -151,12 +151,12 @@ def words(change: Change) -> tuple[str, str, str]:
 def explained(change: Change) -> str:
     """Why the verdict is another one, or what else changed; empty if there is nothing to say."""
     other_file = "The FMU is another file. " if change.is_other_file else ""
-    if change.effect is Effect.RESULTS:
+    if change.effect is VerdictChange.RESULTS:
         first, *others = change.measures
         more = f" ({count(len(others), 'other variable')} too)" if others else ""
         text = f"RMS of '{first.name}' {_percent(first.before)} → {_percent(first.now)} of the range{more}"
         return other_file + text
-    if change.effect is Effect.BETTER and change.before:
+    if change.effect is VerdictChange.BETTER and change.before:
         return f"{other_file}Before: {change.before.reason}"
     latest = change.now or change.before
     return other_file + (latest.reason if latest else "")
@@ -164,21 +164,23 @@ def explained(change: Change) -> str:
 
 def _change(name: str, old: Verdict | None, new: Verdict | None) -> Change | None:
     if old is None or new is None:
-        return Change(name, Effect.ADDED if old is None else Effect.REMOVED, old, new)
+        return Change(name, VerdictChange.ADDED if old is None else VerdictChange.REMOVED, old, new)
     measures = tuple(_measure_changes(old.measures, new.measures))
     effect = _effect(old, new, bool(measures))
     return None if effect is None else Change(name, effect, old, new, measures)
 
 
-def _effect(old: Verdict, new: Verdict, has_other_results: bool) -> Effect | None:
+def _effect(old: Verdict, new: Verdict, has_other_results: bool) -> VerdictChange | None:
     if old.outcome is not new.outcome:
-        if old.outcome is Outcome.PASSED:
-            return Effect.WORSE
-        return Effect.BETTER if new.outcome is Outcome.PASSED else Effect.REASON
+        if old.outcome is VerdictOutcome.PASSED:
+            return VerdictChange.WORSE
+        return (
+            VerdictChange.BETTER if new.outcome is VerdictOutcome.PASSED else VerdictChange.REASON
+        )
     if old.cause is not new.cause:
-        return Effect.REASON
+        return VerdictChange.REASON
     # the words of a reason are no change: each version may say it in another way, and times in them depend on the machine
-    return Effect.RESULTS if has_other_results else None
+    return VerdictChange.RESULTS if has_other_results else None
 
 
 def _measure_changes(old: tuple[Measure, ...], new: tuple[Measure, ...]) -> Iterator[MeasureChange]:
@@ -194,7 +196,7 @@ def _run_facts(run: ConformanceRun) -> dict[str, Any]:
         "folder": run.folder,
         "started": run.started,
         "version": run.version,
-        **{outcome.value: run.count(outcome) for outcome in Outcome},
+        **{outcome.value: run.count(outcome) for outcome in VerdictOutcome},
     }
 
 

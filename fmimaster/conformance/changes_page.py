@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fmimaster.conformance.changes import Change, Changes, Effect, explained
+from fmimaster.conformance.changes import Change, VerdictChange, VerdictChanges, explained
 from fmimaster.conformance.details import plot, series_of
-from fmimaster.conformance.sheet import Cell, Column, Row, Sheet, write_sheet
+from fmimaster.conformance.sheet import Cell, Sheet, SheetColumn, SheetRow, write_sheet
 from fmimaster.conformance.verdict import Verdict
 from fmimaster.conformance.words import (
     moment,
@@ -20,29 +20,29 @@ from fmimaster.conformance.words import (
 )
 
 _TONES = {
-    Effect.WORSE: "bad",
-    Effect.BETTER: "good",
-    Effect.REASON: "poor",
-    Effect.RESULTS: "poor",
-    Effect.ADDED: "plain",
-    Effect.REMOVED: "plain",
+    VerdictChange.WORSE: "bad",
+    VerdictChange.BETTER: "good",
+    VerdictChange.REASON: "poor",
+    VerdictChange.RESULTS: "poor",
+    VerdictChange.ADDED: "plain",
+    VerdictChange.REMOVED: "plain",
 }
 
 _COLUMNS = (
-    Column("Change", "word"),
-    Column("FMU", "name"),
-    Column("Exporter", "text", 1),
-    Column("FMI", "word", 1, "Version and interface"),
-    Column("Before", "word"),
-    Column("Now", "word"),
-    Column("Results", "plot", 0, "Now (solid), before (dashed), and the reference"),
-    Column("RMS before", "number", 2, "Relative to the range of the reference, at worst"),
-    Column("RMS now", "number", 1, "Relative to the range of the reference, at worst"),
-    Column("Reason", "text"),
+    SheetColumn("Change", "word"),
+    SheetColumn("FMU", "name"),
+    SheetColumn("Exporter", "text", 1),
+    SheetColumn("FMI", "word", 1, "Version and interface"),
+    SheetColumn("Before", "word"),
+    SheetColumn("Now", "word"),
+    SheetColumn("Results", "plot", 0, "Now (solid), before (dashed), and the reference"),
+    SheetColumn("RMS before", "number", 2, "Relative to the range of the reference, at worst"),
+    SheetColumn("RMS now", "number", 1, "Relative to the range of the reference, at worst"),
+    SheetColumn("Reason", "text"),
 )
 
 
-def write_changes(changes: Changes, path: Path) -> None:
+def write_changes(changes: VerdictChanges, path: Path) -> None:
     """Write the page; FMUs without a change are counted only.
 
     Raises
@@ -62,16 +62,16 @@ def write_changes(changes: Changes, path: Path) -> None:
     )
 
 
-def _facts(changes: Changes) -> Iterator[tuple[str, str]]:
+def _facts(changes: VerdictChanges) -> Iterator[tuple[str, str]]:
     for name, run in (("before", changes.before), ("now", changes.now)):
         yield name, f"{run.folder}, fmimaster {run.version}, {moment(run.started)}"
     yield "FMUs without a change", str(changes.unchanged)
 
 
-def _row(change: Change) -> Row:
+def _row(change: Change) -> SheetRow:
     latest = change.now or change.before
     assert latest is not None
-    return Row(
+    return SheetRow(
         name=change.name,
         tone=_TONES[change.effect],
         cells=tuple(_cells(change, latest)),
@@ -86,7 +86,7 @@ def _row(change: Change) -> Row:
 
 
 def _cells(change: Change, latest: Verdict) -> Iterator[Cell]:
-    yield Cell(change.effect.value, key=list(Effect).index(change.effect))
+    yield Cell(change.effect.value, key=list(VerdictChange).index(change.effect))
     yield Cell(latest.model or latest.name, place_of(latest))
     yield Cell(latest.exporter, latest.exporter_version)
     yield Cell(latest.fmi_version, words_of_interface(latest))
@@ -103,7 +103,7 @@ def _details(change: Change) -> dict[str, Any]:
     old, new = change.before, change.now
     both = (("before", old), ("now", new))
     return {
-        "reason": explained(change) if change.effect is Effect.RESULTS else "",
+        "reason": explained(change) if change.effect is VerdictChange.RESULTS else "",
         "notes": [f"{n.capitalize()}: {v.reason}" for n, v in both if v and v.reason],
         "plots": _plots(old, new),
         "tables": [_table(change)] if change.measures else [],

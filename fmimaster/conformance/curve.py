@@ -23,7 +23,7 @@ Numbers = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class ComparedCurve:
     """A variable over time, and its reference.
 
     Attributes
@@ -67,7 +67,7 @@ class Curve:
         }
 
     @staticmethod
-    def from_json(facts: Mapping[str, Any]) -> Curve:
+    def from_json(facts: Mapping[str, Any]) -> ComparedCurve:
         """The curve from :meth:`to_json`.
 
         Raises
@@ -75,7 +75,7 @@ class Curve:
         KeyError, TypeError, ValueError
             If the facts are of another form.
         """
-        return Curve(
+        return ComparedCurve(
             name=str(facts["name"]),
             unit=str(facts["unit"]),
             held=bool(facts["held"]),
@@ -91,7 +91,7 @@ class Curve:
 
 def curves(
     results: Table, reference: Table | None = None, first: Iterable[str] = ()
-) -> tuple[Curve, ...]:
+) -> tuple[ComparedCurve, ...]:
     """Curves of the columns with numbers, at most :data:`MOST_CURVES`.
 
     Parameters
@@ -110,11 +110,11 @@ def curves(
     return tuple(_curve(results, reference, name) for name in names[:MOST_CURVES])
 
 
-def _curve(results: Table, reference: Table | None, name: str) -> Curve:
+def _curve(results: Table, reference: Table | None, name: str) -> ComparedCurve:
     time, values = _points(results, name)
     known_time, known = ((), ()) if reference is None else _points(reference, name)
     band_time, lower, upper = ((), (), ()) if reference is None else _band(results, reference, name)
-    return Curve(
+    return ComparedCurve(
         name=name,
         unit=results.units.get(name, ""),
         held=results[name].dtype.kind != "f",

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from fmimaster.base.errors import FileError
 from fmimaster.cards.card import FmuCard
-from fmimaster.conformance.curve import Curve
+from fmimaster.conformance.curve import ComparedCurve
 from fmimaster.conformance.measures import Measure
 from fmimaster.conformance.tree import CARD_FILE, LOG_FILE
 from fmimaster.conformance.verdict import Verdict
@@ -45,7 +45,7 @@ def details(verdict: Verdict, folder: Path) -> dict[str, Any]:
     }
 
 
-def plot(curve: Curve, measure: Measure | None) -> dict[str, Any]:
+def plot(curve: ComparedCurve, measure: Measure | None) -> dict[str, Any]:
     """A figure of the page: the reference below the results."""
     series = [series_of(curve, "run")]
     if curve.reference_time:
@@ -57,7 +57,7 @@ def plot(curve: Curve, measure: Measure | None) -> dict[str, Any]:
     return {"name": curve.name, "unit": curve.unit, "note": note, "series": series, "band": band}
 
 
-def series_of(curve: Curve, kind: str) -> dict[str, Any]:
+def series_of(curve: ComparedCurve, kind: str) -> dict[str, Any]:
     """One line of a figure: ``"run"``, ``"reference"``, or ``"old"``."""
     is_reference = kind == "reference"
     return {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fmimaster.base.errors import ModelError
-from fmimaster.conformance.cases import Case
+from fmimaster.conformance.cases import FmuCase
 from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.description.interfaces import (
     interface_element,
@@ -26,7 +26,7 @@ _NOT_RECORDED = ("Binary", "Clock")
 
 
 @dataclass(frozen=True)
-class FmuFacts:
+class FmuDescription:
     """Facts from a model description.
 
     Attributes
@@ -51,7 +51,7 @@ class FmuFacts:
     capabilities: Capabilities
 
 
-def read_facts(case: Case) -> FmuFacts:
+def read_facts(case: FmuCase) -> FmuDescription:
     """Read them; its variables are not checked, because the run does that.
 
     Raises
@@ -77,7 +77,7 @@ def read_facts(case: Case) -> FmuFacts:
     outputs = [v for v in variables if v.get("causality") == "output" and _is_recorded(v)]
     local = [v.get("name") or "" for v in variables if _is_changing(v) and _is_recorded(v)]
     findings = Findings()
-    return FmuFacts(
+    return FmuDescription(
         frozenset(_names(variables)),
         frozenset(_names([v for v in variables if _is_recorded(v)])),
         frozenset(v.get("name") or "" for v in variables if v.get("causality") == "input"),

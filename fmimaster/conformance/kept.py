@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 
 from fmimaster.base.errors import FileError, FmimasterError, OptionError
-from fmimaster.conformance.cases import Case
+from fmimaster.conformance.cases import FmuCase
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
     ConformanceRun,
-    Outcome,
     Verdict,
+    VerdictOutcome,
     line_of,
 )
 from fmimaster.fmu.fingerprint import file_hash
@@ -71,7 +71,7 @@ class KeptVerdicts:
 
 
 def gone_on(
-    folder: Path, new: ConformanceRun, cases: Sequence[Case], retry: bool
+    folder: Path, new: ConformanceRun, cases: Sequence[FmuCase], retry: bool
 ) -> ConformanceRun:
     """The run in an output folder, with those verdicts that still hold; the new run, if there is none.
 
@@ -98,7 +98,7 @@ def gone_on(
         verdict
         for verdict in old.verdicts
         if verdict.name in by_name
-        and not (retry and verdict.outcome is not Outcome.PASSED)
+        and not (retry and verdict.outcome is not VerdictOutcome.PASSED)
         and _holds(verdict, by_name[verdict.name], old.started)
     )
     return replace(new, started=old.started, verdicts=kept)
@@ -121,7 +121,7 @@ def _refuse_other(folder: Path, old: ConformanceRun, new: ConformanceRun) -> Non
         )
 
 
-def _holds(verdict: Verdict, case: Case, started: str) -> bool:
+def _holds(verdict: Verdict, case: FmuCase, started: str) -> bool:
     try:
         begun = datetime.fromisoformat(started).timestamp()
         beside = [f for f in (case.reference, case.options, case.inputs) if f is not None]

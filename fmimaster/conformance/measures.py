@@ -104,7 +104,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measures:
+class FmuMeasures:
     """The results of an FMU beside its reference.
 
     Attributes
@@ -133,7 +133,7 @@ def measure(
     start_time: float,
     stop_time: float,
     limits: ConformanceLimits | None = None,
-) -> Measures:
+) -> FmuMeasures:
     """Measure how far results are from a reference.
 
     Parameters
@@ -160,7 +160,7 @@ def measure(
     others = sum(bool(m.problem) for m in measures) - 1
     if others > 0 and not too_short:
         problem += f" Beyond the limits as well: {count(others, 'other variable')}."
-    return Measures(
+    return FmuMeasures(
         measures=measures,
         notes=(*_note_of_lacking(lacking), *_notes(found, reference, start_time, stop_time)),
         problem=problem,

@@ -25,14 +25,14 @@ from fmimaster.base.errors import (
     SimulationError,
 )
 from fmimaster.base.text import named
-from fmimaster.conformance.cases import NOT_COMPLIANT, Case
+from fmimaster.conformance.cases import NOT_COMPLIANT, FmuCase
 from fmimaster.conformance.curve import curves
-from fmimaster.conformance.fmu_facts import FmuFacts, read_facts
+from fmimaster.conformance.fmu_facts import FmuDescription, read_facts
 from fmimaster.conformance.measures import ConformanceLimits, measure
 from fmimaster.conformance.reference_file import of_array, read_carried, read_reference
 from fmimaster.conformance.times import ReferenceOptions, read_options, times_of
 from fmimaster.conformance.tree import LOG_FILE, shorten
-from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
+from fmimaster.conformance.verdict import Verdict, VerdictCause, VerdictOutcome
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.front.simulation import Simulation
@@ -53,7 +53,7 @@ log = logging.getLogger("fmimaster")
 class _Run:
     """What is known about a run so far."""
 
-    case: Case
+    case: FmuCase
     verdict: Verdict
     results: Results | None = None
     reference: Results | None = None
@@ -69,18 +69,18 @@ class _Run:
         self.put(notes=(*self.verdict.notes, *notes))
 
     def end(
-        self, outcome: Outcome, cause: VerdictCause = VerdictCause.NONE, reason: str = ""
+        self, outcome: VerdictOutcome, cause: VerdictCause = VerdictCause.NONE, reason: str = ""
     ) -> None:
         """Give the verdict."""
         self.put(outcome=outcome, cause=cause, reason=reason)
 
 
-def blank_verdict(case: Case) -> Verdict:
+def blank_verdict(case: FmuCase) -> Verdict:
     """What is known about an FMU before its run."""
     return Verdict(
         name=case.name,
         fmu=case.fmu,
-        outcome=Outcome.FAILED,
+        outcome=VerdictOutcome.FAILED,
         model=case.model,
         exporter=case.exporter,
         exporter_version=case.exporter_version,
@@ -93,7 +93,11 @@ def blank_verdict(case: Case) -> Verdict:
 
 
 def run_case(
-    case: Case, folder: Path, work: Path, limits: ConformanceLimits, solver: str | Integrator | None
+    case: FmuCase,
+    folder: Path,
+    work: Path,
+    limits: ConformanceLimits,
+    solver: str | Integrator | None,
 ) -> Verdict:
     """Run an FMU and compare its results with its reference, in a process of its own.
 
@@ -122,7 +126,7 @@ def run_case(
         except Exception as error:
             log.error("%s", traceback.format_exc())
             reason = f"A defect of fmimaster: {type(error).__name__}: {error}"
-            run.end(Outcome.FAILED, VerdictCause.INTERNAL, reason)
+            run.end(VerdictOutcome.FAILED, VerdictCause.INTERNAL, reason)
     return run.verdict
 
 
@@ -202,7 +206,7 @@ def _options(run: _Run) -> ReferenceOptions:
     return ReferenceOptions()
 
 
-def _reference(run: _Run, facts: FmuFacts) -> Results | None:
+def _reference(run: _Run, facts: FmuDescription) -> Results | None:
     """The reference beside the FMU, or the results that it carries."""
     file = run.case.reference
     if file is None:
@@ -222,7 +226,7 @@ def _reference(run: _Run, facts: FmuFacts) -> Results | None:
     return reference
 
 
-def _inputs(run: _Run, facts: FmuFacts) -> Path | None:
+def _inputs(run: _Run, facts: FmuDescription) -> Path | None:
     file = run.case.inputs
     if file is None:
         return None
@@ -232,7 +236,7 @@ def _inputs(run: _Run, facts: FmuFacts) -> Path | None:
     return file
 
 
-def _columns(reference: Results | None, facts: FmuFacts) -> list[str]:
+def _columns(reference: Results | None, facts: FmuDescription) -> list[str]:
     """The variables that are recorded; none means all outputs."""
     names = () if reference is None else reference.names
     # columns can be elements of an array
@@ -241,7 +245,7 @@ def _columns(reference: Results | None, facts: FmuFacts) -> list[str]:
     return list(recorded) or list(facts.instead_of_outputs)
 
 
-def _system(case: Case) -> SystemDescription:
+def _system(case: FmuCase) -> SystemDescription:
     """The FMU as a system, used by the interface of the case."""
     component = Component(case.model, Source(case.path), interface=case.interface)
     return SystemDescription(System(case.model, (component,)), source=case.path, is_single_fmu=True)
@@ -252,22 +256,22 @@ def _judge(run: _Run, limits: ConformanceLimits) -> None:
     verdict, results = run.verdict, run.results
     if not run.case.follows_rules:
         reason = f"The FMU is not run, because there is a file '{NOT_COMPLIANT}' beside it."
-        run.end(Outcome.REJECTED, VerdictCause.RULES, reason)
+        run.end(VerdictOutcome.REJECTED, VerdictCause.RULES, reason)
         return
     if results is None or verdict.start_time is None or verdict.stop_time is None:
         raise SimulationError("The run has no results.")
     run.note(*_oddities(results, verdict.start_time, verdict.stop_time))
     if run.problems:
-        run.end(Outcome.REJECTED, VerdictCause.REFERENCE, " ".join(run.problems))
+        run.end(VerdictOutcome.REJECTED, VerdictCause.REFERENCE, " ".join(run.problems))
         return
     if run.reference is None:
-        run.end(Outcome.PASSED)
+        run.end(VerdictOutcome.PASSED)
         return
     try:
         stop = _compared_until(results, run.reference, verdict.start_time, verdict.stop_time)
         found = measure(results, run.reference, verdict.start_time, stop, limits)
     except OptionError as error:
-        run.end(Outcome.REJECTED, VerdictCause.REFERENCE, str(error))
+        run.end(VerdictOutcome.REJECTED, VerdictCause.REFERENCE, str(error))
         return
     run.note(*found.notes)
     run.put(
@@ -275,9 +279,9 @@ def _judge(run: _Run, limits: ConformanceLimits) -> None:
         curves=curves(results, run.reference, [m.deviation.name for m in found.measures]),
     )
     if found.passed:
-        run.end(Outcome.PASSED)
+        run.end(VerdictOutcome.PASSED)
     else:
-        run.end(Outcome.FAILED, VerdictCause.DEVIATION, found.problem)
+        run.end(VerdictOutcome.FAILED, VerdictCause.DEVIATION, found.problem)
 
 
 def _compared_until(results: Results, reference: Results, start: float, stop: float) -> float:
@@ -301,7 +305,7 @@ def _oddities(results: Results, start: float, stop: float) -> Iterator[str]:
         yield f"values that are no finite numbers: {named(wrong)}"
 
 
-def _about(case: Case, text: str) -> str:
+def _about(case: FmuCase, text: str) -> str:
     """A message without paths of this machine."""
     for path in (case.path, case.fmu):
         text = text.replace(f"'{path}'", "the FMU")
@@ -310,18 +314,18 @@ def _about(case: Case, text: str) -> str:
     return f"T{text[1:]}" if text.startswith("the FMU") else text
 
 
-def _meaning(error: FmimasterError, case: Case) -> tuple[Outcome, VerdictCause]:
+def _meaning(error: FmimasterError, case: FmuCase) -> tuple[VerdictOutcome, VerdictCause]:
     """What an error says about an FMU."""
     if isinstance(error, SimulationError):
-        return Outcome.FAILED, VerdictCause.ERROR
+        return VerdictOutcome.FAILED, VerdictCause.ERROR
     if isinstance(error, FileError) and case.inputs is not None and str(case.inputs) in str(error):
-        return Outcome.REJECTED, VerdictCause.REFERENCE
+        return VerdictOutcome.REJECTED, VerdictCause.REFERENCE
     if isinstance(error, ModelError) and _can_be_prepared(case):
-        return Outcome.REJECTED, VerdictCause.LIBRARY
-    return Outcome.REJECTED, VerdictCause.REFUSED
+        return VerdictOutcome.REJECTED, VerdictCause.LIBRARY
+    return VerdictOutcome.REJECTED, VerdictCause.REFUSED
 
 
-def _can_be_prepared(case: Case) -> bool:
+def _can_be_prepared(case: FmuCase) -> bool:
     """Whether an FMU is fit for a run as far as it can be said without its library."""
     try:
         Simulation(_system(case), start_time=0.0, stop_time=1.0, step_size=1.0).prepare()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fmimaster.conformance.details import details
-from fmimaster.conformance.sheet import Cell, Column, Row, Sheet, write_sheet
-from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict
+from fmimaster.conformance.sheet import Cell, Sheet, SheetColumn, SheetRow, write_sheet
+from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictOutcome
 from fmimaster.conformance.words import (
     brief_reason,
     moment,
@@ -23,23 +23,31 @@ from fmimaster.results.jumps import JumpTimes
 
 PAGE = "report.html"
 """Name of the page in the output folder of a run."""
-TONES = {Outcome.FAILED: "bad", Outcome.REJECTED: "poor", Outcome.PASSED: "good"}
+TONES = {
+    VerdictOutcome.FAILED: "bad",
+    VerdictOutcome.REJECTED: "poor",
+    VerdictOutcome.PASSED: "good",
+}
 """Colours of the outcomes; the order of the rows."""
 
 _COLUMNS = (
-    Column("Verdict", "word"),
-    Column("FMU", "name"),
-    Column("Exporter", "text", 1),
-    Column("FMI", "word", 1, "Version and interface"),
-    Column("Results", "plot", 0, "The variable with the largest deviation, over its reference"),
-    Column("Outside", "number", 0, "Samples outside the band of the FMI cross-check, at worst"),
-    Column(
+    SheetColumn("Verdict", "word"),
+    SheetColumn("FMU", "name"),
+    SheetColumn("Exporter", "text", 1),
+    SheetColumn("FMI", "word", 1, "Version and interface"),
+    SheetColumn(
+        "Results", "plot", 0, "The variable with the largest deviation, over its reference"
+    ),
+    SheetColumn(
+        "Outside", "number", 0, "Samples outside the band of the FMI cross-check, at worst"
+    ),
+    SheetColumn(
         "RMS", "number", 0, "Root mean square of the deviation, relative to the range, at worst"
     ),
-    Column("Largest", "number", 2, "Largest deviation, relative to the range, at worst"),
-    Column("Jumps", "number", 2, "Largest difference in the time of a jump"),
-    Column("Run time", "number", 1, "Wall time of the run itself"),
-    Column("Reason", "text"),
+    SheetColumn("Largest", "number", 2, "Largest deviation, relative to the range, at worst"),
+    SheetColumn("Jumps", "number", 2, "Largest difference in the time of a jump"),
+    SheetColumn("Run time", "number", 1, "Wall time of the run itself"),
+    SheetColumn("Reason", "text"),
 )
 
 
@@ -98,8 +106,8 @@ def _folder_name(folder: str) -> str:
     return folder.replace("\\", "/").rstrip("/").rpartition("/")[2] or folder
 
 
-def _row(verdict: Verdict, fmus: str, folder: Path) -> Row:
-    return Row(
+def _row(verdict: Verdict, fmus: str, folder: Path) -> SheetRow:
+    return SheetRow(
         name=verdict.name,
         tone=TONES[verdict.outcome],
         cells=tuple(_cells(verdict, fmus)),

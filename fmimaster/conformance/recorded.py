@@ -13,7 +13,7 @@ from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, read_whole
 from fmimaster.base.text import clipped, count, section
 from fmimaster.base.visible import visible
-from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
+from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictCause, VerdictOutcome
 
 FACTOR = 5.0
 """An FMU that takes so many times its recorded time is much slower, ..."""
@@ -24,7 +24,7 @@ _MOST_REASON = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedVerdict:
     """What the file has about one FMU, by one of its interfaces; as in its :class:`Verdict`.
 
     Attributes
@@ -39,15 +39,15 @@ class Recorded:
     interface: str
     exporter: str
     sha256: str
-    verdict: Outcome
+    verdict: VerdictOutcome
     cause: VerdictCause
     seconds: float
     reason: str
 
     @staticmethod
-    def of(v: Verdict) -> Recorded:
+    def of(v: Verdict) -> RecordedVerdict:
         """What is recorded of a verdict."""
-        return Recorded(
+        return RecordedVerdict(
             name=v.name,
             interface=v.interface,
             exporter=f"{v.exporter} {v.exporter_version}".strip(),
@@ -64,7 +64,7 @@ class Recorded:
         return self.verdict.value + (f" ({self.cause.value})" if self.cause.value else "")
 
 
-_COLUMNS = tuple(f.name for f in fields(Recorded))
+_COLUMNS = tuple(f.name for f in fields(RecordedVerdict))
 
 
 class Departure(Enum):
@@ -80,7 +80,7 @@ class Departure(Enum):
 class Departures:
     """All differences between a run and what is recorded; as text, a page."""
 
-    found: tuple[tuple[Departure, Recorded, str], ...]
+    found: tuple[tuple[Departure, RecordedVerdict, str], ...]
     """The kind, the FMU, and the difference in words."""
     as_recorded: int
     """Number of FMUs without a difference."""
@@ -100,7 +100,7 @@ class Departures:
 
 
 def departures(
-    recorded: Sequence[Recorded], run: ConformanceRun, *, is_whole: bool = True
+    recorded: Sequence[RecordedVerdict], run: ConformanceRun, *, is_whole: bool = True
 ) -> Departures:
     """Compare a run with recorded verdicts.
 
@@ -113,8 +113,8 @@ def departures(
     """
     by_name = {(r.name, r.interface): r for r in recorded}
     by_hash = {(r.sha256, r.interface): r for r in recorded}
-    found, seen, same = list[tuple[Departure, Recorded, str]](), set[tuple[str, str]](), 0
-    for now in map(Recorded.of, run.verdicts):
+    found, seen, same = list[tuple[Departure, RecordedVerdict, str]](), set[tuple[str, str]](), 0
+    for now in map(RecordedVerdict.of, run.verdicts):
         key = now.interface
         before = by_name.get((now.name, key)) or by_hash.get((now.sha256, key))
         if before is None:
@@ -136,7 +136,7 @@ def departures(
     return Departures(tuple(found), same)
 
 
-def _verdict(r: Recorded) -> str:
+def _verdict(r: RecordedVerdict) -> str:
     return r.in_words + (f": {r.reason}" if r.reason else "")
 
 
@@ -146,11 +146,11 @@ def write_recorded(run: ConformanceRun, file: Path) -> None:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(_COLUMNS)
         for verdict in run.verdicts:
-            row = asdict(Recorded.of(verdict))
+            row = asdict(RecordedVerdict.of(verdict))
             writer.writerow(c.value if isinstance(c, Enum) else c for c in row.values())
 
 
-def read_recorded(file: Path) -> tuple[Recorded, ...]:
+def read_recorded(file: Path) -> tuple[RecordedVerdict, ...]:
     """Read recorded verdicts.
 
     Raises
@@ -168,16 +168,16 @@ def read_recorded(file: Path) -> tuple[Recorded, ...]:
         return tuple(_recorded(row) for row in rows)
 
 
-def _recorded(row: list[str]) -> Recorded:
+def _recorded(row: list[str]) -> RecordedVerdict:
     if len(row) != len(_COLUMNS):
         raise ValueError("it has a row that is no recorded verdict")
     name, interface, exporter, sha256, verdict, cause, seconds, reason = row
-    return Recorded(
+    return RecordedVerdict(
         name=name,
         interface=interface,
         exporter=exporter,
         sha256=sha256,
-        verdict=Outcome(verdict),
+        verdict=VerdictOutcome(verdict),
         cause=VerdictCause(cause),
         seconds=float(seconds),
         reason=reason,

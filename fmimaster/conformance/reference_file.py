@@ -14,7 +14,7 @@ import numpy as np
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.text import named
-from fmimaster.conformance.cases import Case
+from fmimaster.conformance.cases import FmuCase
 from fmimaster.fmu.extensions.references import carried_results
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
@@ -58,7 +58,7 @@ def read_reference(path: Path) -> tuple[Results, tuple[str, ...]]:
 
 
 def read_carried(
-    case: Case, variables: Collection[str]
+    case: FmuCase, variables: Collection[str]
 ) -> tuple[Results | None, str, tuple[str, ...]]:
     """Read the results that an FMU carries, if they can be compared.
 

@@ -15,7 +15,7 @@ from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.files import given_path
 from fmimaster.base.version import installed_version
 from fmimaster.configure.named import solvers
-from fmimaster.conformance.cases import Case, find_cases
+from fmimaster.conformance.cases import FmuCase, find_cases
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import write_page
@@ -148,7 +148,7 @@ def _checked(workers: int | None, deadline: float, memory_limit: int | None) -> 
     return len(os.sched_getaffinity(0)) if workers is None else workers
 
 
-def _chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
+def _chosen(cases: Sequence[FmuCase], only: Sequence[str]) -> list[FmuCase]:
     """The FMUs whose names fit one of the globs."""
     for glob in only:
         if not any(_fits(case, glob) for case in cases):
@@ -157,7 +157,7 @@ def _chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
     return [case for case in cases if not only or any(_fits(case, glob) for glob in only)]
 
 
-def _fits(case: Case, glob: str) -> bool:
+def _fits(case: FmuCase, glob: str) -> bool:
     return any(fnmatchcase(name, glob) for name in (case.name, case.fmu))
 
 

@@ -38,7 +38,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SheetColumn:
     """A column.
 
     Attributes
@@ -60,7 +60,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SheetRow:
     """A row.
 
     Attributes
@@ -103,8 +103,8 @@ class Sheet:
     title: str
     facts: tuple[tuple[str, str], ...]
     tallies: tuple[tuple[str, str], ...]
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...] = field(repr=False)
+    columns: tuple[SheetColumn, ...]
+    rows: tuple[SheetRow, ...] = field(repr=False)
 
 
 def write_sheet(sheet: Sheet, path: Path) -> None:

@@ -102,7 +102,7 @@ _USUAL_SPAN = Fraction(1)
 
 
 @dataclass(frozen=True)
-class Times:
+class RunTimes:
     """The times of a run, in s, and notes about choices."""
 
     start: Fraction
@@ -116,7 +116,7 @@ def times_of(
     capabilities: Capabilities,
     options: ReferenceOptions,
     covered: tuple[float, float] | None,
-) -> Times:
+) -> RunTimes:
     """Choose the times of a run.
 
     Parameters
@@ -158,7 +158,7 @@ def times_of(
             f"the stop time is {float(rounded):g} s instead of {float(stop):g} s, because all steps must have the same size"
         )
         stop = rounded
-    return Times(start, stop, step, tuple(notes))
+    return RunTimes(start, stop, step, tuple(notes))
 
 
 def _step(

@@ -11,8 +11,8 @@ from itertools import count
 from math import ceil
 from pathlib import Path
 
-from fmimaster.conformance.cases import Case
-from fmimaster.conformance.verdict import Outcome, Verdict
+from fmimaster.conformance.cases import FmuCase
+from fmimaster.conformance.verdict import Verdict, VerdictOutcome
 
 LOG_FILE = "log.txt"
 """In the folder of an FMU: the log of its run, and what it has printed."""
@@ -27,7 +27,7 @@ README = "README.md"
 """Why an FMU has not passed, as the rules ask for."""
 
 
-def new_folder(output: Path, case: Case) -> Path:
+def new_folder(output: Path, case: FmuCase) -> Path:
     """The folder of an FMU, empty."""
     folder = output / case.results
     shutil.rmtree(folder, ignore_errors=True)
@@ -39,7 +39,7 @@ def write_outcome(output: Path, verdict: Verdict, printed: str) -> None:
     """Write the file ``passed``, ``failed`` or ``rejected``, the reason, and what the FMU has printed into the log."""
     folder = output / verdict.results
     (folder / verdict.outcome.value).touch()
-    if verdict.outcome is not Outcome.PASSED:
+    if verdict.outcome is not VerdictOutcome.PASSED:
         text = f"# {verdict.model}: {verdict.outcome.value}\n\n{verdict.reason}\n"
         (folder / README).write_text(text, encoding="utf-8", errors="backslashreplace")
     if printed.strip():

@@ -11,7 +11,7 @@ from typing import Any
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, parsed_json, read_whole
-from fmimaster.conformance.curve import Curve
+from fmimaster.conformance.curve import ComparedCurve
 from fmimaster.conformance.measures import Measure
 
 VERDICTS_FILE = "verdicts.jsonl"
@@ -21,7 +21,7 @@ FORM = 1
 """Version of this file's form."""
 
 
-class Outcome(Enum):
+class VerdictOutcome(Enum):
     """The verdict in one word, as the cross-check rules have it."""
 
     PASSED = "passed"
@@ -109,7 +109,7 @@ class Verdict:
     _: KW_ONLY
     name: str
     fmu: str
-    outcome: Outcome
+    outcome: VerdictOutcome
     cause: VerdictCause = VerdictCause.NONE
     reason: str = ""
     notes: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class Verdict:
     overhead: float = 0.0
     reference: str = ""
     measures: tuple[Measure, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[ComparedCurve, ...] = ()
     results: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -150,10 +150,13 @@ class Verdict:
             If a value is missing or is none of its kind.
         """
         known = {f.name: given[_key(f.name)] for f in fields(cls)}
-        known["outcome"], known["cause"] = Outcome(known["outcome"]), VerdictCause(known["cause"])
+        known["outcome"], known["cause"] = (
+            VerdictOutcome(known["outcome"]),
+            VerdictCause(known["cause"]),
+        )
         known["notes"] = tuple(known["notes"])
         known["measures"] = tuple(map(Measure.from_json, known["measures"]))
-        known["curves"] = tuple(map(Curve.from_json, known["curves"]))
+        known["curves"] = tuple(map(ComparedCurve.from_json, known["curves"]))
         return cls(**known)
 
 
@@ -185,14 +188,14 @@ class ConformanceRun:
     settings: Mapping[str, Any]
     verdicts: tuple[Verdict, ...] = ()
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: VerdictOutcome) -> int:
         """How many FMUs have this outcome."""
         return sum(verdict.outcome is outcome for verdict in self.verdicts)
 
     @property
     def has_passed(self) -> bool:
         """Whether no FMU has failed; rejected ones do not count."""
-        return not self.count(Outcome.FAILED)
+        return not self.count(VerdictOutcome.FAILED)
 
     def head(self) -> str:
         """The first line of the file, without the line feed."""

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from fmimaster.base.visible import visible
 from fmimaster.conformance.tree import LOG_FILE
-from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
+from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictCause, VerdictOutcome
 
 COLUMNS = (
     *("name", "interface", "FMI", "exporter", "exporter version", "verdict", "cause", "reason"),
@@ -75,9 +75,9 @@ def write_junit(run: ConformanceRun, folder: Path, file: Path) -> None:
         name=f"conformance of {Path(run.folder).name}",
         timestamp=run.started,
         tests=str(len(run.verdicts)),
-        failures=str(run.count(Outcome.FAILED) - _defects(run)),
+        failures=str(run.count(VerdictOutcome.FAILED) - _defects(run)),
         errors=str(_defects(run)),
-        skipped=str(run.count(Outcome.REJECTED)),
+        skipped=str(run.count(VerdictOutcome.REJECTED)),
         time=f"{sum(v.seconds + v.overhead for v in run.verdicts):.3f}",
     )
     for verdict in run.verdicts:
@@ -101,9 +101,9 @@ def _add(suite: ElementTree.Element, verdict: Verdict, folder: Path) -> None:
         name=_legal(verdict.name),
         time=f"{verdict.seconds + verdict.overhead:.3f}",
     )
-    if verdict.outcome is Outcome.PASSED:
+    if verdict.outcome is VerdictOutcome.PASSED:
         return
-    kind = "skipped" if verdict.outcome is Outcome.REJECTED else "failure"
+    kind = "skipped" if verdict.outcome is VerdictOutcome.REJECTED else "failure"
     kind = "error" if verdict.cause is VerdictCause.INTERNAL else kind
     found = ElementTree.SubElement(test, kind, message=_legal(verdict.reason))
     if kind != "skipped":

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from fmimaster.apart.run import Cause as End
-from fmimaster.apart.run import Ended, run_apart
+from fmimaster.apart.run import EndCause as End
+from fmimaster.apart.run import EndedProcess, run_apart
 from fmimaster.base.errors import FmimasterError, Interrupted
 from fmimaster.base.own_folder import OwnFolder
-from fmimaster.conformance.cases import Case
-from fmimaster.conformance.curve import Curve, curves
+from fmimaster.conformance.cases import FmuCase
+from fmimaster.conformance.curve import ComparedCurve, curves
 from fmimaster.conformance.kept import KeptVerdicts
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.one_run import blank_verdict, run_case
 from fmimaster.conformance.tree import CARD_FILE, new_folder, write_outcome
-from fmimaster.conformance.verdict import Outcome, Verdict, VerdictCause
+from fmimaster.conformance.verdict import Verdict, VerdictCause, VerdictOutcome
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.results.results import Results
@@ -89,7 +89,7 @@ class Work:
         self._running: dict[str, None] = {}
         self._stop = threading.Event()
 
-    def do(self, cases: Sequence[Case], workers: int) -> None:
+    def do(self, cases: Sequence[FmuCase], workers: int) -> None:
         """Run all FMUs; the verdicts are kept as they come."""
         self._total = self._number_kept + len(cases)
         self._tell(None, 0, len(cases))
@@ -104,7 +104,7 @@ class Work:
 
         self._all(self._one, cases, workers, take)
 
-    def measure(self, cases: Sequence[Case], workers: int) -> None:
+    def measure(self, cases: Sequence[FmuCase], workers: int) -> None:
         """Write the cards of those FMUs that have none, and can run at all."""
         cannot = {v.name for v in self._kept.run.verdicts if v.cause in _WITHOUT_RUN}
         missing = [
@@ -116,8 +116,8 @@ class Work:
 
     def _all(
         self,
-        act: Callable[[Case], T],
-        cases: Sequence[Case],
+        act: Callable[[FmuCase], T],
+        cases: Sequence[FmuCase],
         workers: int,
         take: Callable[[T], None],
     ) -> None:
@@ -138,7 +138,7 @@ class Work:
                     ) from None
                 raise
 
-    def _card(self, case: Case) -> None:
+    def _card(self, case: FmuCase) -> None:
         """In the thread of a worker: measure an FMU."""
         if self._stop.is_set() or case.interface is None:
             return
@@ -155,7 +155,7 @@ class Work:
             running = tuple(self._running)
             self._progress(ConformanceProgress(verdict, done, total, self._number_kept, running))
 
-    def _one(self, case: Case) -> Verdict:
+    def _one(self, case: FmuCase) -> Verdict:
         """In the thread of a worker: run an FMU."""
         self._running[case.name] = None
         try:
@@ -184,10 +184,10 @@ class Work:
             self._running.pop(case.name, None)
 
 
-def _lost(case: Case, folder: Path, ended: Ended) -> Verdict:
+def _lost(case: FmuCase, folder: Path, ended: EndedProcess) -> Verdict:
     """The verdict about an FMU whose process has not returned one; the rows until then are there."""
     rows, reached = 0, ""
-    shown: tuple[Curve, ...] = ()
+    shown: tuple[ComparedCurve, ...] = ()
     file = folder / f"{case.model}_out.csv"
     try:
         results = Results.read(file)
@@ -201,7 +201,7 @@ def _lost(case: Case, folder: Path, ended: Ended) -> Verdict:
     advice = " Give it more time (--deadline)." if ended.cause is End.DEADLINE else ""
     return replace(
         blank_verdict(case),
-        outcome=Outcome.FAILED,
+        outcome=VerdictOutcome.FAILED,
         cause=_CAUSES[ended.cause],
         reason=f"The process of the FMU {how}.{reached}{advice}",
         sha256=_hash(case),
@@ -211,7 +211,7 @@ def _lost(case: Case, folder: Path, ended: Ended) -> Verdict:
     )
 
 
-def _hash(case: Case) -> str:
+def _hash(case: FmuCase) -> str:
     """The hash of an FMU; empty if it is not there any more."""
     try:
         return file_hash(case.path)

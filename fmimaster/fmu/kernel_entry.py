@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # few runs need all of them
     from numpy.typing import NDArray
 
     from fmimaster.base.errors import CallError
-    from fmimaster.fmu.kernel_memory import ExchangeMemory, ScheduledMemory, Values
+    from fmimaster.fmu.kernel_memory import ElementValues, ExchangeMemory, ScheduledMemory
     from fmimaster.fmu.model_exchange.integrator import Integration
     from fmimaster.plan.layout import Group
     from fmimaster.system.adaptation import Adaptation
@@ -191,7 +191,7 @@ class ElementParts:
     twin: str
     """Name of the element in the kernel."""
     element: Adaptation
-    values: Values
+    values: ElementValues
     clocks: Sequence[str]
     """Names of the clocks."""
     partials: Callable[[Sequence[int], Sequence[int]], NDArray[np.float64]]

@@ -21,7 +21,7 @@ SLOT_BYTES = 8
 """Size of a slot; a value of any numeric type stands at its start."""
 
 
-class Values:
+class ElementValues:
     """Values by name. Each lies in a slot of its own, with its own type.
 
     Parameters
@@ -58,7 +58,7 @@ class Values:
         self._slots[name][0] = value
 
 
-class Number(IntEnum):
+class MemoryPlace(IntEnum):
     """Places of single numbers, in the order of those in ``kernel.h``."""
 
     TIME = 0
@@ -68,7 +68,7 @@ class Number(IntEnum):
     SIZE = 2
     """Length in s of the step that the integrator tries next; 0 if it is not known."""
     MODE = 3
-    """A :class:`Mode`."""
+    """A :class:`ExchangeMode`."""
     EVENTS = 4
     """How often Event Mode was entered."""
     ENDS = 5
@@ -79,7 +79,7 @@ class Number(IntEnum):
     """1 if only ``CompletedIntegratorStep`` has requested the event that follows."""
 
 
-class Mode(IntEnum):
+class ExchangeMode(IntEnum):
     """The mode that the FMU is in, as far as steps depend on it."""
 
     INITIALIZATION = 0
@@ -103,23 +103,23 @@ class ExchangeMemory:
     """
 
     def __init__(self, n: int, m: int) -> None:
-        first = len(Number)
+        first = len(MemoryPlace)
         self.values = np.zeros(first + 2 * n + m)
         self.states = self.values[first : first + n]
         self.nominals = self.values[first + n : first + 2 * n]
         self.indicators = self.values[first + 2 * n :]
         self.nominals[:] = 1.0
-        self[Number.NEXT_EVENT] = inf
+        self[MemoryPlace.NEXT_EVENT] = inf
 
     @property
     def time(self) -> float:
         """Time in s that the instance has reached."""
-        return self[Number.TIME]
+        return self[MemoryPlace.TIME]
 
-    def __getitem__(self, number: Number) -> float:
+    def __getitem__(self, number: MemoryPlace) -> float:
         return float(self.values[number])
 
-    def __setitem__(self, number: Number, value: float) -> None:
+    def __setitem__(self, number: MemoryPlace, value: float) -> None:
         self.values[number] = value
 
 

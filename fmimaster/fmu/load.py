@@ -23,7 +23,7 @@ from fmimaster.system.model import Model
 
 if TYPE_CHECKING:
     from fmimaster.fmu.call_log import CallLog
-    from fmimaster.fmu.table import Table
+    from fmimaster.fmu.table import SignalTable
 
 _TableKey = tuple[str, Source, tuple[Connector, ...]]
 
@@ -64,7 +64,7 @@ class Loader:
         self._call_log: CallLog | None = None
         self._whole = whole
         self._fmus: dict[tuple[Source, Interface | None], FmuFile] = {}
-        self._tables: dict[_TableKey, Table] = {}
+        self._tables: dict[_TableKey, SignalTable] = {}
         self._owned: list[Instance] = []
         """Instances that are not freed with their file."""
         self._present = ""
@@ -92,12 +92,12 @@ class Loader:
         others = (component.constraint, component.python, component.adaptation)
         return all(other is None for other in others) and not self._is_table(component)
 
-    def table(self, component: Component) -> Table:
+    def table(self, component: Component) -> SignalTable:
         """The table of a component whose source is one."""
         key = _table_key(component)
         if key not in self._tables:
             # few systems have tables
-            from fmimaster.fmu.table import Table
+            from fmimaster.fmu.table import SignalTable
             from fmimaster.results.csv import read_csv
 
             types = {c.name: c.type for c in component.connectors if c.type is not None}
@@ -111,10 +111,10 @@ class Loader:
                 raise FileError(
                     f"'{component.source}': column '{empty}' has an empty cell. Give a number in each row."
                 )
-            self._tables[key] = Table(component.name, rows.time, rows.columns, types)
+            self._tables[key] = SignalTable(component.name, rows.time, rows.columns, types)
         return self._tables[key]
 
-    def use_table(self, component: Component, table: Table) -> None:
+    def use_table(self, component: Component, table: SignalTable) -> None:
         """Use this table for a component; its source is not read."""
         self._tables[_table_key(component)] = table
 

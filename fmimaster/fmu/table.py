@@ -26,7 +26,7 @@ Function: TypeAlias = Callable[[float], Any]
 """Time in s → value of a signal."""
 
 
-class Table:
+class SignalTable:
     """Signals over time.
 
     Parameters
@@ -108,7 +108,7 @@ class Table:
                 found.setdefault(float(self.time[last[k]]), set()).add(column)
         return {time: frozenset(found[time]) for time in sorted(found)}
 
-    def moved(self, points: Mapping[float, float]) -> Table:
+    def moved(self, points: Mapping[float, float]) -> SignalTable:
         """The same table with the rows at each of these times moved to another time nearby, also the rows in
         between."""
         time = self.time.copy()
@@ -116,7 +116,7 @@ class Table:
             first = np.searchsorted(self.time, min(before, after), "left")
             last = np.searchsorted(self.time, max(before, after), "right")
             time[first:last] = after
-        return Table(self.model.name, time, self.columns, self._types, self._functions)
+        return SignalTable(self.model.name, time, self.columns, self._types, self._functions)
 
     def _row(self, time: float) -> int:
         """The last row at or before a time; -1 before the first one."""
@@ -175,7 +175,7 @@ _TIME = Struct("<d")
 class TableInstance(Instance):
     """A table as an instance: its state is the time."""
 
-    def __init__(self, table: Table, name: str) -> None:
+    def __init__(self, table: SignalTable, name: str) -> None:
         super().__init__(name, table.model)
         self._table = table
         self._time = 0.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fmimaster.base.text import aligned, section
-from fmimaster.plan.events import Event, Member, Trigger, concerned, executes_itself
+from fmimaster.plan.events import PlanEvent, PlanMember, Trigger, concerned, executes_itself
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import Programs
@@ -59,11 +59,11 @@ def _causes(
             yield f"event of '{instance.name}'", frozenset({i}), ()
 
 
-def _has_event_mode(event: Event, plan: Plan) -> bool:
+def _has_event_mode(event: PlanEvent, plan: Plan) -> bool:
     return any(plan.instances[i].event_mode for i in event.instances)
 
 
-def _member(m: Member, plan: Plan, importer_fires: bool) -> dict[str, Any]:
+def _member(m: PlanMember, plan: Plan, importer_fires: bool) -> dict[str, Any]:
     return {
         "component": plan.instances[m.instance].name,
         "indicators": [i.name for i in m.declaration.indicators],

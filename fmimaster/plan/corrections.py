@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from fmimaster.plan.events import Event
+from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.layout import Group, Layout
 from fmimaster.plan.links import Links
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable
@@ -54,7 +54,7 @@ class Correction:
 def find_corrections(
     models: Sequence[Model],
     links: Sequence[Link],
-    events: Sequence[Event],
+    events: Sequence[PlanEvent],
     layout: Layout,
     further: Sequence[Collection[str]] = (),
 ) -> dict[int, Correction]:
@@ -131,7 +131,7 @@ _CANNOT_WAIT = (
 def late_indicators(
     names: Sequence[str],
     corrections: Mapping[int, Correction],
-    events: Sequence[Event],
+    events: Sequence[PlanEvent],
     held: Collection[int],
     stopping: Collection[int],
     late: float,
@@ -169,7 +169,7 @@ def late_indicators(
 
 
 def _read(
-    models: Sequence[Model], links: Iterable[Link], events: Iterable[Event]
+    models: Sequence[Model], links: Iterable[Link], events: Iterable[PlanEvent]
 ) -> list[set[str]]:
     """Of each instance, outputs that feed others or indicate events."""
     read: list[set[str]] = [set() for _ in models]

@@ -126,7 +126,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PlanMember:
     """The part of one instance in an event."""
 
     instance: int
@@ -136,13 +136,13 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PlanEvent:
     """An event in one instance, or in several at the same superdense instant."""
 
     name: str
     """With the component's name in front if it is private."""
     scope: Scope
-    members: tuple[Member, ...]
+    members: tuple[PlanMember, ...]
 
     @property
     def instances(self) -> frozenset[int]:
@@ -150,7 +150,7 @@ class Event:
         return frozenset(m.instance for m in self.members)
 
 
-def executes_itself(member: Member, importer_fires: bool) -> bool:
+def executes_itself(member: PlanMember, importer_fires: bool) -> bool:
     """Whether an instance executes an event itself: the importer does not fire it there."""
     return not importer_fires or member.trigger is None
 
@@ -161,7 +161,7 @@ def counter_of(model: Model, declaration: EventDeclaration) -> str | None:
     return None if name is None or _is_clock(model, name) else name
 
 
-def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigger, ...]]:
+def plan_events(system: ResolvedSystem) -> tuple[tuple[PlanEvent, ...], tuple[Trigger, ...]]:
     """Events and triggers of a system, the latter without slots: first clock connections, then declared events."""
     triggers = _of_connections(system)
     by_name = {(t.instance, t.name): k for k, t in enumerate(triggers)}
@@ -171,10 +171,10 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigge
         declaration: EventDeclaration,
         others: Sequence[EventMember] = (),
         links: Sequence[Link] = (),
-    ) -> Member:
+    ) -> PlanMember:
         name = declaration.trigger
         if name is None:
-            return Member(i, declaration, None)
+            return PlanMember(i, declaration, None)
         if (i, name) in by_name:
             raise DescriptionError(
                 f"'{system.components[i].name}.{name}' is connected and triggers the event '{declaration.name}'. "
@@ -184,7 +184,7 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigge
         clocks = _announcing_clocks(system, announcing)
         triggers.append(Trigger(i, name, clocks, tuple(links)))
         by_name[i, name] = len(triggers) - 1
-        return Member(i, declaration, by_name[i, name])
+        return PlanMember(i, declaration, by_name[i, name])
 
     events, linked = [], set()
     for shared in system.shared_events:
@@ -199,12 +199,12 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigge
             for m in shared.members
         )
         linked |= {(m.component, m.event.name) for m in shared.members}
-        events.append(Event(shared.name, Scope.SHARED, members))
+        events.append(PlanEvent(shared.name, Scope.SHARED, members))
     for i, component in enumerate(system.components):
         for declaration in component.model.events:
             if (i, declaration.name) not in linked:
                 name = f"{component.name}.{declaration.name}"
-                events.append(Event(name, declaration.scope, (member(i, declaration),)))
+                events.append(PlanEvent(name, declaration.scope, (member(i, declaration),)))
     return tuple(events), tuple(triggers)
 
 
@@ -294,7 +294,7 @@ def concerned(first: frozenset[int], reached: Mapping[int, Sequence[int]]) -> tu
 
 def event_members(
     system: ResolvedSystem,
-    events: Sequence[Event],
+    events: Sequence[PlanEvent],
     triggers: Sequence[Trigger],
     importer_fires: bool,
 ) -> tuple[list[set[str]], list[set[str]], list[set[str]]]:

@@ -23,7 +23,7 @@ Arcs = Mapping[Node, Sequence[Node]]
 """Node → the nodes that depend on it directly."""
 
 
-class Component(Protocol):
+class GraphComponent(Protocol):
     """What is known of a component: before there is a plan, or in it."""
 
     @property
@@ -73,7 +73,7 @@ class DependencyGraph:
 
 
 def dependency_graph(
-    components: Sequence[Component],
+    components: Sequence[GraphComponent],
     links: Sequence[Link],
     *,
     initial: bool,

@@ -19,7 +19,7 @@ from fmimaster.plan.clocks import (
 from fmimaster.plan.corrections import find_corrections
 from fmimaster.plan.dataflow import clocked_visits, held_inputs, is_clocked, loops_without_delay
 from fmimaster.plan.events import (
-    Event,
+    PlanEvent,
     Trigger,
     event_members,
     place_triggers,
@@ -129,7 +129,7 @@ def make_plan(
     OptionError
         If a glob fits no variable, or a name no such state.
     """
-    draft = Draft(
+    draft = PlanDraft(
         system,
         use or EventUse(),
         order or step_order(system, loops=loops),
@@ -146,7 +146,7 @@ def make_plan(
 
 
 @dataclass(slots=True)
-class Draft:
+class PlanDraft:
     """A plan while it is made: what was asked for, and what each pass has added."""
 
     system: ResolvedSystem
@@ -167,7 +167,7 @@ class Draft:
     """The variables to record."""
     silent: Sequence[str] = field(init=False)
     """Notes about variables that are not recorded, because their clocks never tick."""
-    events: tuple[Event, ...] = field(init=False)
+    events: tuple[PlanEvent, ...] = field(init=False)
     triggers: tuple[Trigger, ...] = field(init=False)
     initial_visits: tuple[Visit, ...] = field(init=False)
     step_visits: tuple[Visit, ...] = field(init=False)
@@ -186,7 +186,7 @@ class Draft:
         return [c.model for c in self.system.components]
 
 
-def choose_variables(draft: Draft) -> None:
+def choose_variables(draft: PlanDraft) -> None:
     """Which variables are recorded."""
     draft.chosen = chosen_variables(
         draft.system.components,
@@ -198,7 +198,7 @@ def choose_variables(draft: Draft) -> None:
     )
 
 
-def connect_events(draft: Draft) -> None:
+def connect_events(draft: PlanDraft) -> None:
     """The events that the run uses, and what triggers them; variables whose clocks never tick are not recorded."""
     draft.refreshed = [draft.use.refreshes and _can_be_refreshed(m) for m in draft.models]
     draft.system = system = with_used_events(draft.system, draft.use)
@@ -209,7 +209,7 @@ def connect_events(draft: Draft) -> None:
     draft.described, draft.system = system, without_clocked_links(system, draft.triggers)
 
 
-def order_visits(draft: Draft) -> None:
+def order_visits(draft: PlanDraft) -> None:
     """The visits in Initialization Mode and in Step Mode."""
     system = draft.system
     links = [k for k in system.links if not is_clocked(k)]
@@ -228,7 +228,7 @@ def order_visits(draft: Draft) -> None:
     _refuse_late_parameters(system, draft.initial_visits)
 
 
-def lay_out(draft: Draft) -> None:
+def lay_out(draft: PlanDraft) -> None:
     """A place in the value store for each variable that is read or set, and in a row for each that is recorded."""
     use, triggers = draft.use, draft.triggers
     draft.read, given, clocks = event_members(draft.system, draft.events, triggers, use.fires)
@@ -248,7 +248,7 @@ def lay_out(draft: Draft) -> None:
     draft.columns, draft.rows = place_columns(draft.system.components, draft.chosen, draft.layout)
 
 
-def plan_instances(draft: Draft) -> None:
+def plan_instances(draft: PlanDraft) -> None:
     """How each instance takes part in the run: Event Mode, early return, policies."""
     connected = any(k.input.type is DataType.CLOCK for k in draft.system.links)
     # other instances must go back to an early return, if there are any
@@ -259,7 +259,7 @@ def plan_instances(draft: Draft) -> None:
     )
 
 
-def complete_plan(draft: Draft) -> None:
+def complete_plan(draft: PlanDraft) -> None:
     """The plan, with its loops, routes, corrections, notes and warnings."""
     system, layout, models = draft.system, draft.layout, draft.models
     instances, order = draft.instances, draft.order
@@ -304,7 +304,7 @@ def complete_plan(draft: Draft) -> None:
     )
 
 
-PASSES: Sequence[Callable[[Draft], None]] = (
+PASSES: Sequence[Callable[[PlanDraft], None]] = (
     choose_variables,
     connect_events,
     order_visits,
@@ -315,7 +315,7 @@ PASSES: Sequence[Callable[[Draft], None]] = (
 """What completes a draft, in order."""
 
 
-def _notes(draft: Draft) -> tuple[str, ...]:
+def _notes(draft: PlanDraft) -> tuple[str, ...]:
     """Choices that were made, and parts of the system that have no effect."""
     system = draft.system
     return (
@@ -331,7 +331,7 @@ def _notes(draft: Draft) -> tuple[str, ...]:
     )
 
 
-def _warnings(draft: Draft) -> tuple[str, ...]:
+def _warnings(draft: PlanDraft) -> tuple[str, ...]:
     """What may be wrong in the system."""
     system = draft.system
     return (
@@ -356,7 +356,7 @@ def _refuse_late_parameters(system: ResolvedSystem, visits: Iterable[Visit]) -> 
             )
 
 
-def _instance(draft: Draft, i: int, connected: bool, stops_alone: bool) -> InstancePlan:
+def _instance(draft: PlanDraft, i: int, connected: bool, stops_alone: bool) -> InstancePlan:
     """``connected``: whether any clocks are; ``stops_alone``: whether an instance may stop at its own private events."""
     component, use, policies = draft.system.components[i], draft.use, draft.use.policies_of(i)
     model, can = component.model, component.model.capabilities

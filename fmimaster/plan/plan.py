@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fmimaster.base.text import count
 from fmimaster.plan.corrections import Correction
 from fmimaster.plan.dataflow import ClockedVisit
-from fmimaster.plan.events import Event, Trigger, reached_by_events
+from fmimaster.plan.events import PlanEvent, Trigger, reached_by_events
 from fmimaster.plan.layout import Group, Layout, Route
 from fmimaster.plan.links import Links
 from fmimaster.plan.policy import Policy
@@ -27,7 +27,7 @@ NO_TOLERANCE: Literal["none"] = "none"
 """Tolerance of a run in which no tolerance is passed to FMUs."""
 
 
-class Origin(Enum):
+class ToleranceOrigin(Enum):
     """Origin of a tolerance; the first origin with a tolerance is used."""
 
     OPTION = "settings"
@@ -41,7 +41,7 @@ class Tolerance:
 
     value: float | None = None
     """None: no tolerance is passed."""
-    origin: Origin | None = None
+    origin: ToleranceOrigin | None = None
     """None if there is no tolerance because neither the user nor the system nor the FMU gives one."""
 
 
@@ -50,14 +50,14 @@ def tolerance_of_run(
 ) -> Tolerance | None:
     """The tolerance for all FMUs: that of the user, otherwise that of the system; None if each FMU gets its own."""
     if given is not None:
-        return Tolerance(None if given == NO_TOLERANCE else float(given), Origin.OPTION)
-    return None if described is None else Tolerance(described, Origin.SYSTEM)
+        return Tolerance(None if given == NO_TOLERANCE else float(given), ToleranceOrigin.OPTION)
+    return None if described is None else Tolerance(described, ToleranceOrigin.SYSTEM)
 
 
 def own_tolerance(model: Model) -> Tolerance:
     """The tolerance of an FMU's own default experiment."""
     own = model.default_experiment.tolerance
-    return Tolerance() if own is None else Tolerance(own, Origin.FMU)
+    return Tolerance() if own is None else Tolerance(own, ToleranceOrigin.FMU)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     """Parts of the system that are not computed, although its FMUs require it."""
-    events: tuple[Event, ...] = ()
+    events: tuple[PlanEvent, ...] = ()
     """Those that the run watches or fires."""
     triggers: tuple[Trigger, ...] = ()
     sequence_chosen_by: str = ""

@@ -14,7 +14,7 @@ ALL_SET = ""
 
 
 @dataclass(slots=True)
-class Stop:
+class ReadStop:
     """Variables that are reached together: some of one instance, or those of a loop."""
 
     instances: tuple[int, ...]
@@ -24,7 +24,7 @@ class Stop:
     """Inputs of the instance that are connected to its own outputs: they are known only after this stop."""
 
 
-def stops(arcs: Arcs, outputs: Collection[Node], position: Mapping[int, int]) -> Iterator[Stop]:
+def stops(arcs: Arcs, outputs: Collection[Node], position: Mapping[int, int]) -> Iterator[ReadStop]:
     """Strongly connected components in topological order.
 
     Parameters
@@ -35,12 +35,12 @@ def stops(arcs: Arcs, outputs: Collection[Node], position: Mapping[int, int]) ->
         Instance → its place in the trigger sequence, which decides between what is ready.
     """
     parts = _Parts(arcs, position)
-    stop: Stop | None = None
+    stop: ReadStop | None = None
     for instances, nodes in parts:
         if is_loop(nodes, arcs):
             if stop is not None:
                 yield stop
-            yield Stop(instances, nodes, is_loop=True)
+            yield ReadStop(instances, nodes, is_loop=True)
             stop = None
             parts.at = ()
             continue
@@ -48,7 +48,7 @@ def stops(arcs: Arcs, outputs: Collection[Node], position: Mapping[int, int]) ->
         if stop is not None and (stop.instances != instances or node in stop.fed):
             yield stop
             stop = None
-        stop = stop or Stop(instances, [], is_loop=False)
+        stop = stop or ReadStop(instances, [], is_loop=False)
         stop.nodes.append(node)
         if node in outputs:
             stop.fed.update(head for head in arcs[node] if head[0] == node[0])

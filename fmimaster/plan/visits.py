@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fmimaster.plan.graph import Arcs, DependencyGraph, Node, components, is_loop
-from fmimaster.plan.stops import ALL_SET, Stop, stops
+from fmimaster.plan.stops import ALL_SET, ReadStop, stops
 
 if TYPE_CHECKING:
     from fmimaster.plan.tearing import Preference
@@ -126,7 +126,7 @@ def sweep(
 
 def _swept(
     graph: DependencyGraph,
-    reached: Iterable[Stop],
+    reached: Iterable[ReadStop],
     loop_of: Callable[[Collection[Node]], AlgebraicLoop],
 ) -> Iterator[Visit]:
     for stop in reached:
@@ -143,7 +143,7 @@ def _swept(
 
 
 def _held(
-    reached: Sequence[Stop],
+    reached: Sequence[ReadStop],
     visits: Iterable[Visit],
     fed_by_cut: Mapping[Node, set[int]],
     inputs: Mapping[int, Sequence[Node]],
@@ -166,7 +166,7 @@ def _held(
 
 
 def _needed(
-    stop: Stop,
+    stop: ReadStop,
     cut_in: Mapping[int, Sequence[Node]],
     fed_by_cut: Mapping[Node, set[int]],
     left: Mapping[int, int],

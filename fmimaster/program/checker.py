@@ -8,7 +8,7 @@ from fmimaster.base.errors import ProgramError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.knowledge import Knowledge
-from fmimaster.system.states import Call, State, after, states_that_allow
+from fmimaster.system.states import FmiCall, State, after, states_that_allow
 
 MOVED = (Group.CONTINUOUS, Group.DISCRETE, Group.PARAMETERS)
 """Groups that MOVE writes, besides triggers."""
@@ -57,7 +57,7 @@ class Checker:
         if i is not None and not 0 <= i < len(self.instances):
             self.fail(f"there is no instance {i}")
 
-    def call(self, instance: int, call: Call) -> None:
+    def call(self, instance: int, call: FmiCall) -> None:
         """FMI allows the call in the present state of the instance."""
         state = self.instances[instance].state
         if after(state, call) is None:
@@ -98,7 +98,7 @@ class Checker:
     def was_saved(self, i: int, place: int) -> None:
         """The instance can be restored from a place."""
         self.has_states(i, "restored")
-        self.call(i, Call.SET_FMU_STATE)
+        self.call(i, FmiCall.SET_FMU_STATE)
         places = self.knowledge.places
         if place not in places or places[place][0] != i:
             self.fail(f"{self.name(i)} is restored from place {place}, where it was never saved")

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from fmimaster.plan.events import Member
+from fmimaster.plan.events import PlanMember
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.system.declarations import EventDeclaration, Indicator
 from fmimaster.system.model import DataType, Model, Variable
 
 
-class Phase(IntEnum):
+class EventPhase(IntEnum):
     """How far an event has come for a member."""
 
     ABOVE = 0
@@ -60,7 +60,7 @@ class IndicatorSet(NamedTuple):
     """Whether the FMU returns early at the event; its indicators alone then show no event."""
 
 
-def indicator_set(plan: Plan, number: int, event: int, member: Member) -> IndicatorSet:
+def indicator_set(plan: Plan, number: int, event: int, member: PlanMember) -> IndicatorSet:
     """The indicators of an event in a member, with their number among all sets and that of the event in the plan."""
     instance = member.instance
 

@@ -34,9 +34,9 @@ from fmimaster.numerics.indicators import FAR, OF_INPUTS, ROUNDING
 from fmimaster.plan.plan import Plan
 from fmimaster.program.fault_marks import marks_of_events
 from fmimaster.program.indicator_set import (
+    EventPhase,
     IndicatorSet,
     Near,
-    Phase,
     indicator_set,
     predictions,
     sources,
@@ -206,7 +206,7 @@ class Indicators:
             return False
         if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
             return False
-        return self._phase(s, self._at_zero(s)) is Phase.ON
+        return self._phase(s, self._at_zero(s)) is EventPhase.ON
 
     def _is_dropped(self, event: int) -> bool:
         """Whether a member of an event does not take part any more: it no longer happens."""
@@ -229,7 +229,7 @@ class Indicators:
         return frozenset(
             s.event
             for s in self.sets
-            if s.instance in instances and self._phase(s, near) >= Phase.UNKNOWN
+            if s.instance in instances and self._phase(s, near) >= EventPhase.UNKNOWN
         )
 
     def still_on(self, event: int) -> bool:
@@ -257,7 +257,7 @@ class Indicators:
         """The tolerances around 0 of the indicators of a member, at the time of its outputs."""
         return Near(rounding(self.store.read.item(s.instance), self.step), ROUNDING, OF_INPUTS)
 
-    def _phase(self, s: IndicatorSet, near: Near) -> Phase:
+    def _phase(self, s: IndicatorSet, near: Near) -> EventPhase:
         """How far an event has come for a member."""
         values, largest = self.present(), self.store.largest
         falls = unknown = at_zero = below = False
@@ -265,11 +265,11 @@ class Indicators:
             # most sets end at the first indicator, in each step
             z_now, usual = values[z], largest.item(z)
             if dz < 0 and z_now > max(FAR * usual, tolerance):
-                return Phase.ABOVE
+                return EventPhase.ABOVE
             slope, length = self._slope(s, z, dz)
             bound = max(near.part * usual, near.seconds * abs(slope), tolerance)
             if z_now > bound and z_now > near.of_inputs * self._inputs(z):
-                return Phase.ABOVE
+                return EventPhase.ABOVE
             if z_now < -max(bound, self._rest(z)):
                 below = True
             else:
@@ -277,10 +277,10 @@ class Indicators:
                 falls |= slope < -self._rest_of_slope(s, z, dz, length, values)
                 unknown |= length == 0.0
         if not (falls or unknown) and at_zero:
-            return Phase.AT_REST
+            return EventPhase.AT_REST
         if self.rests(s, values):
-            return Phase.AT_REST
-        return Phase.ON if falls or below else Phase.UNKNOWN
+            return EventPhase.AT_REST
+        return EventPhase.ON if falls or below else EventPhase.UNKNOWN
 
     def _slope(self, s: IndicatorSet, z: int, dz: int) -> tuple[float, float]:
         """The time derivative of an indicator, and the length in s over which it was taken; 0 and 0 if it is not known."""

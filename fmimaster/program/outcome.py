@@ -17,7 +17,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Halt:
     """An execution that stopped before its end: the reason, the instruction, and the time of the instance."""
 
     reason: Reason
@@ -40,6 +40,6 @@ class Outcome(NamedTuple):
     """Time in s that all instances have reached."""
     terminate: bool = False
     """Whether an FMU requested the end of the simulation."""
-    stopped: Stop | None = None
+    stopped: Halt | None = None
     event_requests: tuple[int, ...] = ()
     """Instances that request an event at the end."""

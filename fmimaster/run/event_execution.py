@@ -15,7 +15,7 @@ from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_checks import EventChecks
 from fmimaster.run.failures import next_event_is_nan
-from fmimaster.run.log import Delay, recorded_values
+from fmimaster.run.log import Lateness, recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.run.planned_events import PlannedEvent, PlannedEvents, last_row
 from fmimaster.run.ticks import ClockTicks
@@ -214,7 +214,7 @@ class EventExecution:
         s.late |= late
         for i in sorted(s.ahead):
             lateness = at.item(i) - s.time.seconds
-            s.event_log.note_delay(self._names[i], Delay.AHEAD, s.time.seconds, lateness)
+            s.event_log.note_delay(self._names[i], Lateness.AHEAD, s.time.seconds, lateness)
 
     def recorded(self, components: Collection[str]) -> dict[str, Any]:
         """Recorded variables of components, with their present values."""
@@ -255,7 +255,7 @@ class EventCauses:
             delay = now - next_events.item(i)
             if delay > max(rounding(now, self._size), self._merged):
                 log = self._state.event_log
-                log.note_delay(self._names[i], Delay.FIXED_STEP, now - delay, delay)
+                log.note_delay(self._names[i], Lateness.FIXED_STEP, now - delay, delay)
         return found | {i: Cause(Kind.REQUESTED, (self._names[i],)) for i in requests}
 
     def at_own_times(self, causes: dict[int, Cause]) -> dict[int, Cause]:

@@ -27,7 +27,7 @@ from fmimaster.system.values import parse_value
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class InitialTimes:
     """Times in s that all FMUs are passed when they enter Initialization Mode; the tolerance of each is in the plan."""
 
     start: float

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from fmimaster.base.errors import CallError, ConvergenceError, SimulationError, ZenoError
 from fmimaster.events.zeno import MOST_MICROSTEPS
-from fmimaster.plan.events import Event
+from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.plan import Plan
-from fmimaster.program.outcome import Reason, Stop
+from fmimaster.program.outcome import Halt, Reason
 from fmimaster.record.causes import Cause
 from fmimaster.run.log import Late
 from fmimaster.system.model import DataType
@@ -20,7 +20,7 @@ MOST_EXACT = 2**20
 """Largest denominator of a step size in s whose multiples are exact for all practical times."""
 
 
-def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> SimulationError:
+def step_failure(plan: Plan, stop: Halt, begin: float, size: float) -> SimulationError:
     """The error for an attempt that stopped and is not tried again; times in s."""
     if stop.reason is Reason.NOT_CONVERGED:
         return ConvergenceError(
@@ -69,7 +69,7 @@ def _exact_size(refused: float) -> str:
     )
 
 
-def _wrong_stop(plan: Plan, stop: Stop, begin: float, size: float) -> CallError:
+def _wrong_stop(plan: Plan, stop: Halt, begin: float, size: float) -> CallError:
     """The error for an instance that stopped at an event where this is not permitted, by an early return or a discarded
     step."""
     planned = plan.instances[stop.instance]
@@ -183,7 +183,7 @@ def next_event_is_nan(names: str, time: float) -> SimulationError:
     )
 
 
-def still_on(plan: Plan, event: Event, time: float, late: Late | None) -> SimulationError:
+def still_on(plan: Plan, event: PlanEvent, time: float, late: Late | None) -> SimulationError:
     """The error for an event whose indicators are all still at or below 0 after it has happened, and how often it was late
     before."""
     names = ", ".join(

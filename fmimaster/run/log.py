@@ -214,7 +214,7 @@ class Late:
         )
 
 
-class Delay(Enum):
+class Lateness(Enum):
     """Reasons why a component has events later than they happen. The value is the text for a reader."""
 
     AHEAD = (
@@ -237,7 +237,7 @@ class Delayed:
     largest: float
     """[s] The largest delay."""
 
-    def text(self, name: str, reason: Delay) -> str:
+    def text(self, name: str, reason: Lateness) -> str:
         """A warning."""
         first, largest = f"at t = {self.time:.12g} s", f"{self.largest:.6g} s"
         if self.times == 1:
@@ -259,9 +259,9 @@ class EventLog:
     late: dict[str, Late] = field(default_factory=dict)
     """By name: those that were found when their indicators were well below 0."""
     delayed: dict[tuple[str, str], Delayed] = field(default_factory=dict)
-    """By the names of a component and of a :class:`Delay`: events that it had late."""
+    """By the names of a component and of a :class:`Lateness`: events that it had late."""
 
-    def note_delay(self, name: str, reason: Delay, time: float, delay: float) -> None:
+    def note_delay(self, name: str, reason: Lateness, time: float, delay: float) -> None:
         """Count an event at ``time`` that a component has later by ``delay``, both in s, and log it."""
         _log.info("event at t = %.12g s seen late by '%s', by %.6g s", time, name, delay)
         key = name, reason.name
@@ -274,7 +274,7 @@ class EventLog:
 
     def delays(self) -> list[str]:
         """Warnings about events that components had late."""
-        return [d.text(name, Delay[reason]) for (name, reason), d in list(self.delayed.items())]
+        return [d.text(name, Lateness[reason]) for (name, reason), d in list(self.delayed.items())]
 
     @property
     def count(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.shared_run import Number
+from fmimaster.apart.shared_run import SharedNumber
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
@@ -55,8 +55,8 @@ class RowBlock:
         address = 0 if shared is None else shared.take(size)
         if shared is None or not address:
             return np.empty(n), {k: np.empty((n, len(c)), k.dtype) for k, c in plan.rows.items()}
-        self._count = shared.numbers[Number.COUNT :][:1]
-        shared.numbers[Number.BLOCK], shared.numbers[Number.CAPACITY] = address, n
+        self._count = shared.numbers[SharedNumber.COUNT :][:1]
+        shared.numbers[SharedNumber.BLOCK], shared.numbers[SharedNumber.CAPACITY] = address, n
         return rows_in(plan, n, shared.at(address, size))
 
     @property

@@ -18,7 +18,7 @@ from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.failures import standing
 from fmimaster.run.goal import Goals
 from fmimaster.run.loop import Loop
-from fmimaster.run.ways import OFTEN, Done, Parts, ways
+from fmimaster.run.ways import OFTEN, Done, LoopParts, ways
 
 
 class Stepper:
@@ -54,7 +54,7 @@ class Stepper:
             loop.state.step_log.any_size = True
             self._attempts = tuple(programs.variants[k].attempt for k in programs.pattern.intervals)
         self._size = float(rule.exact_size)
-        parts = Parts(
+        parts = LoopParts(
             loop, self._goals, self._acceptance, self.events, changes, self._attempts_from
         )
         self._ways = ways(parts)

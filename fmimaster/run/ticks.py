@@ -14,7 +14,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.indicators import NONE
 from fmimaster.program.store import ValueStore
-from fmimaster.run.log import Delay
+from fmimaster.run.log import Lateness
 from fmimaster.run.state import RunState
 from fmimaster.system.clocks import ClockAttributes, Intervals, IntervalVariability, Qualifier
 
@@ -116,7 +116,7 @@ class ClockTicks:
             if tick.seconds < now.seconds and not calendar.is_one(now, tick):
                 delay = float(calendar.exact(now) - calendar.exact(tick)) / calendar.resolution
                 self._state.event_log.note_delay(
-                    self.name(k), Delay.FIXED_STEP, tick.seconds, delay
+                    self.name(k), Lateness.FIXED_STEP, tick.seconds, delay
                 )
 
     def take(self, clocks: Iterable[int]) -> None:

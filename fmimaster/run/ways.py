@@ -49,7 +49,7 @@ returns None, and has done nothing, if another way must do them.
 
 
 @dataclass
-class Parts:
+class LoopParts:
     """The parts of the loop that ways use."""
 
     loop: Loop
@@ -110,7 +110,7 @@ class Parts:
         self.loop.indicators.renew()
 
 
-def single(parts: Parts) -> Way:
+def single(parts: LoopParts) -> Way:
     """One attempt; it is committed at once if no step is undone and nothing happens."""
     s, programs = parts.loop.state, parts.loop.programs
     run, step, commit = parts.loop.executor.run, parts.loop.executor.step, programs.commit
@@ -125,7 +125,7 @@ def single(parts: Parts) -> Way:
     return way
 
 
-def controlled(parts: Parts) -> Way | None:
+def controlled(parts: LoopParts) -> Way | None:
     """The steps that the twin of the rule chooses."""
     loop, s, executor, rule = parts.loop, parts.loop.state, parts.loop.executor, parts.loop.rule
     if not parts.is_seen or loop.clock is not None:
@@ -156,7 +156,7 @@ def controlled(parts: Parts) -> Way | None:
     return way
 
 
-def over_known(parts: Parts) -> Way | None:
+def over_known(parts: LoopParts) -> Way | None:
     """The steps that are known ahead, with the ticks at their ends."""
     loop, s, events = parts.loop, parts.loop.state, parts.events
     if not parts.is_seen or loop.rule.rejects:
@@ -197,7 +197,7 @@ def over_known(parts: Parts) -> Way | None:
     return way
 
 
-def of_rule(parts: Parts) -> Way | None:
+def of_rule(parts: LoopParts) -> Way | None:
     """The steps that a rule with estimators proposes one after the other, of which none can be undone.
 
     The last one is committed too, and not yet noted. Each of the others is noted as :meth:`Acceptance.committed` does,
@@ -238,10 +238,10 @@ def of_rule(parts: Parts) -> Way | None:
     return way
 
 
-WAYS: Sequence[Callable[[Parts], Way | None]] = (controlled, over_known, of_rule, single)
+WAYS: Sequence[Callable[[LoopParts], Way | None]] = (controlled, over_known, of_rule, single)
 """All ways in the order in which they are asked; the last one can always do a step."""
 
 
-def ways(parts: Parts) -> tuple[Way, ...]:
+def ways(parts: LoopParts) -> tuple[Way, ...]:
     """The ways that a run has."""
     return tuple(way for make in WAYS if (way := make(parts)) is not None)

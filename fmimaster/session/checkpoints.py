@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContentError
 from fmimaster.base.errors import CallError, FileError, FmimasterError
-from fmimaster.configure.checkpoint_interval import Interval
+from fmimaster.configure.checkpoint_interval import CheckpointInterval
 from fmimaster.fmu.journal import Noted
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.replay import Noise
@@ -28,9 +28,9 @@ from fmimaster.record.plain_data import (
 from fmimaster.results.kept_rows import Block
 from fmimaster.session.checkpoint.file import CheckpointFile, damaged
 from fmimaster.session.checkpoint.row_log import Record, RowLog, records, remove_others, rows_path
-from fmimaster.session.origin import Origin, check_is_of_run
+from fmimaster.session.origin import RunOrigin, check_is_of_run
 from fmimaster.session.snapshot import (
-    Parts,
+    SessionParts,
     put_back,
     rows_as_bytes,
     rows_of,
@@ -61,8 +61,8 @@ class Checkpoints:
     def __init__(
         self,
         path: Path,
-        interval: Interval,
-        origin: Origin,
+        interval: CheckpointInterval,
+        origin: RunOrigin,
         resumed: CheckpointFile | None = None,
         guarded: Path | None = None,
     ) -> None:
@@ -71,7 +71,7 @@ class Checkpoints:
         self._origin = origin
         self._resumed = resumed
         self._guarded = guarded
-        self._session: Parts
+        self._session: SessionParts
         self.earlier_seconds = 0.0
         """Wall time in s of the loop before the checkpoint from which the run continues."""
         self._log: RowLog | None = None
@@ -89,7 +89,7 @@ class Checkpoints:
         """Whether the run continues from a checkpoint."""
         return self._resumed is not None
 
-    def attach(self, session: Parts) -> None:
+    def attach(self, session: SessionParts) -> None:
         """Belong to a session, before it initializes its instances."""
         self._session = session
         session.rows.is_held = self._resumed is not None
@@ -308,7 +308,7 @@ def _state_of(path: Path, resumed: CheckpointFile, modules: frozenset[str]) -> d
         raise damaged(path, error) from None
 
 
-def _modules_of(session: Parts) -> frozenset[str]:
+def _modules_of(session: SessionParts) -> frozenset[str]:
     return frozenset({type(session.state.memory).__module__})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fmimaster.apart.shared_run import Called, Number, SharedRun
+from fmimaster.apart.shared_run import Called, SharedNumber, SharedRun
 from fmimaster.apart.watch import Lost, first_words
 from fmimaster.base.errors import FmuLostError, Interrupted
 
@@ -35,7 +35,7 @@ class OutsideCalls:
 
     def activity(self) -> tuple[Any, ...]:
         """Numbers of which one changes whenever there is another call."""
-        return self._shared[Number.NOTES], *self.kernel.activity()
+        return self._shared[SharedNumber.NOTES], *self.kernel.activity()
 
     def time(self) -> float | None:
         """Time in s that the run has reached."""

@@ -32,7 +32,7 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 @dataclass(frozen=True)
-class Origin:
+class RunOrigin:
     """What a checkpoint says about its run, besides the state.
 
     Parameters
@@ -55,7 +55,7 @@ class Origin:
     modules: frozenset[str]
 
 
-def origin_of(settings: Settings, prepared: Prepared, output_file: Path | None) -> Origin:
+def origin_of(settings: Settings, prepared: Prepared, output_file: Path | None) -> RunOrigin:
     """What the checkpoints of a run say about it."""
     encoder, not_written = Encoder(), ""
     try:
@@ -65,7 +65,7 @@ def origin_of(settings: Settings, prepared: Prepared, output_file: Path | None) 
     except NotPlainError as error:
         text, not_written = "", str(error)
     modules = {type(getattr(settings, name)).__module__ for name in ROWS}
-    return Origin(
+    return RunOrigin(
         fingerprint(settings, prepared),
         text,
         encoder.parts if text else [],

@@ -6,7 +6,7 @@ import os
 
 from fmimaster.apart import shared_run, watch
 from fmimaster.apart.shared_run import SharedRun
-from fmimaster.apart.watch import Lost, Watch, first_words
+from fmimaster.apart.watch import Lost, RunWatch, first_words
 from fmimaster.base.errors import Interrupted
 from fmimaster.run.choice import native_executor
 from fmimaster.session.lost_run import OutsideCalls, lost_error
@@ -29,7 +29,7 @@ def go_on_in_own_process() -> None:
     if pid == 0:
         shared_run.current = shared
         return
-    end = Watch(shared, pid, OutsideCalls(shared), call_timeout=None, memory_limit=None).wait()
+    end = RunWatch(shared, pid, OutsideCalls(shared), call_timeout=None, memory_limit=None).wait()
     if isinstance(end, int):
         os._exit(end)  # all was done there
     if end.is_asked:

@@ -23,8 +23,8 @@ import numpy as np
 
 from fmimaster.apart import shared_run, watch
 from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
-from fmimaster.apart.shared_run import Number, Phase, SharedRun
-from fmimaster.apart.watch import Lost, Watch
+from fmimaster.apart.shared_run import CommandPhase, SharedNumber, SharedRun
+from fmimaster.apart.watch import Lost, RunWatch
 from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.prepare.provenance import run_metadata
 from fmimaster.record.causes import Event, Steps
@@ -84,7 +84,7 @@ def run_in_own_process(run: Attendance, files: ExitStack) -> Results:
         return _in_the_process(run, files, shared)
     settings = run.settings
     calls = OutsideCalls(shared)
-    end = Watch(shared, pid, calls, settings.call_timeout, settings.memory_limit).wait()
+    end = RunWatch(shared, pid, calls, settings.call_timeout, settings.memory_limit).wait()
     if isinstance(end, int) and shared_run.is_command:
         os._exit(end)  # all was done there; nothing here may touch its files
     left = _LeftOver(run, shared)
@@ -127,7 +127,7 @@ def _in_the_process(run: Attendance, files: ExitStack, shared: SharedRun) -> Res
 
 def _complete(run: Attendance, files: ExitStack, shared: SharedRun) -> None:
     """All rows were recorded: what FMUs do from now on cannot harm the results."""
-    if run.session is None or shared[Number.PHASE] != Phase.RUNNING:
+    if run.session is None or shared[SharedNumber.PHASE] != CommandPhase.RUNNING:
         return
     results = run.session.results()
     events, steps = results.events[-MOST_EVENTS:], tuple(results.steps[-MOST_STEPS:])
@@ -136,7 +136,7 @@ def _complete(run: Attendance, files: ExitStack, shared: SharedRun) -> None:
     shared.put(STATISTICS, encoded(results.statistics))
     shared.put(WARNINGS, json.dumps(run.session.accuracy_warnings).encode())
     files.close()
-    shared.numbers[Number.PHASE] = Phase.COMPLETE
+    shared.numbers[SharedNumber.PHASE] = CommandPhase.COMPLETE
 
 
 # In the process that waits --------------------------------------------------------------------------------------------
@@ -163,23 +163,23 @@ class _LeftOver:
 
     def rescued(self, files: ExitStack, lost: Lost) -> Results:
         """The results of a process that was lost after the last row; else its error is raised, with the rows so far."""
-        phase = Phase(min(max(self.shared[Number.PHASE], 0), max(Phase)))
+        phase = CommandPhase(min(max(self.shared[SharedNumber.PHASE], 0), max(CommandPhase)))
         results = NOTHING
-        if phase <= Phase.COMPLETE:
-            results = self._rows(self.run.writer if phase is Phase.RUNNING else None)
+        if phase <= CommandPhase.COMPLETE:
+            results = self._rows(self.run.writer if phase is CommandPhase.RUNNING else None)
         last = self._last_time(results)
         if lost.time is None:
             lost = replace(lost, time=last)
         message = message_of(lost)
-        if phase is not Phase.RUNNING:
+        if phase is not CommandPhase.RUNNING:
             files.pop_all()  # they are complete
-        if phase is Phase.ADVISING:
+        if phase is CommandPhase.ADVISING:
             log.warning("%s The results were written before.", message)
-            os._exit(self.shared[Number.STATUS])
-        if phase is Phase.DELIVERED:
+            os._exit(self.shared[SharedNumber.STATUS])
+        if phase is CommandPhase.DELIVERED:
             written = "The results of the run itself were written before."
             raise lost_error(f"{message} {written}", lost, self.shared)
-        if phase is Phase.COMPLETE and not lost.is_asked:
+        if phase is CommandPhase.COMPLETE and not lost.is_asked:
             log.warning("%s All rows had been recorded: the results are complete.", message)
             results, self.run.accuracy_warnings, _ = self._with_facts(results)
             return results
@@ -201,7 +201,7 @@ class _LeftOver:
         """Time in s of the last row, which may be in a file only; None without rows."""
         if results.rows:
             return float(results.time[-1])
-        last = self.shared.last[0] if self.shared[Number.RECORDED] else nan
+        last = self.shared.last[0] if self.shared[SharedNumber.RECORDED] else nan
         return None if isnan(last) else float(last)
 
     def _rows(self, writer: Any) -> Results:
@@ -210,7 +210,7 @@ class _LeftOver:
         shared.complete_change()
         prepared, settings = run.prepared, run.settings
         if isinstance(writer, CsvWriter):
-            writer.go_on_behind(shared[Number.FILE_SIZE])
+            writer.go_on_behind(shared[SharedNumber.FILE_SIZE])
         recorder = recorder_of(run.columns, settings, prepared.schedule, writer)
         events: list[str] = []
         for kind, content in shared.records():
@@ -218,8 +218,8 @@ class _LeftOver:
                 recorder.add_again(*shared_run.unpacked(content, {k.value: k for k in DataType}))
             elif kind == shared_run.EVENTS:
                 events.append(content.decode("utf-8", "replace"))
-        last = float(shared.last[0]) if shared[Number.RECORDED] else nan
-        recorder.go_on_behind(shared[Number.RECORDED], last)
+        last = float(shared.last[0]) if shared[SharedNumber.RECORDED] else nan
+        recorder.go_on_behind(shared[SharedNumber.RECORDED], last)
         try:
             if (block := self._block()) is not None:
                 recorder.take(*block)
@@ -239,7 +239,7 @@ class _LeftOver:
     def _block(self) -> tuple[Any, Any] | None:
         """The rows that were not passed on; None if there are none."""
         shared, plan = self.shared, self.run.prepared.plan
-        address, n = shared[Number.BLOCK], shared[Number.CAPACITY]
+        address, n = shared[SharedNumber.BLOCK], shared[SharedNumber.CAPACITY]
         size = row_bytes(plan) * n
         if (
             self.run.changes_structure
@@ -248,8 +248,8 @@ class _LeftOver:
         ):
             return None
         kernel = OutsideCalls(shared).kernel
-        count = shared[Number.COUNT] if kernel.rows is None else kernel.rows
-        first, count = shared[Number.PASSED], min(count, n)
+        count = shared[SharedNumber.COUNT] if kernel.rows is None else kernel.rows
+        first, count = shared[SharedNumber.PASSED], min(count, n)
         if not 0 <= first < count or any(kind.dtype == object for kind in plan.rows):
             return None
         times, values = rows_in(plan, n, shared.at(address, size))
@@ -287,8 +287,8 @@ def _events(texts: Sequence[str]) -> Iterator[Event]:
         return iter(())
 
 
-def reached(phase: Phase, status: int = 0) -> None:
+def reached(phase: CommandPhase, status: int = 0) -> None:
     """In the process of a run: the command is so far, and would end with this status."""
     if (shared := shared_run.current) is not None:
-        shared.numbers[Number.STATUS] = status
-        shared.numbers[Number.PHASE] = phase
+        shared.numbers[SharedNumber.STATUS] = status
+        shared.numbers[SharedNumber.PHASE] = phase

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.shared_run import Number
+from fmimaster.apart.shared_run import SharedNumber
 from fmimaster.base.errors import FmimasterError
 from fmimaster.configure.settings import Settings
 from fmimaster.plan.recorded import Recorded
@@ -78,7 +78,7 @@ class RowKeeper:
             finally:  # not before they are passed on: what ends the process then does not end them
                 self._rows.clear()
                 if (shared := shared_run.keeper_of_rows()) is not None:
-                    shared.numbers[Number.PASSED] = 0
+                    shared.numbers[SharedNumber.PASSED] = 0
                 self._when = perf_counter()
 
     def hand_on_early(self) -> None:

@@ -22,7 +22,7 @@ from fmimaster.results.statistics import (
     Statistics,
 )
 from fmimaster.run.executor import Executor
-from fmimaster.run.log import Delay
+from fmimaster.run.log import Lateness
 from fmimaster.run.state import RunState
 from fmimaster.session.row_keeper import RowKeeper
 from fmimaster.steps.locate import Locate
@@ -168,7 +168,7 @@ def fall_backs(state: RunState) -> Iterator[FallBack]:
     for name, late in list(state.event_log.late.items()):
         yield FallBack(f"the event '{name}' was found late", late.times)
     for (name, reason), delayed in list(state.event_log.delayed.items()):
-        why = "it cannot go back" if reason == Delay.AHEAD.name else "the step size is fixed"
+        why = "it cannot go back" if reason == Lateness.AHEAD.name else "the step size is fixed"
         what = f"'{name}' had an event late, by at most {delayed.largest:.6g} s ({why})"
         yield FallBack(what, delayed.times)
 

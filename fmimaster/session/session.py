@@ -25,7 +25,7 @@ from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import choose_executor
-from fmimaster.run.executor import Executor, Experiment
+from fmimaster.run.executor import Executor, InitialTimes
 from fmimaster.run.loop import Loop
 from fmimaster.run.stepper import Stepper
 from fmimaster.run.ways import OFTEN
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("fmimaster")
 
 
-class Changes(Protocol):
+class ChangesOfStructure(Protocol):
     """Changes of the structure of a system during a run."""
 
     def steps(self, until: Instant) -> Iterator[None]:
@@ -131,7 +131,7 @@ class Session:
         """Whether all rows were recorded, and only the FMUs are still to be terminated and freed."""
         self.when_complete: Callable[[], None] = lambda: None
         """Called when all rows were recorded, before FMUs are terminated."""
-        self.changes: Changes | None = None
+        self.changes: ChangesOfStructure | None = None
         """What changes the structure of the system during the run."""
         self._seconds = 0.0
         """Wall time in s of the loop, without the time since ``_begun``."""
@@ -154,7 +154,7 @@ class Session:
             executor = self._executor_type(
                 self.plan,
                 self.instances,
-                Experiment(start, self.stop.seconds),
+                InitialTimes(start, self.stop.seconds),
                 n_threads=1 if settings.logs_calls else settings.threads,
                 n_places=programs.n_places,
                 n_buffers=programs.n_buffers,

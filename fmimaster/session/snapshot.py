@@ -32,7 +32,7 @@ _NOT_SAVED = frozenset({"timeline", "stretch", "asked", "pauses", "step_log", "e
 """Parts of the state of a run that its preparation gives, that are empty between steps, or that are saved otherwise."""
 
 
-class Parts(Protocol):
+class SessionParts(Protocol):
     """The parts of a session, as those see it that start, save and continue it."""
 
     prepared: Prepared
@@ -63,7 +63,7 @@ class Parts(Protocol):
         ...
 
 
-def snapshot(session: Parts) -> dict[str, Any]:
+def snapshot(session: SessionParts) -> dict[str, Any]:
     """The state of a session between two steps, without rows, events, steps, and the states of FMUs."""
     s, executor = session.state, session.executor
     return {
@@ -80,7 +80,7 @@ def snapshot(session: Parts) -> dict[str, Any]:
     }
 
 
-def put_back(session: Parts, saved: dict[str, Any]) -> None:
+def put_back(session: SessionParts, saved: dict[str, Any]) -> None:
     """Bring an initialized session to the state of :func:`snapshot`; its FMUs and its rows are not changed."""
     s, executor = session.state, session.executor
     for name, value in saved["state"].items():

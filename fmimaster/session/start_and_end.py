@@ -23,7 +23,7 @@ from fmimaster.run.state import RunState, Timeline
 from fmimaster.system.clocks import exact
 
 if TYPE_CHECKING:
-    from fmimaster.session.snapshot import Parts
+    from fmimaster.session.snapshot import SessionParts
 
 log = logging.getLogger("fmimaster")
 
@@ -45,7 +45,7 @@ def timeline_of(prepared: Prepared) -> Timeline:
     return Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
 
 
-def initialize(session: Parts, states: str | os.PathLike[str] | None) -> bool:
+def initialize(session: SessionParts, states: str | os.PathLike[str] | None) -> bool:
     """Initialize all instances, and continue from a file of FMU states if there is one; returns whether the run continues,
     because an FMU can end it in Event Mode."""
     outcome = session.executor.run(
@@ -66,7 +66,7 @@ def initialize(session: Parts, states: str | os.PathLike[str] | None) -> bool:
     return goes_on
 
 
-def _take_states(session: Parts, path: str | os.PathLike[str]) -> None:
+def _take_states(session: SessionParts, path: str | os.PathLike[str]) -> None:
     """Continue from FMU states of a file; the row of the initialization is replaced."""
     # few runs begin with FMU states
     from fmimaster.session.fmu_states import has_calendar, read_states, recall
@@ -87,7 +87,7 @@ def _take_states(session: Parts, path: str | os.PathLike[str]) -> None:
         )
 
 
-def _measure_replay(session: Parts) -> None:
+def _measure_replay(session: SessionParts) -> None:
     """Measure whether FMUs repeat a step exactly, if the algorithm relies on it; its calls are not counted.
 
     It takes two steps, in which no time event and no tick of a clock must be passed: then nothing is measured.
@@ -109,7 +109,7 @@ def _measure_replay(session: Parts) -> None:
         log.warning("%s", text)
 
 
-def _endless_start(session: Parts, change: float) -> SimulationError:
+def _endless_start(session: SessionParts, change: float) -> SimulationError:
     """The error for updates in Event Mode that do not end before the first step."""
     session.stepper.indicators.check_finite(session.start.seconds)
     nan = [

@@ -33,7 +33,7 @@ from fmimaster.system.xml_form import (
     NUMBER,
     WITH_VERSION,
     Form,
-    Times,
+    Occurrence,
     Value,
     between,
     faults,
@@ -241,7 +241,7 @@ POWER_BONDS = Annotation(
         "PowerBond": Form(
             {"name": NAME},
             {"scale": _POSITIVE, "tolerance": _POSITIVE},
-            inside={"Port": Times(2, 2)},
+            inside={"Port": Occurrence(2, 2)},
         ),
         "Port": Form(
             {"component": NAME, "input": NAME, "output": NAME, "power": one_of("in", "out")}
@@ -294,7 +294,7 @@ CONSTRAINTS = Annotation(
         "Constraint": Form(
             {"name": NAME},
             {"level": one_of(*_LEVELS), "tolerance": between(0.0, inf)},
-            inside={"End": Times(2, 2)},
+            inside={"End": Occurrence(2, 2)},
         ),
         "End": Form(
             {"element": NAME, "force": NAME},

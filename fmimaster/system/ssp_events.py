@@ -27,7 +27,7 @@ from fmimaster.system.xml_form import (
     AT_MOST_ONE,
     NAME,
     Form,
-    Times,
+    Occurrence,
     Value,
     faults,
 )
@@ -48,7 +48,7 @@ _FORMS = ANNOTATIONS | {
         {"version": Value("a version 0.x.y", lambda t: _VERSION.fullmatch(t) is not None)},
         inside={"SharedEvent": AT_LEAST_ONE} | _EXTENSION,
     ),
-    "SharedEvent": Form({"name": NAME}, inside={"Member": Times(2)} | _EXTENSION),
+    "SharedEvent": Form({"name": NAME}, inside={"Member": Occurrence(2)} | _EXTENSION),
     "Member": Form({"component": NAME, "event": NAME}, inside={"Partner": ANY} | _EXTENSION),
     "Partner": Form({"role": NAME, "component": NAME}, inside=_EXTENSION),
 }

@@ -28,7 +28,7 @@ class State(Enum):
     )  # of Enum it is written in Python, and each instruction of a program is looked up here
 
 
-class Call(Enum):
+class FmiCall(Enum):
     """Calls that an importer makes; functions for several types count as one."""
 
     ENTER_CONFIGURATION_MODE = "EnterConfigurationMode"
@@ -59,65 +59,65 @@ class Call(Enum):
     __hash__ = object.__hash__
 
 
-_STATE = {Call.GET_FMU_STATE: None, Call.SET_FMU_STATE: None}
+_STATE = {FmiCall.GET_FMU_STATE: None, FmiCall.SET_FMU_STATE: None}
 """Saving and restoring are allowed in every state of an instance; restoring leads to the state at the save."""
 
-_TABLE: dict[State, dict[Call, State | None]] = {
+_TABLE: dict[State, dict[FmiCall, State | None]] = {
     State.INSTANTIATED: {
-        Call.ENTER_CONFIGURATION_MODE: State.CONFIGURATION_MODE,
-        Call.ENTER_INITIALIZATION_MODE: State.INITIALIZATION_MODE,
-        Call.SET_START: None,
+        FmiCall.ENTER_CONFIGURATION_MODE: State.CONFIGURATION_MODE,
+        FmiCall.ENTER_INITIALIZATION_MODE: State.INITIALIZATION_MODE,
+        FmiCall.SET_START: None,
         **_STATE,
     },
     State.CONFIGURATION_MODE: {
-        Call.SET_STRUCTURAL: None,
-        Call.EXIT_CONFIGURATION_MODE: State.INSTANTIATED,
+        FmiCall.SET_STRUCTURAL: None,
+        FmiCall.EXIT_CONFIGURATION_MODE: State.INSTANTIATED,
         **_STATE,
     },
     State.INITIALIZATION_MODE: {
-        Call.SET_START: None,
-        Call.SET_INPUT: None,
-        Call.GET: None,
-        Call.GET_DIRECTIONAL_DERIVATIVE: None,
-        Call.GET_INTERVAL: None,
-        Call.SET_INTERVAL: None,
-        Call.GET_SHIFT: None,
-        Call.SET_SHIFT: None,
-        Call.EXIT_INITIALIZATION_MODE: State.STEP_MODE,
-        Call.EXIT_TO_EVENT_MODE: State.EVENT_MODE,
+        FmiCall.SET_START: None,
+        FmiCall.SET_INPUT: None,
+        FmiCall.GET: None,
+        FmiCall.GET_DIRECTIONAL_DERIVATIVE: None,
+        FmiCall.GET_INTERVAL: None,
+        FmiCall.SET_INTERVAL: None,
+        FmiCall.GET_SHIFT: None,
+        FmiCall.SET_SHIFT: None,
+        FmiCall.EXIT_INITIALIZATION_MODE: State.STEP_MODE,
+        FmiCall.EXIT_TO_EVENT_MODE: State.EVENT_MODE,
         **_STATE,
     },
     State.STEP_MODE: {
-        Call.SET_INPUT: None,
-        Call.GET: None,
-        Call.GET_DIRECTIONAL_DERIVATIVE: None,
-        Call.DO_STEP: None,
-        Call.ENTER_EVENT_MODE: State.EVENT_MODE,
-        Call.TERMINATE: State.TERMINATED,
+        FmiCall.SET_INPUT: None,
+        FmiCall.GET: None,
+        FmiCall.GET_DIRECTIONAL_DERIVATIVE: None,
+        FmiCall.DO_STEP: None,
+        FmiCall.ENTER_EVENT_MODE: State.EVENT_MODE,
+        FmiCall.TERMINATE: State.TERMINATED,
         **_STATE,
     },
     State.TERMINATED: {
-        Call.GET: None,
+        FmiCall.GET: None,
         **_STATE,
     },
     State.EVENT_MODE: {
-        Call.SET_INPUT: None,
-        Call.SET_TRIGGER: None,
-        Call.SET_TUNABLE: None,
-        Call.GET: None,
-        Call.GET_CLOCK: None,
-        Call.GET_INTERVAL: None,
-        Call.SET_INTERVAL: None,
-        Call.GET_DIRECTIONAL_DERIVATIVE: None,
-        Call.UPDATE_DISCRETE_STATES: None,
-        Call.ENTER_STEP_MODE: State.STEP_MODE,
-        Call.TERMINATE: State.TERMINATED,
+        FmiCall.SET_INPUT: None,
+        FmiCall.SET_TRIGGER: None,
+        FmiCall.SET_TUNABLE: None,
+        FmiCall.GET: None,
+        FmiCall.GET_CLOCK: None,
+        FmiCall.GET_INTERVAL: None,
+        FmiCall.SET_INTERVAL: None,
+        FmiCall.GET_DIRECTIONAL_DERIVATIVE: None,
+        FmiCall.UPDATE_DISCRETE_STATES: None,
+        FmiCall.ENTER_STEP_MODE: State.STEP_MODE,
+        FmiCall.TERMINATE: State.TERMINATED,
         **_STATE,
     },
 }
 
 
-def after(state: State, call: Call) -> State | None:
+def after(state: State, call: FmiCall) -> State | None:
     """State after a successful call; None if the call is not allowed in this state."""
     allowed = _TABLE[state]
     if call not in allowed:
@@ -125,17 +125,17 @@ def after(state: State, call: Call) -> State | None:
     return allowed[call] or state
 
 
-def call_between(state: State, following: State) -> Call | None:
+def call_between(state: State, following: State) -> FmiCall | None:
     """The call that leads from one state to another; None if there is none."""
     calls = [call for call, next_state in _TABLE[state].items() if next_state is following]
     return calls[0] if calls else None
 
 
-def calls_in(state: State) -> tuple[Call, ...]:
+def calls_in(state: State) -> tuple[FmiCall, ...]:
     """Calls that are allowed in a state, in the order of the table."""
     return tuple(_TABLE[state])
 
 
-def states_that_allow(call: Call) -> tuple[State, ...]:
+def states_that_allow(call: FmiCall) -> tuple[State, ...]:
     """States in which a call is allowed, for messages."""
     return tuple(state for state, allowed in _TABLE.items() if call in allowed)

@@ -69,14 +69,14 @@ def one_of(*choices: str) -> Value:
     return Value(" or ".join(choices), lambda text: text in choices)
 
 
-class Times(NamedTuple):
+class Occurrence(NamedTuple):
     """How often an element may occur at its place."""
 
     least: int = 0
     most: float = inf
 
 
-ANY, AT_MOST_ONE, AT_LEAST_ONE = Times(), Times(0, 1), Times(1)
+ANY, AT_MOST_ONE, AT_LEAST_ONE = Occurrence(), Occurrence(0, 1), Occurrence(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Form:
     needed: Mapping[str, Value] = field(default_factory=dict)
     """Attributes."""
     optional: Mapping[str, Value] = field(default_factory=dict)
-    inside: Mapping[str, Times] = field(default_factory=dict)
+    inside: Mapping[str, Occurrence] = field(default_factory=dict)
     """Elements directly below, in this order."""
     extensible: bool = True
     """Whether there may be attributes of other namespaces, and elements of them after all others."""

@@ -22,7 +22,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions.base import Program
 from fmimaster.run import Backend
-from fmimaster.run.native.encoding import Encoded, Encoder
+from fmimaster.run.native.encoding import Encoded, ProgramEncoder
 from fmimaster.system.description import SystemDescription
 
 DIRECT = {
@@ -43,14 +43,14 @@ def ring(version: int, n: int, factor: float = 1.0) -> SystemDescription:
 def attempt_of(system: Any, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Any:
     """The attempt of a run, as the kernel reads it."""
     found: list[Encoded] = []
-    encode = Encoder._encode
+    encode = ProgramEncoder._encode
 
-    def noted(self: Encoder, program: Program) -> Encoded:
+    def noted(self: ProgramEncoder, program: Program) -> Encoded:
         encoded = encode(self, program)
         found.append(encoded)
         return encoded
 
-    monkeypatch.setattr(Encoder, "_encode", noted)
+    monkeypatch.setattr(ProgramEncoder, "_encode", noted)
     simulate(system, backend=Backend.NATIVE, **settings)
     (code,) = (e.code for e in found if e.program.name == "attempt")
     return code

@@ -22,7 +22,7 @@ FIGURES = ("", "-figure-4", "-figure-7", "-figure-8", "-figure-10")
 PRINTED = ("printed_dt_ms", "printed_P12_W", "printed_err_W", "printed_res_J")
 
 
-def table_row(row: runs.Row) -> dict[str, str]:
+def table_row(row: runs.PaperRow) -> dict[str, str]:
     """What the data has for a row of the demo."""
     kind, split = row.case.split()
     with TABLES.open() as stream:
@@ -46,7 +46,7 @@ def test_all_rows_of_the_tables_are_there_as_they_are_printed() -> None:
 
 
 @pytest.mark.parametrize("row", runs.ROWS[:2], ids=lambda row: row.control)
-def test_a_row_is_measured(row: runs.Row) -> None:
+def test_a_row_is_measured(row: runs.PaperRow) -> None:
     """energy.md 9.1: Table 3. The others: tests/accuracy."""
     reference("fmi2/QuarterCarWheelA.fmu")
     found, measures = table_row(row), row.run("fmi2").measures

@@ -20,7 +20,7 @@ from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.system.model import DataType
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 Simulate = Callable[..., Results]
 
@@ -58,7 +58,7 @@ def test_an_fmu_can_end_the_run_at_an_event(simulate: Simulate, backend: Backend
     unit = counter(named(0.5, terminate=True))
     rows = simulate({"a": unit}, stop_time=1, step_size="0.1", event_mode=True, backend=backend)
     assert rows.time[-1] == 0.5
-    assert len(unit.instances[0].called(Call.DO_STEP)) == 5
+    assert len(unit.instances[0].called(FmiCall.DO_STEP)) == 5
 
 
 @each

@@ -30,7 +30,7 @@ from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 STEPS = 3
 SETTINGS: dict[str, Any] = {"algorithm": Jacobi(), "stop_time": 1.5, "step_size": 0.5}
@@ -91,18 +91,18 @@ class Failure:
 
 CALLS = [
     # the calls of the pump if it does not fail
-    Call.SET_START,
-    Call.ENTER_INITIALIZATION_MODE,
-    Call.SET_START,
-    Call.SET_INPUT,
-    Call.GET,
-    Call.EXIT_INITIALIZATION_MODE,
-    Call.GET,
-    *[Call.SET_INPUT, Call.DO_STEP, Call.GET] * STEPS,
-    Call.TERMINATE,
+    FmiCall.SET_START,
+    FmiCall.ENTER_INITIALIZATION_MODE,
+    FmiCall.SET_START,
+    FmiCall.SET_INPUT,
+    FmiCall.GET,
+    FmiCall.EXIT_INITIALIZATION_MODE,
+    FmiCall.GET,
+    *[FmiCall.SET_INPUT, FmiCall.DO_STEP, FmiCall.GET] * STEPS,
+    FmiCall.TERMINATE,
 ]
-DO_STEPS = [n for n, call in enumerate(CALLS, 1) if call is Call.DO_STEP]
-READS = [n for n, call in enumerate(CALLS, 1) if call is Call.GET][1:]
+DO_STEPS = [n for n, call in enumerate(CALLS, 1) if call is FmiCall.DO_STEP]
+READS = [n for n, call in enumerate(CALLS, 1) if call is FmiCall.GET][1:]
 """In Step Mode: after each of them a row is taken, if no other instance fails."""
 
 
@@ -175,7 +175,7 @@ def test_an_fmu_that_ends_the_simulation_ends_it_in_order(
     assert run.error is None
     assert run.results is not None
     assert run.results.time.tolist() == [i / 2 for i in range(k + 2)]
-    assert [call for call, _ in run.log][-2:] == [Call.GET, Call.TERMINATE]
+    assert [call for call, _ in run.log][-2:] == [FmiCall.GET, FmiCall.TERMINATE]
     assert run.frees == [1, 1, 1]
 
 
@@ -190,7 +190,7 @@ def test_if_an_fmu_ends_the_simulation_within_a_step_the_last_row_is_where_all_h
     assert healthy.results is not None
     for name in ("time", *healthy.results.names):
         assert run.results[name].tolist() == healthy.results[name][: k + 1].tolist()
-    assert run.log[-1].call is Call.TERMINATE
+    assert run.log[-1].call is FmiCall.TERMINATE
 
 
 @on_every_backend
@@ -200,7 +200,7 @@ def test_if_the_only_fmu_ends_the_simulation_within_a_step_there_is_a_row_of_tha
     clock = PythonFmu(outputs={"t": lambda v: v.t})
     clock.fails_at, clock.status = 6, "Terminate within"  # its second step
     results = simulation({"clock": clock}, backend=backend, **SETTINGS).run()
-    assert clock.instances[0].log[5].call is Call.DO_STEP
+    assert clock.instances[0].log[5].call is FmiCall.DO_STEP
     assert results.time.tolist() == results["clock.t"].tolist() == [0.0, 0.5, 0.75]
 
 

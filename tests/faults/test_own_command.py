@@ -15,7 +15,7 @@ from misbehaving_fmu import Act, misbehaving
 from processes import wait_until_gone
 
 from fmimaster.apart import watch
-from fmimaster.apart.shared_run import Called, Number, SharedRun
+from fmimaster.apart.shared_run import Called, SharedNumber, SharedRun
 from fmimaster.run.choice import native_executor
 
 pytestmark = pytest.mark.skipif(
@@ -118,8 +118,8 @@ def test_damaged_names_are_none() -> None:
     shared = SharedRun()
     shared.call([Called("motor", "fmi3", is_isolated=False)])
     assert [one.name for one in shared.called] == ["motor"]
-    at, size = shared[Number.NAMES], shared[Number.SIZE_OF_NAMES]
+    at, size = shared[SharedNumber.NAMES], shared[SharedNumber.SIZE_OF_NAMES]
     shared.at(at, size)[:2] = b"{["
     assert not shared.called
-    shared.numbers[Number.SIZE_OF_NAMES] = 2**40
+    shared.numbers[SharedNumber.SIZE_OF_NAMES] = 2**40
     assert not shared.called

@@ -18,7 +18,7 @@ from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import Results, Simulation, SystemBuilder, reference_path
 from fmimaster.apart import watch
-from fmimaster.apart.shared_run import Number, SharedRun
+from fmimaster.apart.shared_run import SharedNumber, SharedRun
 from fmimaster.base.errors import CallError, FmuLostError
 from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
@@ -323,8 +323,12 @@ def test_the_numbers_of_passed_rows_change_together() -> None:
     """A run may be killed between two of them: rows were in the file twice."""
     shared = SharedRun()
     shared.passed_on(5, 0.4, (120, 5))
-    shared.numbers[Number.NEXT_PASSED], shared.numbers[Number.NEXT_RECORDED] = 9, 9
-    shared.numbers[Number.IS_CHANGING] = 1  # killed here
+    shared.numbers[SharedNumber.NEXT_PASSED], shared.numbers[SharedNumber.NEXT_RECORDED] = 9, 9
+    shared.numbers[SharedNumber.IS_CHANGING] = 1  # killed here
     shared.complete_change()
-    assert (shared[Number.PASSED], shared[Number.RECORDED], shared[Number.FILE_SIZE]) == (9, 9, 120)
-    assert not shared[Number.IS_CHANGING]
+    assert (
+        shared[SharedNumber.PASSED],
+        shared[SharedNumber.RECORDED],
+        shared[SharedNumber.FILE_SIZE],
+    ) == (9, 9, 120)
+    assert not shared[SharedNumber.IS_CHANGING]

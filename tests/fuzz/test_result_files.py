@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from mutations import edited_bytes, edited_json
 
 from fmimaster.commands.steps import _page
-from fmimaster.fmu.table import Table, TableInstance
+from fmimaster.fmu.table import SignalTable, TableInstance
 from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.csv import read_csv, write_csv
 from fmimaster.results.facts import Facts, facts_path, read_facts
@@ -85,7 +85,7 @@ def _used_as_input(read: Any) -> None:
     numbers = {
         n: v for n, v in read.columns.items() if v.dtype.kind == "f" and not np.ma.is_masked(v)
     }
-    signals = Table("table", read.time, numbers, dict.fromkeys(numbers, DataType.FLOAT64))
+    signals = SignalTable("table", read.time, numbers, dict.fromkeys(numbers, DataType.FLOAT64))
     signals.jumps()
     instance = TableInstance(signals, "table")
     values = np.zeros(2 * len(numbers))

@@ -20,7 +20,7 @@ from mutations import edited_bytes, edited_json
 from fmimaster import Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.base.codec import Decoder
 from fmimaster.cards.card import FmuCard
-from fmimaster.cards.measured import Attempt, Repetition
+from fmimaster.cards.measured import Repetition, Tried
 from fmimaster.results.files import read_table
 from fmimaster.session.checkpoint.file import CheckpointFile
 from fmimaster.session.origin import settings_in
@@ -177,7 +177,7 @@ def card() -> bytes:
         declared={"canGetAndSetFMUState": True},
         declared_feedthrough={"y": ("u",)},
         declared_feedthrough_at_start={},
-        varying_steps=Attempt(refused=""),
+        varying_steps=Tried(refused=""),
         two_processes=Repetition(steps=3, moved=1, differences={"y": 0.1}),
         not_measured={"leak": "not declared"},
     )

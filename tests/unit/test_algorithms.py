@@ -13,7 +13,7 @@ from python_fmu import PythonFmu
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
 from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.results.results import Results
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -145,7 +145,7 @@ def test_all_calls_are_allowed_and_the_last_one_is_terminate(
     units, connections = ring()
     simulate(units, connections, {"a.x": 1.0}, algorithm=algorithm, stop_time=1, step_size=0.3)
     for unit in units.values():
-        assert unit.instances[0].log[-1].call is Call.TERMINATE
+        assert unit.instances[0].log[-1].call is FmiCall.TERMINATE
 
 
 @every_algorithm
@@ -156,12 +156,12 @@ def test_in_step_mode_nothing_is_read_between_setting_and_stepping(
     simulate(units, connections, algorithm=algorithm, stop_time=1, step_size=0.25)
     for unit in units.values():
         calls = [call for call, _ in unit.instances[0].log]
-        in_step_mode = calls[calls.index(Call.EXIT_INITIALIZATION_MODE) + 1 :]
+        in_step_mode = calls[calls.index(FmiCall.EXIT_INITIALIZATION_MODE) + 1 :]
         # read once, then set, step, read, four times
         assert in_step_mode == [
-            Call.GET,
-            *[Call.SET_INPUT, Call.DO_STEP, Call.GET] * 4,
-            Call.TERMINATE,
+            FmiCall.GET,
+            *[FmiCall.SET_INPUT, FmiCall.DO_STEP, FmiCall.GET] * 4,
+            FmiCall.TERMINATE,
         ]
 
 
@@ -173,7 +173,7 @@ def test_each_step_begins_where_the_last_one_ended_bit_by_bit(
     units, connections = ring()
     simulate(units, connections, algorithm=algorithm, start_time=0.2, stop_time=2, step_size=step)
     for unit in units.values():
-        steps = unit.instances[0].called(Call.DO_STEP)
+        steps = unit.instances[0].called(FmiCall.DO_STEP)
         assert steps[0][0] == 0.2
         assert all(t + h == following for (t, h), (following, _) in pairwise(steps))
         assert sum(steps[-1]) == 2.0

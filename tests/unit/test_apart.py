@@ -15,7 +15,7 @@ import pytest
 from processes import is_there, wait_until_gone
 
 from fmimaster.apart.process import Process
-from fmimaster.apart.run import Cause, run_apart
+from fmimaster.apart.run import EndCause, run_apart
 from fmimaster.base.errors import OptionError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
 def test_the_value_and_the_output_of_a_function_come_back() -> None:
     ended = run_apart(acts.doubled, 21)
-    assert (ended.cause, ended.value, ended.output) == (Cause.RETURNED, 42, "doubling 21\n")
+    assert (ended.cause, ended.value, ended.output) == (EndCause.RETURNED, 42, "doubling 21\n")
     assert not ended.is_lost
     assert ended.how == ""
     assert ended.seconds > 0.0
@@ -37,7 +37,7 @@ def test_a_large_value_comes_back() -> None:
 
 def test_an_exception_comes_back_with_its_traceback() -> None:
     ended = run_apart(acts.fail, "not today")
-    assert ended.cause is Cause.RAISED
+    assert ended.cause is EndCause.RAISED
     assert isinstance(ended.error, ValueError)
     assert str(ended.error) == "not today"
     assert "in fail" in ended.traceback
@@ -49,20 +49,20 @@ def test_an_exception_that_cannot_be_pickled_comes_back_as_text() -> None:
 
 def test_a_crash_is_survived_and_named() -> None:
     ended = run_apart(acts.crash)
-    assert (ended.cause, ended.signal) == (Cause.SIGNAL, "SIGSEGV")
+    assert (ended.cause, ended.signal) == (EndCause.SIGNAL, "SIGSEGV")
     assert ended.how == "was ended by SIGSEGV"
     assert ended.is_lost
 
 
 def test_an_exit_is_survived_and_its_status_named() -> None:
     ended = run_apart(acts.leave, 3)
-    assert (ended.cause, ended.exit_status, ended.output) == (Cause.EXIT, 3, "leaving\n")
+    assert (ended.cause, ended.exit_status, ended.output) == (EndCause.EXIT, 3, "leaving\n")
     assert ended.how == "ended with exit status 3"
 
 
 def test_a_deadline_ends_a_function() -> None:
     ended = run_apart(acts.sleep, deadline=1.0)
-    assert ended.cause is Cause.DEADLINE
+    assert ended.cause is EndCause.DEADLINE
     assert ended.how == "did not end within 1 s"
     assert ended.output == "sleeping\n"
     assert ended.seconds >= 1.0
@@ -70,7 +70,7 @@ def test_a_deadline_ends_a_function() -> None:
 
 def test_a_memory_limit_makes_allocations_fail() -> None:
     ended = run_apart(acts.allocate, 1 << 30, memory_limit=1 << 28)
-    assert ended.cause is Cause.MEMORY
+    assert ended.cause is EndCause.MEMORY
     assert ended.how == "exceeded its memory limit of 268 MB"
     assert run_apart(acts.allocate, 1 << 26, memory_limit=1 << 28).value == 1 << 26
 

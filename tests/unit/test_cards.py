@@ -18,7 +18,7 @@ from fmimaster.cards import FmuCard
 from fmimaster.cards.cache import cached_card, keep
 from fmimaster.cards.card import FORBIDDEN, NO_RUN, NOT_DECLARED, NOTHING_THERE
 from fmimaster.cards.findings import Weight, differences
-from fmimaster.cards.measured import Repetition, Replay
+from fmimaster.cards.measured import Repetition, ReplayedStep
 from fmimaster.studies.probing.excitation import Use
 from fmimaster.studies.probing.measurements import answers
 from fmimaster.studies.probing.page import card_page
@@ -259,7 +259,7 @@ def test_a_model_exchange_fmu_without_states_is_not_at_fault_for_what_is_copied(
     assert "replay" not in card.failures
     assert not [d for d in differences(card) if d.measurement in ("replay", "early_return")]
     other = Repetition(steps=1, moved=1, differences={"h": 1.0})
-    noisy = Replay(again=other, save_seconds=0.0, restore_seconds=0.0)
+    noisy = ReplayedStep(again=other, save_seconds=0.0, restore_seconds=0.0)
     assert not [d for d in differences(replace(card, replay=noisy)) if d.measurement == "replay"]
 
 

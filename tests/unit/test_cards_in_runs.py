@@ -14,7 +14,7 @@ import fmimaster
 from fmimaster import OptionError, Simulation, SystemBuilder, reference_path
 from fmimaster.cards import FmuCard
 from fmimaster.cards.cache import keep
-from fmimaster.cards.measured import Attempt, Repetition, Replay
+from fmimaster.cards.measured import Repetition, ReplayedStep, Tried
 from fmimaster.loops.unknowns import precision
 from fmimaster.prepare.prepared import Prepared
 
@@ -71,7 +71,7 @@ def test_a_loop_that_only_exists_by_assumption_is_not_there(silent: Path, card: 
 def with_noise(card: FmuCard, noise: float) -> FmuCard:
     """The card of an FMU that does not repeat a step exactly."""
     again = Repetition(steps=20, moved=1, differences={"y": noise})
-    return replace(card, replay=Replay(again=again, save_seconds=1e-6, restore_seconds=1e-6))
+    return replace(card, replay=ReplayedStep(again=again, save_seconds=1e-6, restore_seconds=1e-6))
 
 
 def test_the_noise_of_repeated_steps_is_the_precision_of_loops(silent: Path, card: FmuCard) -> None:
@@ -89,7 +89,7 @@ def test_steps_that_cannot_be_repeated_are_not_repeated(silent: Path, card: FmuC
 
 
 def test_a_capability_that_failed_is_not_used(silent: Path, card: FmuCard) -> None:
-    failed = replace(card, varying_steps=Attempt(refused="the step was refused"))
+    failed = replace(card, varying_steps=Tried(refused="the step was refused"))
     used = prepared(silent, failed)
     can = used.plan.instances[0].model.capabilities
     assert not can.can_handle_variable_communication_step_size

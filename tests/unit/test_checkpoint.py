@@ -30,7 +30,7 @@ from fmimaster import (
     resume,
 )
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, joined, separated
-from fmimaster.configure.checkpoint_interval import Interval, interval_of
+from fmimaster.configure.checkpoint_interval import CheckpointInterval, interval_of
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.record.causes import GRID
 from fmimaster.session.checkpoint.file import CheckpointFile
@@ -289,11 +289,11 @@ def test_places_that_cannot_be_written_are_refused(tmp_path: Path, name: str) ->
 
 
 def test_intervals_have_two_kinds_of_time() -> None:
-    assert interval_of("time=0.5, wall=60") == Interval(0.5, 60.0)
-    assert interval_of(2) == Interval(time=2.0)
-    assert interval_of(None) == Interval(wall=60.0)
-    assert Interval(time=1.0).is_over(1.0, 0.0)
-    assert not Interval(time=1.0).is_over(0.5, 100.0)
+    assert interval_of("time=0.5, wall=60") == CheckpointInterval(0.5, 60.0)
+    assert interval_of(2) == CheckpointInterval(time=2.0)
+    assert interval_of(None) == CheckpointInterval(wall=60.0)
+    assert CheckpointInterval(time=1.0).is_over(1.0, 0.0)
+    assert not CheckpointInterval(time=1.0).is_over(0.5, 100.0)
 
 
 # Components in Python -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.run import Backend
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import DataType, Variability
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 Simulate = Callable[..., Results]
 
@@ -65,14 +65,14 @@ def test_the_event_mode_of_an_fmu_with_clocks_is_used(
     settings = {"stop_time": 1, "step_size": 0.25, "event_mode": asked, "backend": backend}
     results = simulate({"a": unit}, **settings)
     # at the start, and where the FMU requests it
-    log = [call for call, _ in unit.instances[0].log if call is not Call.GET]
-    event = [Call.UPDATE_DISCRETE_STATES] * 2 + [Call.ENTER_STEP_MODE]
-    assert log[:5] == [Call.ENTER_INITIALIZATION_MODE, Call.EXIT_TO_EVENT_MODE, *event]
+    log = [call for call, _ in unit.instances[0].log if call is not FmiCall.GET]
+    event = [FmiCall.UPDATE_DISCRETE_STATES] * 2 + [FmiCall.ENTER_STEP_MODE]
+    assert log[:5] == [FmiCall.ENTER_INITIALIZATION_MODE, FmiCall.EXIT_TO_EVENT_MODE, *event]
     assert log[5:] == [
-        *[Call.DO_STEP] * 2,
-        *[Call.ENTER_EVENT_MODE, *event],
-        *[Call.DO_STEP] * 2,
-        Call.TERMINATE,
+        *[FmiCall.DO_STEP] * 2,
+        *[FmiCall.ENTER_EVENT_MODE, *event],
+        *[FmiCall.DO_STEP] * 2,
+        FmiCall.TERMINATE,
     ]
     assert [e.time for e in results.events] == [0.5]
     assert results["a.y"].tolist() == [0, 0, 0, 1, 1, 1]
@@ -107,7 +107,7 @@ def test_the_time_event_of_an_fmu_comes_at_the_next_point_if_steps_cannot_vary(
     ):
         results = simulate({"a": unit}, stop_time=1, step_size="1/4")
     assert [e.time for e in results.events] == [0.5]
-    assert unit.instances[0].called(Call.DO_STEP) == [(k / 4, 0.25) for k in range(4)]
+    assert unit.instances[0].called(FmiCall.DO_STEP) == [(k / 4, 0.25) for k in range(4)]
 
 
 def test_an_event_makes_no_short_step_where_steps_cannot_vary(simulate: Simulate) -> None:
@@ -120,7 +120,7 @@ def test_an_event_makes_no_short_step_where_steps_cannot_vary(simulate: Simulate
     units = {"a": ticking(), "b": other, "c": sink}
     results = simulate(units, ["a.y -> b.u", "b.y -> c.u"], stop_time=1, step_size="1/4")
     assert [e.time for e in results.events] == [0.5]
-    assert other.instances[0].called(Call.DO_STEP) == [(k / 4, 0.25) for k in range(4)]
+    assert other.instances[0].called(FmiCall.DO_STEP) == [(k / 4, 0.25) for k in range(4)]
 
 
 # What does not tick ---------------------------------------------------------------------------------------------------
@@ -186,9 +186,9 @@ def test_with_its_clock_it_is_set_in_event_mode_only(simulate: Simulate, backend
     )
     log = reader.instances[0].log
     at = [k for k, logged in enumerate(log) if isinstance(logged.what, dict) and "w" in logged.what]
-    assert [log[k].call for k in at] == [Call.SET_INPUT]
-    modes = [c for c, _ in log[: at[0]] if c in (Call.ENTER_EVENT_MODE, Call.ENTER_STEP_MODE)]
-    assert modes[-1] is Call.ENTER_EVENT_MODE
+    assert [log[k].call for k in at] == [FmiCall.SET_INPUT]
+    modes = [c for c, _ in log[: at[0]] if c in (FmiCall.ENTER_EVENT_MODE, FmiCall.ENTER_STEP_MODE)]
+    assert modes[-1] is FmiCall.ENTER_EVENT_MODE
 
 
 def test_clocked_outputs_are_recorded_and_clocks_on_request() -> None:

@@ -12,15 +12,15 @@ import pytest
 
 from fmimaster.base.errors import FileError
 from fmimaster.commands.conformance_run import WORSE, compare
-from fmimaster.conformance.changes import Changes, Effect, changes
+from fmimaster.conformance.changes import VerdictChange, VerdictChanges, changes
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.measures import measure
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
     ConformanceRun,
-    Outcome,
     Verdict,
     VerdictCause,
+    VerdictOutcome,
     line_of,
 )
 from fmimaster.results.results import Results
@@ -36,7 +36,7 @@ def verdict(name: str, factor: float = 1.0) -> Verdict:
         name=name,
         fmu=f"{name}.fmu",
         model=name,
-        outcome=Outcome.PASSED if found.passed else Outcome.FAILED,
+        outcome=VerdictOutcome.PASSED if found.passed else VerdictOutcome.FAILED,
         cause=VerdictCause.NONE if found.passed else VerdictCause.DEVIATION,
         reason=found.problem,
         sha256="1",
@@ -47,7 +47,13 @@ def verdict(name: str, factor: float = 1.0) -> Verdict:
 
 def lost(name: str, cause: VerdictCause = VerdictCause.CRASH) -> Verdict:
     return Verdict(
-        name=name, fmu=name, model=name, outcome=Outcome.FAILED, cause=cause, sha256="1", reason="!"
+        name=name,
+        fmu=name,
+        model=name,
+        outcome=VerdictOutcome.FAILED,
+        cause=cause,
+        sha256="1",
+        reason="!",
     )
 
 
@@ -62,28 +68,28 @@ def run(*verdicts: Verdict) -> ConformanceRun:
     )
 
 
-def effects(before: Verdict, now: Verdict) -> list[Effect]:
+def effects(before: Verdict, now: Verdict) -> list[VerdictChange]:
     return [change.effect for change in changes(run(before), run(now)).changes]
 
 
 @pytest.mark.parametrize(
     ("before", "now", "effect"),
     [
-        (verdict("a"), lost("a"), [Effect.WORSE]),
-        (verdict("a", 2.0), verdict("a"), [Effect.BETTER]),
-        (lost("a"), lost("a", VerdictCause.DEADLINE), [Effect.REASON]),
+        (verdict("a"), lost("a"), [VerdictChange.WORSE]),
+        (verdict("a", 2.0), verdict("a"), [VerdictChange.BETTER]),
+        (lost("a"), lost("a", VerdictCause.DEADLINE), [VerdictChange.REASON]),
         (lost("a"), replace(lost("a"), reason="in other words"), []),
-        (verdict("a"), verdict("a", 1.001), [Effect.RESULTS]),
+        (verdict("a"), verdict("a", 1.001), [VerdictChange.RESULTS]),
         (verdict("a"), verdict("a", 1.0 + 1e-7), []),  # a rounding error
         (verdict("a"), verdict("a"), []),
-        (verdict("a"), verdict("b"), [Effect.ADDED, Effect.REMOVED]),
+        (verdict("a"), verdict("b"), [VerdictChange.ADDED, VerdictChange.REMOVED]),
     ],
 )
-def test_each_effect(before: Verdict, now: Verdict, effect: list[Effect]) -> None:
+def test_each_effect(before: Verdict, now: Verdict, effect: list[VerdictChange]) -> None:
     assert effects(before, now) == effect
 
 
-def example() -> Changes:
+def example() -> VerdictChanges:
     return changes(
         run(verdict("broken"), verdict("same"), verdict("drifts"), verdict("gone")),
         run(

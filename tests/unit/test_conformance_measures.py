@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.conformance.curve import curves
-from fmimaster.conformance.measures import ConformanceLimits, Measure, Measures, measure
+from fmimaster.conformance.measures import ConformanceLimits, FmuMeasures, Measure, measure
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
     ConformanceRun,
-    Outcome,
     Verdict,
     VerdictCause,
+    VerdictOutcome,
     line_of,
 )
 from fmimaster.results.band import band
@@ -33,7 +33,7 @@ def table(time: ArrayLike = TIME, **columns: ArrayLike) -> Results:
     return Results(time=time, columns=columns)
 
 
-def measured(results: Results, reference: Results, **limits: float) -> Measures:
+def measured(results: Results, reference: Results, **limits: float) -> FmuMeasures:
     return measure(results, reference, 0.0, 10.0, ConformanceLimits(**limits))
 
 
@@ -207,7 +207,7 @@ def example() -> Verdict:
         name="a/b",
         fmu="a/b.fmu",
         model="b",
-        outcome=Outcome.FAILED,
+        outcome=VerdictOutcome.FAILED,
         reason=found.problem,
         measures=found.measures,
         curves=curves(results, reference),

@@ -20,8 +20,8 @@ from fmimaster.conformance import changes_page, page, sheet
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.measures import measure
 from fmimaster.conformance.page import write_page
-from fmimaster.conformance.sheet import Column
-from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
+from fmimaster.conformance.sheet import SheetColumn
+from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictCause, VerdictOutcome
 from fmimaster.results.results import Results
 
 TIME = np.linspace(0.0, 1.0, 201)
@@ -46,7 +46,7 @@ def verdict(name: str, factor: float, **others: Any) -> Verdict:
             exporter="Tool",
             fmi_version="2.0",
             interface="CoSimulation",
-            outcome=Outcome.PASSED if found.passed else Outcome.FAILED,
+            outcome=VerdictOutcome.PASSED if found.passed else VerdictOutcome.FAILED,
             cause=VerdictCause.NONE if found.passed else VerdictCause.DEVIATION,
             reason=found.problem,
             measures=found.measures,
@@ -67,7 +67,7 @@ def report(folder: Path) -> str:
             name=EVIL,
             fmu=EVIL,
             model=EVIL,
-            outcome=Outcome.REJECTED,
+            outcome=VerdictOutcome.REJECTED,
             cause=VerdictCause.REFUSED,
             reason=EVIL,
             results="results/evil",
@@ -202,7 +202,7 @@ _AROUND = 55
 
 @pytest.mark.parametrize("columns", [page._COLUMNS, changes_page._COLUMNS])
 @pytest.mark.parametrize("width", [861, 1001, 1271, 1280, 1366, 1501])
-def test_the_table_fits_the_window(columns: tuple[Column, ...], width: int) -> None:
+def test_the_table_fits_the_window(columns: tuple[SheetColumn, ...], width: int) -> None:
     css = (Path(sheet.__file__).parent / "sheet.css").read_text()
     rules = css[: css.index("@media (max-width")]
     for limit, inside in re.findall(r"@media \(max-width: (\d+)px\) \{(.*)\}\n", css):

@@ -17,7 +17,7 @@ from fmimaster.conformance.recorded import (
     read_recorded,
     write_recorded,
 )
-from fmimaster.conformance.verdict import ConformanceRun, Outcome, Verdict, VerdictCause
+from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictCause, VerdictOutcome
 
 PUBLIC = Path(__file__).parents[2] / "conformance" / "public-fmus.csv"
 
@@ -26,7 +26,7 @@ def passed(name: str, seconds: float = 0.1) -> Verdict:
     return Verdict(
         name=name,
         fmu=f"{name}.fmu",
-        outcome=Outcome.PASSED,
+        outcome=VerdictOutcome.PASSED,
         interface="CoSimulation",
         sha256=f"hash of {name}",
         exporter="Tool, new",
@@ -35,7 +35,7 @@ def passed(name: str, seconds: float = 0.1) -> Verdict:
 
 
 def crashed(name: str, reason: str = "It was ended by SIGSEGV.") -> Verdict:
-    outcome, cause = Outcome.FAILED, VerdictCause.CRASH
+    outcome, cause = VerdictOutcome.FAILED, VerdictCause.CRASH
     return replace(passed(name), outcome=outcome, cause=cause, reason=reason)
 
 
@@ -127,5 +127,5 @@ def test_the_recorded_verdicts_of_public_fmus_can_be_read_and_name_no_place_of_a
     recorded = read_recorded(PUBLIC)
     assert len({(r.name, r.interface) for r in recorded}) == len(recorded)
     assert all(len(r.sha256) == 64 for r in recorded)
-    assert all(r.reason for r in recorded if r.verdict is not Outcome.PASSED)
+    assert all(r.reason for r in recorded if r.verdict is not VerdictOutcome.PASSED)
     assert not [r.name for r in recorded if "'/" in r.reason or r.name.startswith("/")]

@@ -27,9 +27,9 @@ from fmimaster.conformance.run import check_conformance
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
     ConformanceRun,
-    Outcome,
     Verdict,
     VerdictCause,
+    VerdictOutcome,
 )
 from fmimaster.conformance.verdict_files import write_verdicts_csv
 from fmimaster.conformance.workers import ConformanceProgress
@@ -125,36 +125,36 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 @pytest.mark.parametrize(
     ("name", "outcome", "cause", "reason"),
     [
-        ("Exact", Outcome.PASSED, VerdictCause.NONE, ""),
-        ("Feedthrough", Outcome.PASSED, VerdictCause.NONE, ""),
-        ("Talkative", Outcome.PASSED, VerdictCause.NONE, ""),
-        ("NotANumber", Outcome.PASSED, VerdictCause.NONE, ""),
-        ("Terminates", Outcome.PASSED, VerdictCause.NONE, ""),
-        ("Deviating", Outcome.FAILED, VerdictCause.DEVIATION, "'x'"),
-        ("Crash", Outcome.FAILED, VerdictCause.CRASH, "was ended by SIGSEGV"),
-        ("Hang", Outcome.FAILED, VerdictCause.DEADLINE, "did not end within 10 s"),
+        ("Exact", VerdictOutcome.PASSED, VerdictCause.NONE, ""),
+        ("Feedthrough", VerdictOutcome.PASSED, VerdictCause.NONE, ""),
+        ("Talkative", VerdictOutcome.PASSED, VerdictCause.NONE, ""),
+        ("NotANumber", VerdictOutcome.PASSED, VerdictCause.NONE, ""),
+        ("Terminates", VerdictOutcome.PASSED, VerdictCause.NONE, ""),
+        ("Deviating", VerdictOutcome.FAILED, VerdictCause.DEVIATION, "'x'"),
+        ("Crash", VerdictOutcome.FAILED, VerdictCause.CRASH, "was ended by SIGSEGV"),
+        ("Hang", VerdictOutcome.FAILED, VerdictCause.DEADLINE, "did not end within 10 s"),
         (
             "Error",
-            Outcome.FAILED,
+            VerdictOutcome.FAILED,
             VerdictCause.ERROR,
             "fmi2DoStep of 'Error' returned fmi2Error at t = 0.5",
         ),
-        ("Null", Outcome.REJECTED, VerdictCause.LIBRARY, "The FMU cannot be instantiated"),
-        ("Elsewhere", Outcome.REJECTED, VerdictCause.LIBRARY, "no binary for this platform"),
-        ("Torn", Outcome.REJECTED, VerdictCause.REFUSED, "damaged or incomplete"),
-        ("Other", Outcome.REJECTED, VerdictCause.REFERENCE, "velocity"),
-        ("Options", Outcome.REJECTED, VerdictCause.REFERENCE, "'Options_ref.opt', line 1"),
-        ("Signals", Outcome.REJECTED, VerdictCause.REFERENCE, "'Signals_in.csv'"),
-        ("Rules", Outcome.REJECTED, VerdictCause.RULES, NOT_COMPLIANT),
+        ("Null", VerdictOutcome.REJECTED, VerdictCause.LIBRARY, "The FMU cannot be instantiated"),
+        ("Elsewhere", VerdictOutcome.REJECTED, VerdictCause.LIBRARY, "no binary for this platform"),
+        ("Torn", VerdictOutcome.REJECTED, VerdictCause.REFUSED, "damaged or incomplete"),
+        ("Other", VerdictOutcome.REJECTED, VerdictCause.REFERENCE, "velocity"),
+        ("Options", VerdictOutcome.REJECTED, VerdictCause.REFERENCE, "'Options_ref.opt', line 1"),
+        ("Signals", VerdictOutcome.REJECTED, VerdictCause.REFERENCE, "'Signals_in.csv'"),
+        ("Rules", VerdictOutcome.REJECTED, VerdictCause.RULES, NOT_COMPLIANT),
     ],
 )
 def test_each_fmu_has_its_verdict(
-    finished: Finished, name: str, outcome: Outcome, cause: VerdictCause, reason: str
+    finished: Finished, name: str, outcome: VerdictOutcome, cause: VerdictCause, reason: str
 ) -> None:
     verdict = finished[name]
     assert (verdict.outcome, verdict.cause) == (outcome, cause), verdict.reason
     assert reason in verdict.reason
-    assert bool(verdict.reason) is (outcome is not Outcome.PASSED)
+    assert bool(verdict.reason) is (outcome is not VerdictOutcome.PASSED)
     assert str(finished.folder) not in verdict.reason
 
 

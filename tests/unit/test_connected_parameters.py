@@ -16,7 +16,7 @@ from fmimaster.program.instructions.control import Repeat
 from fmimaster.results.results import Results
 from fmimaster.run import Backend
 from fmimaster.system.model import Causality, DataType, Variability
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -65,7 +65,7 @@ def test_a_parameter_is_set_in_initialization_mode_and_not_in_steps(simulate: Si
     rows = simulate(units, ["a.q -> b.p", "s.y -> b.u"], {"a.p": 2.0}, stop_time=1, step_size=0.5)
     b = units["b"].instances[0]
     calls = [call for call, what in b.log if "p" in what]
-    assert calls == [Call.SET_START]
+    assert calls == [FmiCall.SET_START]
     assert rows.rows == 3
 
 
@@ -74,7 +74,7 @@ def test_an_fmu_is_initialized_first_if_its_calculated_parameter_can_be_read_onl
     bench = Bench(units, ["a.q -> b.p", "b.q -> c.p"], {"a.p": 2.0})
     bench.initialize()
     calls = [call for call, _ in bench.instances["a"].log]
-    assert calls.index(Call.EXIT_INITIALIZATION_MODE) < calls.index(Call.GET)
+    assert calls.index(FmiCall.EXIT_INITIALIZATION_MODE) < calls.index(FmiCall.GET)
 
 
 def test_a_parameter_that_is_calculated_from_itself_over_a_late_one_is_refused() -> None:

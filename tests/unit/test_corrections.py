@@ -22,7 +22,7 @@ from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
 from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 from fmimaster.system.model import Causality, DataType, DependencyKind, Model
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -118,7 +118,7 @@ def test_without_partial_derivatives_an_output_is_as_the_fmu_says(simulate: Simu
 def test_nothing_is_corrected_if_the_value_is_held(simulate: Simulate) -> None:
     unit = target(partials={"z": {"u": 3.0}})
     run(simulate, unit, Jacobi(HOLD))
-    assert not unit.instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+    assert not unit.instances[0].called(FmiCall.GET_DIRECTIONAL_DERIVATIVE)
 
 
 def test_with_inputs_as_they_were_no_derivative_is_computed(simulate: Simulate) -> None:
@@ -129,7 +129,7 @@ def test_with_inputs_as_they_were_no_derivative_is_computed(simulate: Simulate) 
     )
     chain = units(unit) | {"s": constant}
     simulate(chain, CONNECTIONS, algorithm=Jacobi(ADAPTIVE), stop_time=1, step_size=H)
-    assert not unit.instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+    assert not unit.instances[0].called(FmiCall.GET_DIRECTIONAL_DERIVATIVE)
 
 
 def test_after_differences_all_inputs_are_as_before(simulate: Simulate) -> None:
@@ -137,9 +137,9 @@ def test_after_differences_all_inputs_are_as_before(simulate: Simulate) -> None:
     run(simulate, unit, Jacobi(ADAPTIVE))
     log = unit.instances[0].log
     last_in_initialization = next(
-        k for k, (call, _) in enumerate(log) if call is Call.EXIT_INITIALIZATION_MODE
+        k for k, (call, _) in enumerate(log) if call is FmiCall.EXIT_INITIALIZATION_MODE
     )
-    given = [what["u"] for call, what in log[:last_in_initialization] if call is Call.SET_INPUT]
+    given = [what["u"] for call, what in log[:last_in_initialization] if call is FmiCall.SET_INPUT]
     assert len(set(given)) > 1
     assert given[-1] == 0.0
 
@@ -163,7 +163,7 @@ def test_correct_adds_the_change_of_inputs_times_the_partial_derivatives() -> No
     assert b.value("t.z") == 3 * 4 - 2
     b.run("CORRECT t", 2.0)
     assert b.value("t.z") == 3 * 4 - 2
-    assert unit.instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE) == [{"u": 4.0}]
+    assert unit.instances[0].called(FmiCall.GET_DIRECTIONAL_DERIVATIVE) == [{"u": 4.0}]
 
 
 @pytest.mark.parametrize(
@@ -368,4 +368,4 @@ def test_derive_asks_no_fmu_whose_outputs_are_not_finite(value: float) -> None:
     bench.run("DERIVE a 0")
     assert np.isnan(hook.found.values).all()
     assert hook.found.wanted[0] == NOTHING
-    assert not bench.instances["a"].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+    assert not bench.instances["a"].called(FmiCall.GET_DIRECTIONAL_DERIVATIVE)

@@ -25,7 +25,7 @@ from fmimaster.steps.ramp import FreeStep
 from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 from fmimaster.system.model import DataType, Variability
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 CLOCK = {"type": DataType.CLOCK}
 
@@ -42,7 +42,7 @@ def simulate(request: pytest.FixtureRequest, simulation: Callable[..., Simulatio
 
 def steps(unit: PythonFmu) -> list[tuple[float, float]]:
     """Begin and end of each step, rounded to 1e-12 s."""
-    return [(round(t, 12), round(t + h, 12)) for t, h in unit.instances[0].called(Call.DO_STEP)]
+    return [(round(t, 12), round(t + h, 12)) for t, h in unit.instances[0].called(FmiCall.DO_STEP)]
 
 
 # Early return with several units: hybrid.md 11 ------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_sd12_no_step_has_no_length(simulate: Simulate, events: tuple[float, ...
     units = {"p": returning(*events), "q": returning(*events), "timed": timed, "r": plain()}
     results = simulate(units, ["p.y -> r.u"], event_clock=EarlyReturn(), stop_time=0.5)
     for unit in units.values():
-        assert all(h > 0 for _, h in unit.instances[0].called(Call.DO_STEP))
+        assert all(h > 0 for _, h in unit.instances[0].called(FmiCall.DO_STEP))
     assert all(a <= b for a, b in pairwise(results.time))
     assert (results["p.y"][-1], results["q.y"][-1]) == (len(events), len(events))
 
@@ -305,7 +305,7 @@ def test_time_events_are_met_on_a_grid_by_who_cannot_return_early(
 
 
 def has_no_sliver(unit: PythonFmu) -> bool:
-    return all(h > 1e-3 for _, h in unit.instances[0].called(Call.DO_STEP))
+    return all(h > 1e-3 for _, h in unit.instances[0].called(FmiCall.DO_STEP))
 
 
 @pytest.mark.parametrize("due", [3 * 0.1, 0.3, 0.7999999999999999, 0.7 + 0.1, 0.9999999999999999])

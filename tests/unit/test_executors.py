@@ -15,9 +15,9 @@ from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Twin
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.run.choice import Backend
-from fmimaster.run.executor import Experiment, Repeated
+from fmimaster.run.executor import InitialTimes, Repeated
 from fmimaster.system.model import DataType
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -60,16 +60,16 @@ STEP_A = "STEP a 1.0\nGET a outputs"
 def test_a_step_ends_at_its_fraction_of_the_interval() -> None:
     b = bench()
     b.run("STEP a 0.25\nSTEP a 1.0", 0.0, 2.0)
-    assert b.instances["a"].called(Call.DO_STEP) == [(0.0, 0.5), (0.5, 1.5)]
+    assert b.instances["a"].called(FmiCall.DO_STEP) == [(0.0, 0.5), (0.5, 1.5)]
 
 
 def test_a_whole_step_ends_at_the_end_bit_by_bit() -> None:
     begin, end = 0.2, 0.9
     assert begin + (end - begin) != end
-    b = Bench({"a": ramp()}, experiment=Experiment(begin))
+    b = Bench({"a": ramp()}, experiment=InitialTimes(begin))
     b.initialize()
     b.run("STEP a 0.5\nSTEP a 1.0", begin, end)
-    t, h = b.instances["a"].called(Call.DO_STEP)[-1]
+    t, h = b.instances["a"].called(FmiCall.DO_STEP)[-1]
     assert t + h == end
 
 
@@ -77,7 +77,7 @@ def test_a_step_begins_where_the_instance_stands_not_where_the_interval_begins()
     b = bench()
     b.run("STEP a 1.0", 0.0, 1.0)
     b.run("STEP b 1.0", 0.0, 3.0)
-    assert b.instances["b"].called(Call.DO_STEP) == [(0.0, 3.0)]
+    assert b.instances["b"].called(FmiCall.DO_STEP) == [(0.0, 3.0)]
 
 
 def test_outputs_change_in_the_store_only_when_they_are_read() -> None:
@@ -121,7 +121,7 @@ def test_an_fmu_that_was_told_a_polynomial_is_told_too_when_its_input_is_held_ag
 def test_restore_brings_back_the_state_and_where_the_instance_stands() -> None:
     b = bench()
     b.run("STEP a 0.5\nSAVE a 0\nSTEP a 1.0\nRESTORE a 0\nSTEP a 0.75\nGET a outputs", 0.0, 4.0)
-    assert b.instances["a"].called(Call.DO_STEP) == [(0.0, 2.0), (2.0, 2.0), (2.0, 1.0)]
+    assert b.instances["a"].called(FmiCall.DO_STEP) == [(0.0, 2.0), (2.0, 2.0), (2.0, 1.0)]
     assert (b.value("a.y"), b.value("a.t")) == (3.0, 3.0)
 
 
@@ -249,9 +249,9 @@ def counting(sequence: list[float], **attributes: Any) -> Bench:
 
 def passes(b: Bench, repeat: str, until: str) -> tuple[int, Outcome]:
     """Number of passes of a REPEAT that reads the output, and the outcome."""
-    before = len(b.instances["a"].called(Call.GET))
+    before = len(b.instances["a"].called(FmiCall.GET))
     outcome = b.run(f"REPEAT {repeat}\nGET a outputs\nUNTIL {until}")
-    return len(b.instances["a"].called(Call.GET)) - before, outcome
+    return len(b.instances["a"].called(FmiCall.GET)) - before, outcome
 
 
 def test_a_repeat_ends_when_outputs_have_come_to_rest() -> None:
@@ -298,7 +298,7 @@ def test_a_repeat_that_does_not_come_to_rest_stops_the_program() -> None:
     stop = outcome.stopped
     assert (stop.reason, stop.instance, stop.instruction) == (Reason.NOT_CONVERGED, -1, 2)
     assert stop.change == 0.5
-    assert b.instances["a"].called(Call.DO_STEP) == []
+    assert b.instances["a"].called(FmiCall.DO_STEP) == []
 
 
 def test_a_bounded_repeat_goes_on_after_its_last_pass() -> None:
@@ -306,7 +306,7 @@ def test_a_bounded_repeat_goes_on_after_its_last_pass() -> None:
     outcome = b.run("REPEAT 1 4 true\nGET a outputs\nUNTIL 1e-3\nSTEP a 1.0", 0.0, 1.0)
     assert outcome == Outcome(1.0)
     assert b.value("a.y") == 8
-    assert len(b.instances["a"].called(Call.DO_STEP)) == 1
+    assert len(b.instances["a"].called(FmiCall.DO_STEP)) == 1
 
 
 def test_a_bounded_repeat_ends_sooner_if_it_converges() -> None:
@@ -445,8 +445,8 @@ def test_a_pattern_of_programs_is_gone_through_again_and_again() -> None:
     times = [k / 8 for k in range(9)]
     found = b.executor.repeat([only, only, both], b.programs.commit, times)
     assert found == Repeated(7, Outcome(1.0))
-    assert b.instances["b"].called(Call.DO_STEP) == [(0.0, 3 / 8), (3 / 8, 3 / 8)]
-    assert len(b.instances["a"].called(Call.DO_STEP)) == 8
+    assert b.instances["b"].called(FmiCall.DO_STEP) == [(0.0, 3 / 8), (3 / 8, 3 / 8)]
+    assert len(b.instances["a"].called(FmiCall.DO_STEP)) == 8
 
 
 @pytest.mark.parametrize("each_executor", [Backend.NATIVE], ids=["native"], indirect=True)

@@ -16,13 +16,13 @@ from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.hook import FunctionHook, Hook
-from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.program.outcome import Halt, Outcome, Reason
 from fmimaster.program.store import ValueStore
 from fmimaster.run.registers import Counted
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability, Qualifier
 from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope
 from fmimaster.system.model import DataType, Variability
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -91,7 +91,7 @@ def bench(connections: list[str] | None = None, **units: PythonFmu) -> Bench:
 
 def steps(b: Bench, name: str) -> list[tuple[float, Any]]:
     """Start and approximate size of each step."""
-    return [(t, pytest.approx(h)) for t, h in b.instances[name].called(Call.DO_STEP)]
+    return [(t, pytest.approx(h)) for t, h in b.instances[name].called(FmiCall.DO_STEP)]
 
 
 def test_after_an_early_return_the_others_step_no_farther() -> None:
@@ -111,7 +111,7 @@ def test_who_stands_at_the_limit_or_beyond_is_not_stepped() -> None:
 def test_who_is_left_beyond_the_limit_ends_the_run() -> None:
     b = bench(a=early(0.5), b=ramp(), c=ramp())
     outcome = b.run("STEP c 0.75\nSTEP a 1.0\nSTEP c 1.0", 0.0, 1.0)
-    assert outcome.stopped == Stop(Reason.EARLY, 2, -1, 0.5)
+    assert outcome.stopped == Halt(Reason.EARLY, 2, -1, 0.5)
     assert len(steps(b, "c")) == 1
 
 
@@ -240,7 +240,7 @@ def test_a_step_that_is_discarded_at_its_end_is_done_again_up_to_a_time_before()
     outcome = b.run("SAVE a 0\nSTEP a 1.0\nALIGN a 0\nSTEP b 1.0", 0.0, 1.0)
     end = 1.0 - 4 * ulp(1.0)
     assert outcome == Outcome(end, event_requests=(0,))
-    assert b.instances["a"].called(Call.DO_STEP) == [(0.0, 1.0), (0.0, end)]
+    assert b.instances["a"].called(FmiCall.DO_STEP) == [(0.0, 1.0), (0.0, end)]
 
 
 def test_an_instance_in_event_mode_that_discards_a_step_has_no_event() -> None:
@@ -313,7 +313,7 @@ def test_who_stops_before_the_same_event_again_is_brought_back_again() -> None:
     )
     outcome = b.run("SAVE a 0\nSTEP a 1.0\nALIGN a 0", 0.0, 1.0)
     assert outcome == Outcome(0.4 - 2e-12, event_requests=(0,))
-    assert [h for _, h in b.instances["a"].called(Call.DO_STEP)] == [*found, 0.4 - 2e-12]
+    assert [h for _, h in b.instances["a"].called(FmiCall.DO_STEP)] == [*found, 0.4 - 2e-12]
 
 
 def test_who_stops_before_the_same_event_again_and_again_stops_the_program() -> None:
@@ -339,7 +339,7 @@ def test_a_stop_after_an_align_has_the_number_of_its_instruction() -> None:
 def test_who_has_not_moved_since_it_was_saved_is_not_restored() -> None:
     b = bench(a=ramp())
     b.run("SAVE a 0\nRESTORE a 0\nSTEP a 1.0\nRESTORE a 0\nRESTORE a 0", 0.0, 1.0)
-    assert len(b.instances["a"].called(Call.SET_FMU_STATE)) == 1
+    assert len(b.instances["a"].called(FmiCall.SET_FMU_STATE)) == 1
     assert b.counted(Counted.RESTORES) == {"a": 1}
 
 
@@ -412,9 +412,9 @@ ONCE_MORE = UpdateAnswer(wants_update=True)
 
 def test_updates_are_repeated_until_nobody_wants_another_one() -> None:
     b = updating([ONCE_MORE, ONCE_MORE, UpdateAnswer()])
-    before = len(b.instances["a"].called(Call.UPDATE_DISCRETE_STATES))
+    before = len(b.instances["a"].called(FmiCall.UPDATE_DISCRETE_STATES))
     assert b.run("REPEAT 1 10\nUPDATE a\nUNTIL inf", 2.0) == Outcome(2.0)
-    assert len(b.instances["a"].called(Call.UPDATE_DISCRETE_STATES)) - before == 3
+    assert len(b.instances["a"].called(FmiCall.UPDATE_DISCRETE_STATES)) - before == 3
 
 
 def test_updates_that_do_not_end_stop_the_program() -> None:
@@ -474,17 +474,17 @@ def clocked() -> Bench:
     return b
 
 
-def sets(b: Bench, name: str, since: int) -> list[tuple[Call, Any]]:
+def sets(b: Bench, name: str, since: int) -> list[tuple[FmiCall, Any]]:
     """What an instance has been set to in the calls since."""
-    calls = (Call.SET_INPUT, Call.SET_TRIGGER)
+    calls = (FmiCall.SET_INPUT, FmiCall.SET_TRIGGER)
     return [(call, what) for call, what in b.instances[name].log[since:] if call in calls]
 
 
 MOVE_AND_SET = "GET s clocks\nMOVE t triggers\nSET t triggers"
 BOTH = [
-    (Call.SET_TRIGGER, {"tick": True}),
-    (Call.SET_INPUT, {"w": 15.0}),
-    (Call.SET_TRIGGER, {"other": True}),
+    (FmiCall.SET_TRIGGER, {"tick": True}),
+    (FmiCall.SET_INPUT, {"w": 15.0}),
+    (FmiCall.SET_TRIGGER, {"other": True}),
 ]
 
 
@@ -494,7 +494,7 @@ def test_an_output_clock_makes_triggers_active_with_what_they_bring_along() -> N
     since = len(b.instances["t"].log)
     b.run(MOVE_AND_SET)
     assert sets(b, "t", since) == BOTH
-    assert b.instances["s"].called(Call.GET_CLOCK)[-1] == {"tick": True}
+    assert b.instances["s"].called(FmiCall.GET_CLOCK)[-1] == {"tick": True}
 
 
 def test_a_clock_that_is_off_moves_and_sets_nothing() -> None:
@@ -640,9 +640,9 @@ def test_no_clock_is_active_in_step_mode() -> None:
 
 def asked(b: Bench, program: str) -> list[Any]:
     """Clocks whose intervals a program asks."""
-    since = len(b.instances["s"].called(Call.GET_INTERVAL))
+    since = len(b.instances["s"].called(FmiCall.GET_INTERVAL))
     b.run(program)
-    return b.instances["s"].called(Call.GET_INTERVAL)[since:]
+    return b.instances["s"].called(FmiCall.GET_INTERVAL)[since:]
 
 
 def test_a_changing_clock_is_asked_when_it_has_ticked_and_a_countdown_always() -> None:
@@ -703,11 +703,11 @@ def test_a_counter_counts_up_after_what_it_brings_along_was_set() -> None:
         since = len(b.instances["b"].log)
         b.run("TICK 1\nMOVE b triggers\nSET b triggers")
         assert sets(b, "b", since) == [
-            (Call.SET_INPUT, {"w": 3.0}),
-            (Call.SET_INPUT, {"count": count}),
+            (FmiCall.SET_INPUT, {"w": 3.0}),
+            (FmiCall.SET_INPUT, {"count": count}),
         ]
     assert "count" not in {
-        name for what in b.instances["a"].called(Call.SET_INPUT) for name in what
+        name for what in b.instances["a"].called(FmiCall.SET_INPUT) for name in what
     }
 
 
@@ -893,18 +893,18 @@ class Asking(Hook):
 def test_a_repeat_goes_on_while_a_hook_asks_for_another_pass() -> None:
     b = Bench({"a": ramp()}, hooks=[Asking(4)])
     b.initialize()
-    since = len(b.instances["a"].called(Call.GET))
+    since = len(b.instances["a"].called(FmiCall.GET))
     b.run("REPEAT 1 9\nCALL 0\nGET a outputs\nUNTIL inf")
-    assert len(b.instances["a"].called(Call.GET)) - since == 5
+    assert len(b.instances["a"].called(FmiCall.GET)) - since == 5
 
 
 def test_the_wish_of_a_hook_belongs_to_the_innermost_repeat() -> None:
     """The outer one does a second pass, since its own hook has asked for it; the inner one is over by then."""
     b = Bench({"a": ramp()}, hooks=[Asking(1), Asking(2)])
     b.initialize()
-    since = len(b.instances["a"].called(Call.GET))
+    since = len(b.instances["a"].called(FmiCall.GET))
     b.run("REPEAT 1 9\nCALL 0\nREPEAT 1 9\nCALL 1\nGET a outputs\nUNTIL inf\nUNTIL inf")
-    assert len(b.instances["a"].called(Call.GET)) - since == 3 + 1
+    assert len(b.instances["a"].called(FmiCall.GET)) - since == 3 + 1
 
 
 def test_hooks_know_the_interval() -> None:

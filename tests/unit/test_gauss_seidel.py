@@ -29,7 +29,7 @@ from fmimaster.plan.step_groups import Loops
 from fmimaster.results.results import Results
 from fmimaster.sequences.level_sets import level_sets
 from fmimaster.system.model import DataType
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -96,7 +96,7 @@ def test_in_the_mode_mid_the_mean_of_start_and_end_is_held(simulate: Simulate) -
 def test_in_the_mode_lin_an_fmu_that_takes_polynomials_follows_the_line(simulate: Simulate) -> None:
     results, unit = follow(simulate, AlongLine(), **TAKES_LINES)
     assert results["echo.y"][-1] == EXACT
-    assert len(unit.instances[0].called(Call.DO_STEP)) == 1
+    assert len(unit.instances[0].called(FmiCall.DO_STEP)) == 1
 
 
 @pytest.mark.parametrize("mode", [AlongLine(), Corrected()])
@@ -106,7 +106,7 @@ def test_an_fmu_that_takes_none_is_given_the_mean_and_corrected(
     """sequence.md 6.3: outputs can be re-evaluated with new inputs."""
     results, unit = follow(simulate, mode, partials={"y": {"u": 1.0}})
     assert results["echo.y"][-1] == EXACT
-    assert len(unit.instances[0].called(Call.DO_STEP)) == 1
+    assert len(unit.instances[0].called(FmiCall.DO_STEP)) == 1
 
 
 def test_the_mode_held_gives_no_polynomial_also_to_an_fmu_that_takes_them(
@@ -121,7 +121,7 @@ def test_the_mode_held_gives_no_polynomial_also_to_an_fmu_that_takes_them(
 def test_an_fmu_that_cannot_be_corrected_steps_in_parts(simulate: Simulate, sub_steps: int) -> None:
     """sequence.md 6.3: neither, but variable step allowed."""
     results, unit = follow(simulate, AlongLine(sub_steps), **DIVISIBLE)
-    assert len(unit.instances[0].called(Call.DO_STEP)) == sub_steps
+    assert len(unit.instances[0].called(FmiCall.DO_STEP)) == sub_steps
     last = 1.0 - 0.5 / sub_steps
     assert results["echo.y"][-1] == pytest.approx(last + 10 * 0.5, rel=1e-14)
 
@@ -130,10 +130,10 @@ def test_outputs_of_the_last_part_alone_are_read(simulate: Simulate) -> None:
     """sequence.md 6.3: publish outputs of the last sub-step only."""
     _, unit = follow(simulate, AlongLine(), **DIVISIBLE)
     calls = [call for call, _ in unit.instances[0].log]
-    last = len(calls) - 1 - calls[::-1].index(Call.DO_STEP)
-    first = calls.index(Call.DO_STEP)
-    assert Call.GET not in calls[first:last]
-    assert Call.GET in calls[last:]
+    last = len(calls) - 1 - calls[::-1].index(FmiCall.DO_STEP)
+    first = calls.index(FmiCall.DO_STEP)
+    assert FmiCall.GET not in calls[first:last]
+    assert FmiCall.GET in calls[last:]
 
 
 @pytest.mark.filterwarnings("ignore::fmimaster.base.errors.AccuracyWarning")

@@ -22,7 +22,7 @@ from fmimaster.run.choice import Backend
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.description import Component, Source
 from fmimaster.system.model import Causality, DataType, Variability
-from fmimaster.system.states import Call, State, calls_in
+from fmimaster.system.states import FmiCall, State, calls_in
 
 CLOCK = {"type": DataType.CLOCK, "variability": Variability.DISCRETE}
 
@@ -43,7 +43,7 @@ def unit() -> PythonFmu:
     )
 
 
-def actions(guarded: Guarded) -> dict[Call, Callable[[], object]]:
+def actions(guarded: Guarded) -> dict[FmiCall, Callable[[], object]]:
     """Each call, made on a guarded instance of the unit."""
 
     def access(make: Callable[..., Callable[[], None]], name: str) -> Callable[[], None]:
@@ -54,73 +54,75 @@ def actions(guarded: Guarded) -> dict[Call, Callable[[], object]]:
 
     tick = guarded.model.variable("tick").value_reference  # type: ignore[union-attr]
     return {
-        Call.ENTER_CONFIGURATION_MODE: guarded.enter_configuration_mode,
-        Call.EXIT_CONFIGURATION_MODE: guarded.exit_configuration_mode,
-        Call.ENTER_INITIALIZATION_MODE: lambda: guarded.enter_initialization_mode(0.0, None, None),
-        Call.EXIT_INITIALIZATION_MODE: guarded.enter_step_mode,
-        Call.EXIT_TO_EVENT_MODE: guarded.enter_event_mode,
-        Call.ENTER_EVENT_MODE: guarded.enter_event_mode,
-        Call.ENTER_STEP_MODE: guarded.enter_step_mode,
-        Call.SET_STRUCTURAL: access(guarded.setter, "n"),
-        Call.SET_START: access(guarded.setter, "gain"),
-        Call.SET_INPUT: access(guarded.setter, "u"),
-        Call.SET_TRIGGER: access(guarded.setter, "tick"),
-        Call.SET_TUNABLE: access(guarded.setter, "gain"),
-        Call.GET: access(guarded.getter, "y"),
-        Call.GET_CLOCK: access(guarded.getter, "done"),
-        Call.GET_INTERVAL: guarded.intervals([tick], Intervals.of(1)),
-        Call.SET_INTERVAL: lambda: guarded.set_interval(tick, Fraction(1)),
-        Call.GET_SHIFT: lambda: guarded.shift(tick),
-        Call.SET_SHIFT: lambda: guarded.set_shift(tick, Fraction(1)),
-        Call.GET_DIRECTIONAL_DERIVATIVE: guarded.directional_derivative(
+        FmiCall.ENTER_CONFIGURATION_MODE: guarded.enter_configuration_mode,
+        FmiCall.EXIT_CONFIGURATION_MODE: guarded.exit_configuration_mode,
+        FmiCall.ENTER_INITIALIZATION_MODE: lambda: guarded.enter_initialization_mode(
+            0.0, None, None
+        ),
+        FmiCall.EXIT_INITIALIZATION_MODE: guarded.enter_step_mode,
+        FmiCall.EXIT_TO_EVENT_MODE: guarded.enter_event_mode,
+        FmiCall.ENTER_EVENT_MODE: guarded.enter_event_mode,
+        FmiCall.ENTER_STEP_MODE: guarded.enter_step_mode,
+        FmiCall.SET_STRUCTURAL: access(guarded.setter, "n"),
+        FmiCall.SET_START: access(guarded.setter, "gain"),
+        FmiCall.SET_INPUT: access(guarded.setter, "u"),
+        FmiCall.SET_TRIGGER: access(guarded.setter, "tick"),
+        FmiCall.SET_TUNABLE: access(guarded.setter, "gain"),
+        FmiCall.GET: access(guarded.getter, "y"),
+        FmiCall.GET_CLOCK: access(guarded.getter, "done"),
+        FmiCall.GET_INTERVAL: guarded.intervals([tick], Intervals.of(1)),
+        FmiCall.SET_INTERVAL: lambda: guarded.set_interval(tick, Fraction(1)),
+        FmiCall.GET_SHIFT: lambda: guarded.shift(tick),
+        FmiCall.SET_SHIFT: lambda: guarded.set_shift(tick, Fraction(1)),
+        FmiCall.GET_DIRECTIONAL_DERIVATIVE: guarded.directional_derivative(
             [guarded.model.variable(n).value_reference for n in ("y",)],  # type: ignore[union-attr]
             [guarded.model.variable(n).value_reference for n in ("u",)],  # type: ignore[union-attr]
             np.zeros(1),
             np.zeros(1),
         ),
-        Call.UPDATE_DISCRETE_STATES: guarded.update_discrete_states,
-        Call.DO_STEP: lambda: guarded.do_step(0.0, 0.0),
-        Call.GET_FMU_STATE: lambda: guarded.save(0),
-        Call.SET_FMU_STATE: lambda: guarded.restore(0),
-        Call.TERMINATE: guarded.terminate,
+        FmiCall.UPDATE_DISCRETE_STATES: guarded.update_discrete_states,
+        FmiCall.DO_STEP: lambda: guarded.do_step(0.0, 0.0),
+        FmiCall.GET_FMU_STATE: lambda: guarded.save(0),
+        FmiCall.SET_FMU_STATE: lambda: guarded.restore(0),
+        FmiCall.TERMINATE: guarded.terminate,
     }
 
 
 WAYS = {
     State.INSTANTIATED: (),
-    State.CONFIGURATION_MODE: (Call.ENTER_CONFIGURATION_MODE,),
-    State.INITIALIZATION_MODE: (Call.ENTER_INITIALIZATION_MODE,),
-    State.EVENT_MODE: (Call.ENTER_INITIALIZATION_MODE, Call.EXIT_TO_EVENT_MODE),
+    State.CONFIGURATION_MODE: (FmiCall.ENTER_CONFIGURATION_MODE,),
+    State.INITIALIZATION_MODE: (FmiCall.ENTER_INITIALIZATION_MODE,),
+    State.EVENT_MODE: (FmiCall.ENTER_INITIALIZATION_MODE, FmiCall.EXIT_TO_EVENT_MODE),
     State.STEP_MODE: (
-        Call.ENTER_INITIALIZATION_MODE,
-        Call.EXIT_TO_EVENT_MODE,
-        Call.ENTER_STEP_MODE,
+        FmiCall.ENTER_INITIALIZATION_MODE,
+        FmiCall.EXIT_TO_EVENT_MODE,
+        FmiCall.ENTER_STEP_MODE,
     ),
     State.TERMINATED: (
-        Call.ENTER_INITIALIZATION_MODE,
-        Call.EXIT_TO_EVENT_MODE,
-        Call.ENTER_STEP_MODE,
-        Call.TERMINATE,
+        FmiCall.ENTER_INITIALIZATION_MODE,
+        FmiCall.EXIT_TO_EVENT_MODE,
+        FmiCall.ENTER_STEP_MODE,
+        FmiCall.TERMINATE,
     ),
 }
 """State → the calls that lead there."""
 
 SAME = {
-    Call.EXIT_INITIALIZATION_MODE: {Call.ENTER_STEP_MODE},
-    Call.ENTER_STEP_MODE: {Call.EXIT_INITIALIZATION_MODE},
-    Call.EXIT_TO_EVENT_MODE: {Call.ENTER_EVENT_MODE},
-    Call.ENTER_EVENT_MODE: {Call.EXIT_TO_EVENT_MODE},
-    Call.SET_INPUT: {Call.SET_START},
-    Call.SET_START: {Call.SET_TUNABLE},
-    Call.SET_TUNABLE: {Call.SET_START},
+    FmiCall.EXIT_INITIALIZATION_MODE: {FmiCall.ENTER_STEP_MODE},
+    FmiCall.ENTER_STEP_MODE: {FmiCall.EXIT_INITIALIZATION_MODE},
+    FmiCall.EXIT_TO_EVENT_MODE: {FmiCall.ENTER_EVENT_MODE},
+    FmiCall.ENTER_EVENT_MODE: {FmiCall.EXIT_TO_EVENT_MODE},
+    FmiCall.SET_INPUT: {FmiCall.SET_START},
+    FmiCall.SET_START: {FmiCall.SET_TUNABLE},
+    FmiCall.SET_TUNABLE: {FmiCall.SET_START},
 }
 """Calls that one method makes, by the state that the instance is in."""
 
 
-@pytest.mark.parametrize("call", Call)
+@pytest.mark.parametrize("call", FmiCall)
 @pytest.mark.parametrize("state", State)
 def test_a_call_is_made_where_the_table_allows_it_and_refused_elsewhere(
-    state: State, call: Call
+    state: State, call: FmiCall
 ) -> None:
     inner = PythonInstance(unit(), "pump")
     guarded = Guarded(inner)
@@ -189,7 +191,7 @@ def test_without_event_mode_a_tunable_parameter_can_be_set_between_steps() -> No
     guarded = Guarded(PythonInstance(unit(), "pump"))
     guarded.enter_initialization_mode(0.0, None, None)
     guarded.enter_step_mode()
-    actions(guarded)[Call.SET_TUNABLE]()
+    actions(guarded)[FmiCall.SET_TUNABLE]()
 
 
 @pytest.mark.in_this_process("the guard is around instances in the process of the run")

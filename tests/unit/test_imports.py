@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 
 import house  # type: ignore[import-not-found]
 import pytest
+
+from fmimaster.configure.named import at_place
 
 BELOW = [
     "base",
@@ -126,3 +129,28 @@ def test_an_import_for_type_checkers_is_found_only_if_asked_for() -> None:
     tree = ast.parse("if TYPE_CHECKING:\n    from fmimaster.results import results\n")
     assert list(house.imports(tree)) == []
     assert list(house.imports(tree, for_checkers=True)) == ["fmimaster.results.results"]
+
+
+def test_every_place_that_is_named_in_a_text_exists() -> None:
+    """``"module:name"`` below fmimaster, of what is imported when a setting names it."""
+    places = {
+        node.value
+        for path in house.modules()
+        for node in ast.walk(house.tree_of(path))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+:\w+(\.\w+)*", node.value)
+    }
+    assert len(places) > 30
+    for place in places:
+        at_place(place)
+
+
+def test_public_classes_have_different_names() -> None:
+    names = [
+        node.name
+        for path in house.modules()
+        for node in house.tree_of(path).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert [name for name, number in Counter(names).items() if number > 1] == []

@@ -12,9 +12,9 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.program.instructions.control import Repeat
 from fmimaster.results.results import Results
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.system.model import Causality, DataType, Initial
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -144,19 +144,19 @@ def test_of_several_solutions_the_start_values_decide(start: float, root: float)
 def test_start_values_are_set_before_initialization_mode_and_again_inside_it() -> None:
     unit = PythonFmu(parameters={"k": 1.0}, inputs={"u": 0.0}, states={"x": 0.0})
     bench = initialized({"a": unit}, (), {"a.k": 2.0, "a.u": 3.0, "a.x": 4.0})
-    assert [(call, what) for call, what in bench.instances["a"].log if call is not Call.GET] == [
-        (Call.SET_START, {"k": 2.0, "u": 3.0, "x": 4.0}),
-        (Call.ENTER_INITIALIZATION_MODE, (0.0, 1.0, None)),
-        (Call.SET_START, {"k": 2.0, "u": 3.0, "x": 4.0}),
-        (Call.EXIT_INITIALIZATION_MODE, ()),
+    assert [(call, what) for call, what in bench.instances["a"].log if call is not FmiCall.GET] == [
+        (FmiCall.SET_START, {"k": 2.0, "u": 3.0, "x": 4.0}),
+        (FmiCall.ENTER_INITIALIZATION_MODE, (0.0, 1.0, None)),
+        (FmiCall.SET_START, {"k": 2.0, "u": 3.0, "x": 4.0}),
+        (FmiCall.EXIT_INITIALIZATION_MODE, ()),
     ]
 
 
 def calls_at_the_start(unit: PythonFmu) -> list[Any]:
     """What is read of the first instance before it leaves Initialization Mode."""
     log = unit.instances[0].log
-    end = [call for call, _ in log].index(Call.EXIT_INITIALIZATION_MODE)
-    return [what for call, what in log[:end] if call is Call.GET]
+    end = [call for call, _ in log].index(FmiCall.EXIT_INITIALIZATION_MODE)
+    return [what for call, what in log[:end] if call is FmiCall.GET]
 
 
 def test_outputs_that_nobody_needs_at_the_start_are_not_read_in_initialization_mode(
@@ -216,7 +216,7 @@ def test_an_input_without_initial_is_set_in_initialization_mode_only() -> None:
     source = PythonFmu(outputs={"y": lambda v: 5.0})
     bench = initialized({"a": source, "b": unit}, ["a.y -> b.u"], {"b.u": 3.0, "b.w": 2.0})
     log = bench.instances["b"].log
-    assert log[0].call is Call.ENTER_INITIALIZATION_MODE
+    assert log[0].call is FmiCall.ENTER_INITIALIZATION_MODE
     assert [what for _, what in log[1:3]] == [{"u": 3.0, "w": 2.0}, {"u": 5.0}]
 
 
@@ -236,8 +236,8 @@ def test_what_nobody_gives_is_not_set() -> None:
     unit = PythonFmu(parameters={"k": 1.0}, inputs={"u": 0.0}, states={"x": 0.0})
     bench = initialized({"a": unit})
     assert [call for call, _ in bench.instances["a"].log] == [
-        Call.ENTER_INITIALIZATION_MODE,
-        Call.EXIT_INITIALIZATION_MODE,
+        FmiCall.ENTER_INITIALIZATION_MODE,
+        FmiCall.EXIT_INITIALIZATION_MODE,
     ]
 
 
@@ -248,18 +248,18 @@ def test_structural_parameters_are_set_in_configuration_mode_before_all_others()
     )
     bench = initialized({"a": unit}, (), {"a.n": 3, "a.k": 2.0})
     assert [call for call, _ in bench.instances["a"].log][:4] == [
-        Call.ENTER_CONFIGURATION_MODE,
-        Call.SET_STRUCTURAL,
-        Call.EXIT_CONFIGURATION_MODE,
-        Call.SET_START,
+        FmiCall.ENTER_CONFIGURATION_MODE,
+        FmiCall.SET_STRUCTURAL,
+        FmiCall.EXIT_CONFIGURATION_MODE,
+        FmiCall.SET_START,
     ]
     assert bench.instances["a"].was_set("n") == [3]
 
 
 def test_fmus_are_told_start_stop_and_tolerance() -> None:
     unit = PythonFmu()
-    initialized({"a": unit}, experiment=Experiment(1.0, 3.0), tolerance=1e-6)
-    assert unit.instances[0].called(Call.ENTER_INITIALIZATION_MODE) == [(1.0, 3.0, 1e-6)]
+    initialized({"a": unit}, experiment=InitialTimes(1.0, 3.0), tolerance=1e-6)
+    assert unit.instances[0].called(FmiCall.ENTER_INITIALIZATION_MODE) == [(1.0, 3.0, 1e-6)]
 
 
 @pytest.mark.parametrize("tolerance", [None, 1e-5])
@@ -268,7 +268,7 @@ def test_the_stop_time_is_always_told_and_the_tolerance_if_there_is_one(
 ) -> None:
     unit = PythonFmu()
     simulate({"a": unit}, start_time=0.5, stop_time="2", step_size=0.5, tolerance=tolerance)
-    assert unit.instances[0].called(Call.ENTER_INITIALIZATION_MODE) == [(0.5, 2.0, tolerance)]
+    assert unit.instances[0].called(FmiCall.ENTER_INITIALIZATION_MODE) == [(0.5, 2.0, tolerance)]
 
 
 def test_all_instances_get_their_start_values_before_any_is_initialized(
@@ -276,8 +276,8 @@ def test_all_instances_get_their_start_values_before_any_is_initialized(
 ) -> None:
     order: list[str] = []
 
-    def noted(name: str, call: Callable[[Call, Any], Any]) -> Callable[[Call, Any], Any]:
-        def noted_call(c: Call, what: Any) -> Any:
+    def noted(name: str, call: Callable[[FmiCall, Any], Any]) -> Callable[[FmiCall, Any], Any]:
+        def noted_call(c: FmiCall, what: Any) -> Any:
             order.append(f"{name} {c.value}")
             return call(c, what)
 

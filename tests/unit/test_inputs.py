@@ -17,7 +17,7 @@ from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.steps.ramp import Ramp
 from fmimaster.system.model import DataType, Unit
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -514,6 +514,6 @@ def test_a_held_value_is_set_once_per_step() -> None:
     units = {"s": signal(*LINE), "t": PythonFmu(inputs={"u": 0.0})}
     bench = Bench(units, ["s.y -> t.u"])
     bench.initialize()
-    before = len(bench.instances["t"].called(Call.SET_INPUT))
+    before = len(bench.instances["t"].called(FmiCall.SET_INPUT))
     bench.run(bench.programs.attempt, 0.0, 1.0)
-    assert len(bench.instances["t"].called(Call.SET_INPUT)) == before + 1
+    assert len(bench.instances["t"].called(FmiCall.SET_INPUT)) == before + 1

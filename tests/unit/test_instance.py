@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fmimaster import CallError
-from fmimaster.fmu.table import Table, TableInstance
+from fmimaster.fmu.table import SignalTable, TableInstance
 
 
 def test_what_it_leaves_out_is_named() -> None:
-    table = TableInstance(Table("ramp", np.array([0.0, 1.0]), {}, {}), "ramp")
+    table = TableInstance(SignalTable("ramp", np.array([0.0, 1.0]), {}, {}), "ramp")
     with pytest.raises(
         CallError, match="EnterEventMode was called for 'ramp', which does not have"
     ):

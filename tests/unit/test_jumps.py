@@ -16,7 +16,7 @@ from fmimaster.results import Kind
 from fmimaster.run import Backend
 from fmimaster.steps import PID, EmbeddedOrders, FixedStep, FreeStep
 from fmimaster.steps.ramp import Ramp
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 Simulate = Callable[..., Results]
 Rows = Iterable[tuple[float, float]]
@@ -62,11 +62,11 @@ def test_it_is_an_event_at_that_point(run: Callable[..., Results], rule: Any) ->
     ]
     # the value from the right is set in Event Mode, before the update
     log = unit.instances[0].log
-    entered = [k for k, (call, _) in enumerate(log) if call is Call.ENTER_EVENT_MODE]
+    entered = [k for k, (call, _) in enumerate(log) if call is FmiCall.ENTER_EVENT_MODE]
     assert [log[k + 1] for k in entered] == [
-        (Call.SET_INPUT, {"u": float(u)}) for u in (2, 5, 6, 7)
+        (FmiCall.SET_INPUT, {"u": float(u)}) for u in (2, 5, 6, 7)
     ]
-    assert {log[k + 2].call for k in entered} == {Call.UPDATE_DISCRETE_STATES}
+    assert {log[k + 2].call for k in entered} == {FmiCall.UPDATE_DISCRETE_STATES}
     # and there is a row before and after it
     assert results["a.y"][results.time == 0.6].tolist() == [2.0, 5.0]
 
@@ -76,7 +76,7 @@ def test_equal_rows_at_one_time_are_no_jump(run: Callable[..., Results]) -> None
     results = run(unit, [(0, 1), (0.3, 2), (0.3, 2), (0.5, 2), (0.5, 2), (1, 4)])
     assert results.events == ()
     assert results.time.tolist() == [0, 0.25, 0.5, 0.75, 1]
-    assert unit.instances[0].called(Call.ENTER_EVENT_MODE) == []
+    assert unit.instances[0].called(FmiCall.ENTER_EVENT_MODE) == []
 
 
 def test_it_is_none_without_event_mode(run: Callable[..., Results]) -> None:
@@ -102,7 +102,7 @@ def test_only_what_jumps_has_an_event(simulate: Simulate, tmp_path: Path, backen
     settings = {"stop_time": 1, "step_size": "1/4", "event_mode": True, "backend": backend}
     results = simulate(units, input=file, **settings)
     assert [(e.time, e.components) for e in results.events] == [(0.5, ("a",))]
-    assert units["b"].instances[0].called(Call.ENTER_EVENT_MODE) == []
+    assert units["b"].instances[0].called(FmiCall.ENTER_EVENT_MODE) == []
 
 
 def test_steps_of_different_sizes_meet_each_jump_also_without_event_mode(

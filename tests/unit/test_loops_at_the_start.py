@@ -17,7 +17,7 @@ from python_fmu import Bench, PythonFmu
 from fmimaster.base.errors import AccuracyWarning, LoopError
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, DependencyKind
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -109,7 +109,7 @@ def test_a_loop_with_noise_is_given_up_with_an_error_of_its_own(simulate: Simula
 
 
 def derivatives_asked_for(bench: Bench) -> int:
-    return sum(len(i.called(Call.GET_DIRECTIONAL_DERIVATIVE)) for i in bench.instances.values())
+    return sum(len(i.called(FmiCall.GET_DIRECTIONAL_DERIVATIVE)) for i in bench.instances.values())
 
 
 @pytest.mark.parametrize("name", SOLVED)

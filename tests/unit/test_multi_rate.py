@@ -22,7 +22,7 @@ from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.record.causes import Kind
 from fmimaster.steps.multi_rate import MultiRate
 from fmimaster.system.model import DataType
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -53,7 +53,7 @@ def test_three_rates_step_at_their_own_points_only(simulation: Make) -> None:
     calls = {i.name: i.calls for i in results.statistics.instances}
     assert calls == {"A": 100, "B": 40, "C": 30}
     for name, unit in units.items():
-        steps = unit.instances[0].called(Call.DO_STEP)
+        steps = unit.instances[0].called(FmiCall.DO_STEP)
         own = [float(t) for t, meets in expected if meets[name]]
         assert [time for time, _ in steps] == own[:-1]
         assert [time + size for time, size in steps] == own[1:]
@@ -83,7 +83,7 @@ def test_all_components_end_at_the_stop_time_with_a_shorter_last_step(simulation
     units = clocks(*RATES)
     rule = MultiRate(components=RATES)
     results = simulation(units, RING, step_size=rule, stop_time="0.955").run()
-    last = {n: u.instances[0].called(Call.DO_STEP)[-1][0] for n, u in units.items()}
+    last = {n: u.instances[0].called(FmiCall.DO_STEP)[-1][0] for n, u in units.items()}
     assert last == pytest.approx({"A": 0.95, "B": 0.95, "C": 28 / 30})
     assert [results[f"{n}.y"][-1] for n in RATES] == [0.955] * 3
 

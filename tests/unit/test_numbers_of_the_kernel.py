@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kernels import FOLDER
 
-from fmimaster.fmu.kernel_memory import Mode
+from fmimaster.fmu.kernel_memory import ExchangeMode
 from fmimaster.fmu.model_exchange import cvode, location, one_step
 from fmimaster.fmu.model_exchange import steps as exchange_steps
 from fmimaster.inputs.polynomial import (
@@ -47,8 +47,8 @@ OF_SOURCES = {
     ("kernel.c", "MOST_ALIGNMENTS"): steps.MOST_ALIGNMENTS,
     ("control.c", "SAME_LIMIT"): control.SAME_LIMIT,
     ("power.c", "first_part"): bond_powers.FIRST,
-    ("exchange.c", "MODE_EVENT"): Mode.EVENT,
-    ("exchange.c", "MODE_CONTINUOUS_TIME"): Mode.CONTINUOUS_TIME,
+    ("exchange.c", "MODE_EVENT"): ExchangeMode.EVENT,
+    ("exchange.c", "MODE_CONTINUOUS_TIME"): ExchangeMode.CONTINUOUS_TIME,
     ("exchange.c", "SAME"): exchange_steps._SAME,
     ("exchange.c", "TOLERANCE"): location._TOLERANCE,
     ("exchange.c", "MOST_TRIALS"): location._MOST_TRIALS,

@@ -40,7 +40,7 @@ from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system import Port, PowerBond
 from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 from fmimaster.system.model import DataType, Variability
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 # the guard around each FMU refuses a step while an event is pending
 pytestmark = pytest.mark.usefixtures("each_executor")
@@ -181,7 +181,7 @@ def test_gauss_seidel_divides_no_step_of_an_fmu_with_event_mode(simulate: Simula
             algorithm=GaussSeidel(mode=Corrected()),
             **options,
         )
-    assert [h for _, h in depending.instances[-1].called(Call.DO_STEP)] == pytest.approx(
+    assert [h for _, h in depending.instances[-1].called(FmiCall.DO_STEP)] == pytest.approx(
         [0.4, 0.4, 0.2]
     )
 
@@ -204,12 +204,12 @@ def test_an_fmu_that_ends_the_run_in_event_mode_gets_no_more_calls_but_terminate
     assert results.time[-1] == (0.0 if at_start else 0.4)
     assert results["a.n"].tolist()[-1] == 10
     log = [call for call, _ in unit.instances[-1].log]
-    assert log[log.index(Call.UPDATE_DISCRETE_STATES, -5) + 1 :] == [
-        Call.GET,
-        Call.GET,
-        Call.TERMINATE,
+    assert log[log.index(FmiCall.UPDATE_DISCRETE_STATES, -5) + 1 :] == [
+        FmiCall.GET,
+        FmiCall.GET,
+        FmiCall.TERMINATE,
     ]
-    assert other.instances[-1].called(Call.TERMINATE) == [()]
+    assert other.instances[-1].called(FmiCall.TERMINATE) == [()]
 
 
 def test_short_steps_after_events_do_not_follow_each_other_for_ever(simulate: Simulate) -> None:
@@ -259,9 +259,9 @@ def test_an_fmu_that_ends_the_run_in_an_iteration_is_not_stepped_again(simulate:
         {"a": unit, "b": plain()}, RING, algorithm=Waveform(Jacobi()), stop_time=1, step_size=0.4
     )
     assert results.time.tolist() == [0.0, 0.4]  # the other one is ahead of it
-    assert [t for t, _ in unit.instances[-1].called(Call.DO_STEP)].count(0.4) == 1
+    assert [t for t, _ in unit.instances[-1].called(FmiCall.DO_STEP)].count(0.4) == 1
     log = [call for call, _ in unit.instances[-1].log]
-    assert Call.SET_FMU_STATE not in log[len(log) - log[::-1].index(Call.DO_STEP) :]
+    assert FmiCall.SET_FMU_STATE not in log[len(log) - log[::-1].index(FmiCall.DO_STEP) :]
 
 
 # All forms of control -------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from fmimaster.plan.step_groups import Loops
 from fmimaster.results.results import Results
 from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 from fmimaster.system.model import DependencyKind
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -93,7 +93,7 @@ def test_event_mode_and_derivatives_serve_each_other(simulate: Simulate) -> None
     }
     results = run(simulate, units, Refreshed(Jacobi()))
     assert results["second.z"] == approx([6 * (k / 4) ** 2 for k in range(5)], abs=1e-14)
-    assert not units["second"].instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+    assert not units["second"].instances[0].called(FmiCall.GET_DIRECTIONAL_DERIVATIVE)
 
 
 def test_without_either_outputs_stay_and_a_warning_names_the_fmus(simulate: Simulate) -> None:
@@ -116,7 +116,7 @@ def test_what_may_not_be_linear_is_linearized_only_if_the_user_wants_it(
         return
     with pytest.warns(AccuracyWarning, match="of 'first' .*linearized=True"):
         run(simulate, units, algorithm)
-    assert not units["first"].instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+    assert not units["first"].instances[0].called(FmiCall.GET_DIRECTIONAL_DERIVATIVE)
 
 
 def test_an_fmu_with_events_of_its_own_does_not_enter_event_mode_for_it(
@@ -128,7 +128,7 @@ def test_an_fmu_with_events_of_its_own_does_not_enter_event_mode_for_it(
         3.0, events=[contact], partials={"z": {"u": 3.0}}, **LINEAR_BY_DECLARATION, **EVENT_MODE
     )
     results = run(simulate, chain(**EVENT_MODE) | {"first": first}, Refreshed(Jacobi()))
-    assert not first.instances[0].called(Call.ENTER_EVENT_MODE)
+    assert not first.instances[0].called(FmiCall.ENTER_EVENT_MODE)
     assert results["second.z"] == approx([6 * (k / 4) ** 2 for k in range(5)], abs=1e-14)
 
 
@@ -145,7 +145,8 @@ def test_event_mode_is_left_when_no_update_asks_for_another_one(simulate: Simula
     run(simulate, units, Refreshed(Jacobi()))
     instance = units["second"].instances[0]
     entered, updates = (
-        len(instance.called(call)) for call in (Call.ENTER_EVENT_MODE, Call.UPDATE_DISCRETE_STATES)
+        len(instance.called(call))
+        for call in (FmiCall.ENTER_EVENT_MODE, FmiCall.UPDATE_DISCRETE_STATES)
     )
     assert entered == 4
     assert updates == 2 * (entered + 1)  # and once after Initialization Mode
@@ -154,7 +155,7 @@ def test_event_mode_is_left_when_no_update_asks_for_another_one(simulate: Simula
 def test_only_fmus_with_direct_dependencies_are_asked(simulate: Simulate) -> None:
     units = chain(**EVENT_MODE) | {"clock": PythonFmu(outputs={"y": lambda v: v.t}, **EVENT_MODE)}
     run(simulate, units, Refreshed(Jacobi()))
-    assert not units["clock"].instances[0].called(Call.ENTER_EVENT_MODE)
+    assert not units["clock"].instances[0].called(FmiCall.ENTER_EVENT_MODE)
 
 
 def test_event_mode_that_the_user_refuses_is_not_used(simulate: Simulate) -> None:
@@ -167,8 +168,8 @@ def test_event_mode_that_the_user_refuses_is_not_used(simulate: Simulate) -> Non
         step_size=0.25,
         event_mode=False,
     )
-    assert not units["first"].instances[0].called(Call.ENTER_EVENT_MODE)
-    assert units["first"].instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+    assert not units["first"].instances[0].called(FmiCall.ENTER_EVENT_MODE)
+    assert units["first"].instances[0].called(FmiCall.GET_DIRECTIONAL_DERIVATIVE)
 
 
 def test_an_algebraic_loop_of_refreshed_outputs_is_solved(simulate: Simulate) -> None:

@@ -17,7 +17,7 @@ from fmimaster.steps import FixedStep
 from fmimaster.steps.estimators.estimator import Measured
 from fmimaster.steps.step_rule import StepContext
 from fmimaster.system.model import DataType
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -64,7 +64,7 @@ def test_a_length_with_which_a_step_cannot_be_tried_again_ends_the_run(
     unit = decaying()
     with pytest.raises(SimulationError, match="was rejected"):
         simulate({"a": unit}, stop_time=1, step_size=Rejecting(0.2, factor=factor))
-    assert max(t + h for t, h in unit.instances[0].called(Call.DO_STEP)) == 0.2
+    assert max(t + h for t, h in unit.instances[0].called(FmiCall.DO_STEP)) == 0.2
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, DependencyKind
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -110,7 +110,7 @@ def test_outputs_by_means_are_corrected_at_the_end_of_each_half(
 def test_three_steps_bring_an_fmu_two_halves_forward(simulate: Simulate) -> None:
     units = ring()
     simulate(units, RING, algorithm=Richardson(Jacobi()), stop_time=0.5, step_size=0.25)
-    assert units["a"].instances[0].called(Call.DO_STEP) == [
+    assert units["a"].instances[0].called(FmiCall.DO_STEP) == [
         (0.0, 0.25),
         (0.0, 0.125),
         (0.125, 0.125),

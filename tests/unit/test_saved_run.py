@@ -14,7 +14,7 @@ from fmimaster.inputs.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.run.choice import choose_executor
-from fmimaster.run.executor import Executor, Experiment
+from fmimaster.run.executor import Executor, InitialTimes
 from fmimaster.run.registers import Counted
 from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.model import DataType
@@ -80,7 +80,7 @@ def another_executor(b: Bench) -> Executor:
     return choose_executor(b.plan, b.backend)(
         b.plan,
         list(b.instances.values()),
-        Experiment(0.0, 1.0),
+        InitialTimes(0.0, 1.0),
         n_places=MOST_PLACES,
         n_buffers=b.programs.n_buffers,
         history=b.programs.history,

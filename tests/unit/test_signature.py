@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError
 from fmimaster.studies.optimization.prediction import canonical
 from fmimaster.studies.optimization.signature import Optimum, Signature
-from fmimaster.studies.optimization.trial import Arc, Trial, relative_error, rms, stale_arcs
+from fmimaster.studies.optimization.trial import (
+    Arc,
+    SimulationTrial,
+    relative_error,
+    rms,
+    stale_arcs,
+)
 
 RING = (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("b", "a"), ("d", "b"))
 
@@ -24,7 +30,7 @@ class MadeUp:
         self,
         arcs: Iterable[Arc],
         *,
-        fails: Callable[[Trial], bool] = lambda _: False,
+        fails: Callable[[SimulationTrial], bool] = lambda _: False,
         seed: int = 1,
     ) -> None:
         self.arcs = tuple(sorted(arcs))
@@ -32,10 +38,10 @@ class MadeUp:
         self.exact = random.normal(size=(30, 3)) + 10.0
         self.signatures = {a: 0.1 * random.normal(size=(30, 3)) for a in self.arcs}
         self.fails = fails
-        self.asked: list[Trial] = []
-        self.rows: dict[Trial, NDArray[np.float64]] = {}
+        self.asked: list[SimulationTrial] = []
+        self.rows: dict[SimulationTrial, NDArray[np.float64]] = {}
 
-    def __call__(self, trial: Trial) -> NDArray[np.float64] | None:
+    def __call__(self, trial: SimulationTrial) -> NDArray[np.float64] | None:
         self.asked.append(trial)
         if self.fails(trial):
             return None
@@ -45,12 +51,12 @@ class MadeUp:
             trial, self.exact + size * sum((self.signatures[a] for a in late), np.zeros((30, 3)))
         )
 
-    def done(self) -> Iterable[Trial]:
+    def done(self) -> Iterable[SimulationTrial]:
         return tuple(self.rows)
 
     def error(self, sequence: Sequence[str], base: Sequence[str]) -> float:
-        scale = rms(self.rows[Trial(tuple(base))])
-        rows = MadeUp.__call__(self, Trial(tuple(sequence)))
+        scale = rms(self.rows[SimulationTrial(tuple(base))])
+        rows = MadeUp.__call__(self, SimulationTrial(tuple(sequence)))
         assert rows is not None
         return relative_error(rows, self.exact, scale)
 
@@ -104,7 +110,7 @@ def test_without_verification_the_best_predicted_sequence_is_chosen() -> None:
 
 def test_a_sequence_whose_verification_fails_is_not_chosen() -> None:
     best = search(MadeUp(RING), "abcd").candidates[0].sequence
-    optimum = search(MadeUp(RING, fails=lambda t: t == Trial(best)), "abcd")
+    optimum = search(MadeUp(RING, fails=lambda t: t == SimulationTrial(best)), "abcd")
     assert optimum.sequence != best
     assert optimum.candidates[-1].sequence == best
 
@@ -151,7 +157,7 @@ def test_a_base_that_cannot_be_simulated_is_an_error() -> None:
 
 def test_outputs_that_are_always_0_cannot_be_compared() -> None:
     trials = MadeUp(RING)
-    trials.rows[Trial(tuple("abcd"))] = np.zeros((30, 3))
+    trials.rows[SimulationTrial(tuple("abcd"))] = np.zeros((30, 3))
     with pytest.raises(OptionError, match="All recorded outputs are 0"):
         search(trials, "abcd")
 

@@ -18,7 +18,7 @@ from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.steps import EnergyDoubling, StepDoubling
 from fmimaster.steps.pid import PID
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -77,7 +77,7 @@ def test_steps_are_rejected_and_each_accepted_error_is_at_most_1(simulate: Simul
     exact = np.cos(results.time) - np.sin(results.time)
     bound = sqrt(2) * 1e-4 * results["doubling_error"].cumsum()
     assert (abs(results["a.y"] - exact) <= 1.05 * bound).all()
-    assert len(units["a"].instances[0].called(Call.DO_STEP)) == 3 * results.statistics.attempts
+    assert len(units["a"].instances[0].called(FmiCall.DO_STEP)) == 3 * results.statistics.attempts
 
 
 def test_the_energy_error_is_the_difference_of_transmitted_energies(simulate: Simulate) -> None:
@@ -95,7 +95,7 @@ def test_the_algorithm_may_double_already(simulate: Simulate) -> None:
     rule = controlled(StepDoubling(), size=0.25, smallest=0.25)
     units = ring()
     simulate(units, RING, algorithm=Richardson(Jacobi()), step_size=rule, stop_time=0.25)
-    assert len(units["a"].instances[0].called(Call.DO_STEP)) == 3
+    assert len(units["a"].instances[0].called(FmiCall.DO_STEP)) == 3
 
 
 def test_an_fmu_that_cannot_go_back_is_named_with_what_to_use_instead(simulate: Simulate) -> None:

@@ -24,7 +24,7 @@ from fmimaster.plan.step_groups import Loops
 from fmimaster.run.registers import Counted
 from fmimaster.steps.locate import Locate
 from fmimaster.system.model import DataType
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 EXACT = LoopSolver(relative=1e-10)
 """The tolerances of the reference runs."""
@@ -165,9 +165,9 @@ def test_nothing_is_read_between_setting_and_stepping() -> None:
     b.run(b.programs.attempt, 0.0, 0.1)
     for instance in b.instances.values():
         calls = [c for c, _ in instance.log]
-        at = calls.index(Call.DO_STEP)
+        at = calls.index(FmiCall.DO_STEP)
         for before, after in zip(calls[at - 1 :], calls[at:], strict=False):
-            assert not (before is Call.SET_INPUT and after is Call.GET)
+            assert not (before is FmiCall.SET_INPUT and after is FmiCall.GET)
 
 
 # Where loops are solved -----------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def test_with_strict_such_an_fmu_is_refused(simulation: Simulate) -> None:
 def test_the_measurement_leaves_nothing_behind(simulation: Simulate) -> None:
     units = beside()
     results = simulation(units, BESIDE, stop_time=0.2, step_size=0.1).run()
-    steps = {n: len(u.instances[0].called(Call.DO_STEP)) for n, u in units.items()}
+    steps = {n: len(u.instances[0].called(FmiCall.DO_STEP)) for n, u in units.items()}
     calls = {i.name: i.calls for i in results.statistics.instances}
     assert steps == {n: count + (3 if n in "ab" else 0) for n, count in calls.items()}
     assert results["a.y"] == pytest.approx((1.0 + results.time) / 4, rel=1e-9)
@@ -361,7 +361,7 @@ def test_the_measurement_leaves_nothing_behind(simulation: Simulate) -> None:
 def test_nothing_is_measured_where_nothing_relies_on_it(simulation: Simulate) -> None:
     units = beside()
     simulation(units, BESIDE, stop_time=0.2, step_size=0.1, loops=Loops.NONE).run()
-    assert units["a"].instances[0].called(Call.SET_FMU_STATE) == []
+    assert units["a"].instances[0].called(FmiCall.SET_FMU_STATE) == []
 
 
 # Beside what else changes steps ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from fmimaster.instants.instant import Instant, TimeBase, exact
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.steps import Step
-from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.program.outcome import Halt, Outcome, Reason
 from fmimaster.program.programs import Programs, Variant
 from fmimaster.run.executor import Repeated
 from fmimaster.run.loop import Loop
@@ -197,14 +197,14 @@ def test_an_exact_step_size_is_advised_where_an_fmu_refuses_a_whole_inexact_step
     step: str, reached: float, is_advised: bool
 ) -> None:
     end = float(Fraction(step))
-    discarded = Outcome(end, stopped=Stop(Reason.DISCARDED, 0, 0, reached))
+    discarded = Outcome(end, stopped=Halt(Reason.DISCARDED, 0, 0, reached))
     with pytest.raises(CallError, match="Use a smaller step size") as caught:
         stepped(step, 1, outcome={0.0: discarded})
     assert ("such as 0.25 or 0.5 s" in str(caught.value)) is is_advised
 
 
 def test_a_discarded_step_is_an_error_that_names_instance_step_and_time_reached() -> None:
-    discarded = Outcome(0.25, stopped=Stop(Reason.DISCARDED, 0, 0, 0.25))
+    discarded = Outcome(0.25, stopped=Halt(Reason.DISCARDED, 0, 0, 0.25))
     with pytest.raises(CallError) as caught:
         stepped(0.1, 1, outcome={0.2: discarded})
     assert "'pump' was discarded at t = 0.2 s (step 0.1 s); it reached t = 0.25 s" in str(
@@ -217,6 +217,6 @@ def test_a_discarded_step_is_an_error_that_names_instance_step_and_time_reached(
 
 
 def test_an_iteration_that_does_not_converge_is_an_error_that_says_how_far_it_was() -> None:
-    stopped = Outcome(0.2, stopped=Stop(Reason.NOT_CONVERGED, -1, 0, 0.2, change=0.125))
+    stopped = Outcome(0.2, stopped=Halt(Reason.NOT_CONVERGED, -1, 0, 0.2, change=0.125))
     with pytest.raises(ConvergenceError, match=r"from t = 0\.2 s .* still change by 0\.125"):
         stepped(0.1, 1, outcome={0.2: stopped})

@@ -13,7 +13,7 @@ from fmimaster.algorithms import AtMiddle, GaussSeidel, Jacobi, SubSteps
 from fmimaster.base.errors import OptionError
 from fmimaster.front.simulation import Simulation
 from fmimaster.plan.step_groups import Loops
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -59,9 +59,9 @@ def test_inputs_of_a_fast_component_are_interpolated_over_the_step_of_the_slow_o
     run = simulation(units, ["slow.y -> fast.u"], algorithm=algorithm, step_size=1, stop_time=2)
     # the left Riemann sum of t with steps of 1/4
     assert run.run()["fast.x"].tolist() == [0.0, 0.375, 1.75]
-    steps = units["fast"].instances[0].called(Call.DO_STEP)
+    steps = units["fast"].instances[0].called(FmiCall.DO_STEP)
     assert steps == [(k / 4, 0.25) for k in range(8)]
-    assert len(units["slow"].instances[0].called(Call.DO_STEP)) == 2
+    assert len(units["slow"].instances[0].called(FmiCall.DO_STEP)) == 2
 
 
 def test_an_fmu_that_takes_no_polynomials_gets_the_value_in_the_middle_of_each_sub_step(
@@ -95,7 +95,7 @@ def test_three_rates_are_nested_and_each_takes_the_line_of_the_next_slower_step(
     run.run()
     # t**2 at 0, 1/2 and 1, with lines between
     assert units["fast"].instances[0].was_set("u")[-4:] == [0.0625, 0.1875, 0.4375, 0.8125]
-    assert units["middle"].instances[0].called(Call.DO_STEP) == [(0.0, 0.5), (0.5, 0.5)]
+    assert units["middle"].instances[0].called(FmiCall.DO_STEP) == [(0.0, 0.5), (0.5, 0.5)]
 
 
 def test_without_sub_steps_it_is_its_base_bit_by_bit(simulation: Make) -> None:

@@ -11,20 +11,20 @@ import pytest
 
 from fmimaster.base.errors import CallError, FileError
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.table import Table, TableInstance
+from fmimaster.fmu.table import SignalTable, TableInstance
 from fmimaster.system.description import Component, Connector, Source
 from fmimaster.system.model import Causality, DataType
 
 
-def table(time: list[float], **columns: list[Any]) -> Table:
+def table(time: list[float], **columns: list[Any]) -> SignalTable:
     """Columns whose names begin with n are Int32, with b Boolean, all others Float64."""
     kinds = {"n": DataType.INT32, "b": DataType.BOOLEAN}
     types = {name: kinds.get(name[0], DataType.FLOAT64) for name in columns}
     arrays = {name: np.array(c, types[name].dtype) for name, c in columns.items()}
-    return Table("table", np.array(time, float), arrays, types)
+    return SignalTable("table", np.array(time, float), arrays, types)
 
 
-def at(t: Table, name: str, *times: float) -> list[Any]:
+def at(t: SignalTable, name: str, *times: float) -> list[Any]:
     variable = t.model.variable(name)
     assert variable is not None
     return [t.signals[variable.value_reference](time) for time in times]

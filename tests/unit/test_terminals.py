@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from event_fmus import event_fmu
 
-from fmimaster.fmu.description.terminals import FILE, Member, Terminal, read_terminals
+from fmimaster.fmu.description.terminals import FILE, Terminal, TerminalMember, read_terminals
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.front.validation import Severity, validate
@@ -43,8 +43,8 @@ def test_terminals_are_read_with_those_inside_of_them(version: str, tmp_path: Pa
     path = fmu_with(tmp_path, document(terminal("outer", member("x") + inner)), version)
     assert read(path) == (
         (
-            Terminal("outer", "", "plug", "", (Member("", "x", "signal"),)),
-            Terminal("outer.inner", "", "plug", "", (Member("", "v", "signal"),)),
+            Terminal("outer", "", "plug", "", (TerminalMember("", "x", "signal"),)),
+            Terminal("outer.inner", "", "plug", "", (TerminalMember("", "v", "signal"),)),
         ),
         (),
     )

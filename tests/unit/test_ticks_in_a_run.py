@@ -20,7 +20,7 @@ from fmimaster.run import Backend
 from fmimaster.steps import PID, MultiRate, PredictorCorrector
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import DataType, Variability
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 Simulate = Callable[..., Results]
 
@@ -58,7 +58,7 @@ def counter(
 
 
 def steps(unit: PythonFmu) -> list[tuple[float, float]]:
-    called: list[tuple[float, float]] = unit.instances[0].called(Call.DO_STEP)
+    called: list[tuple[float, float]] = unit.instances[0].called(FmiCall.DO_STEP)
     return called
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import floor, isfinite
 from typing import Any
 
-from fmimaster.fmu.adaptation.instance import AdaptationInstance, Element, State
+from fmimaster.fmu.adaptation.instance import AdaptationInstance, Element, RememberedValue
 from fmimaster.fmu.instance import Instance, StepAnswer
 from fmimaster.system.adaptation import (
     CLOCK,
@@ -51,8 +51,8 @@ class UnitDelayInstance(AdaptationInstance[UnitDelay]):
 
     twin = "unit delay"
 
-    def _states(self) -> Iterator[State]:
-        yield State(BEFORE, self.element.type, self.element.start)
+    def _states(self) -> Iterator[RememberedValue]:
+        yield RememberedValue(BEFORE, self.element.type, self.element.start)
 
     def _evaluate(self) -> None:
         if self.values[CLOCK]:
@@ -116,10 +116,10 @@ class ThresholdInstance(AdaptationInstance[Element]):
     a step whose input is beyond the threshold.
     """
 
-    def _states(self) -> Iterator[State]:
-        yield State(IS_STARTED, DataType.BOOLEAN)
+    def _states(self) -> Iterator[RememberedValue]:
+        yield RememberedValue(IS_STARTED, DataType.BOOLEAN)
         for t in self.element.thresholds:
-            yield State(is_at(t), DataType.BOOLEAN)
+            yield RememberedValue(is_at(t), DataType.BOOLEAN)
 
     @abstractmethod
     def _distance(self, threshold: Threshold) -> float:
@@ -206,10 +206,10 @@ class LevelCrossingInstance(ThresholdInstance[LevelCrossing]):
 
     twin = "level crossing"
 
-    def _states(self) -> Iterator[State]:
+    def _states(self) -> Iterator[RememberedValue]:
         yield from super()._states()
-        yield State(IS_ABOVE, DataType.BOOLEAN)
-        yield State(FARTHEST, DataType.FLOAT64)
+        yield RememberedValue(IS_ABOVE, DataType.BOOLEAN)
+        yield RememberedValue(FARTHEST, DataType.FLOAT64)
 
     def _evaluate(self) -> None:
         away = abs(self.values[INPUT] - self.element.level)
@@ -251,9 +251,9 @@ class QuantizerInstance(ThresholdInstance[Quantizer]):
 
     twin = "quantizer"
 
-    def _states(self) -> Iterator[State]:
+    def _states(self) -> Iterator[RememberedValue]:
         yield from super()._states()
-        yield State(MULTIPLE, DataType.FLOAT64)
+        yield RememberedValue(MULTIPLE, DataType.FLOAT64)
 
     def _distance(self, threshold: Threshold) -> float:
         away = threshold.sign * (self.values[INPUT] - self.values[OUTPUT])

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.fmu.kernel_entry import E, ElementParts, KernelEntries
-from fmimaster.fmu.kernel_memory import Values
+from fmimaster.fmu.kernel_memory import ElementValues
 from fmimaster.system.adaptation import INPUT, TICK, Adaptation
 from fmimaster.system.model import DataType
 
 Element = TypeVar("Element", bound=Adaptation)
 
 
-class State(NamedTuple):
+class RememberedValue(NamedTuple):
     """A value that an element remembers, and which is no variable."""
 
     name: str
@@ -53,7 +53,9 @@ class AdaptationInstance(Instance, Generic[Element]):
         super().__init__(name, element.model())
         self.element = element
         variables, states = self.model.variables, tuple(self._states())
-        self.values = Values({v.name: v.type for v in variables} | {s.name: s.type for s in states})
+        self.values = ElementValues(
+            {v.name: v.type for v in variables} | {s.name: s.type for s in states}
+        )
         for v in variables:
             if v.start:
                 self.values[v.name] = v.start[0]
@@ -74,7 +76,7 @@ class AdaptationInstance(Instance, Generic[Element]):
 
     # What an element defines
 
-    def _states(self) -> Iterator[State]:
+    def _states(self) -> Iterator[RememberedValue]:
         """Its states."""
         return iter(())
 

@@ -121,7 +121,7 @@ GREATEST_REFERENCE = 2**32 - 1
 """fmi2ValueReference and fmi3ValueReference have 32 bits."""
 
 
-class Entry(NamedTuple):
+class VariableEntry(NamedTuple):
     """One variable of a model description. Its aliases of FMI 3.0 are below its element."""
 
     element: Element
@@ -133,7 +133,7 @@ class Entry(NamedTuple):
     type: DataType
 
 
-def read_entries(root: Element, dialect: Dialect, findings: Findings) -> Sequence[Entry]:
+def read_entries(root: Element, dialect: Dialect, findings: Findings) -> Sequence[VariableEntry]:
     """All variables, in the order of the model description.
 
     Raises
@@ -150,28 +150,30 @@ def read_entries(root: Element, dialect: Dialect, findings: Findings) -> Sequenc
     return found
 
 
-def _entry(element: Element, dialect: Dialect) -> Entry:
+def _entry(element: Element, dialect: Dialect) -> VariableEntry:
     name = element.get("name") or ""
     typed = dialect.typed(element)
     if typed is None:
         expected = ", ".join(dialect.types)
         raise problem(element, f"{labelled(element)} has no type, expected one of {expected}.")
     reference = whole_number(element, "valueReference", 0, GREATEST_REFERENCE)
-    return Entry(element, typed, name, reference, dialect.types[local_name(typed)])
+    return VariableEntry(element, typed, name, reference, dialect.types[local_name(typed)])
 
 
 class References:
     """Variables by the numbers with which other elements refer to them: value references, or positions from 1."""
 
-    def __init__(self, entries: Sequence[Entry], dialect: Dialect, findings: Findings) -> None:
+    def __init__(
+        self, entries: Sequence[VariableEntry], dialect: Dialect, findings: Findings
+    ) -> None:
         self._findings = findings
         if dialect.by_position:
-            self._entries: Mapping[int, Entry] = dict(enumerate(entries, 1))
+            self._entries: Mapping[int, VariableEntry] = dict(enumerate(entries, 1))
         else:
             self._entries = self._by_value_reference(entries)
 
-    def _by_value_reference(self, entries: Sequence[Entry]) -> Mapping[int, Entry]:
-        found: dict[int, Entry] = {}
+    def _by_value_reference(self, entries: Sequence[VariableEntry]) -> Mapping[int, VariableEntry]:
+        found: dict[int, VariableEntry] = {}
         for entry in entries:
             if (first := found.setdefault(entry.reference, entry)) is not entry:
                 what = "two variables have one value reference; references to it mean the first one"
@@ -179,14 +181,14 @@ class References:
                 self._findings.note(entry.element, what, names)
         return found
 
-    def find(self, text: str) -> Entry | None:
+    def find(self, text: str) -> VariableEntry | None:
         """The variable to which a number refers; None if there is none, or it is not a number."""
         try:
             return self._entries.get(int(text))
         except ValueError:
             return None
 
-    def noted(self, element: Element, attribute: str, about: Element) -> Entry | None:
+    def noted(self, element: Element, attribute: str, about: Element) -> VariableEntry | None:
         """The variable to which an attribute refers; None if the attribute is missing, or refers to no variable (with a
         note)."""
         if (text := element.get(attribute)) is None:
@@ -197,7 +199,7 @@ class References:
             self._findings.note(element, what, quoted(about, text))
         return entry
 
-    def needed(self, element: Element, attribute: str, about: Element) -> Iterator[Entry]:
+    def needed(self, element: Element, attribute: str, about: Element) -> Iterator[VariableEntry]:
         """The variables to which an attribute refers.
 
         Raises
@@ -261,7 +263,7 @@ def _items(definition: Element, findings: Findings) -> Mapping[str, int] | None:
 
 
 def with_aliases(
-    variables: Sequence[Variable], entries: Sequence[Entry], findings: Findings
+    variables: Sequence[Variable], entries: Sequence[VariableEntry], findings: Findings
 ) -> tuple[tuple[Variable, ...], dict[str, set[str]]]:
     """All variables, each followed by its aliases, each name once; and name of a variable with aliases → all its names.
 

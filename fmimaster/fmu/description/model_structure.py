@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from fmimaster.fmu.description.entries import Dialect, Entry, References
+from fmimaster.fmu.description.entries import Dialect, References, VariableEntry
 from fmimaster.fmu.description.findings import Findings, labelled
 from fmimaster.system.model import Causality, DependencyKind, Initial, Variable
 from fmimaster.system.xml import Element, children, shown
@@ -104,7 +104,7 @@ def _unknowns(
 
 
 def _known(
-    text: str, element: Element, entry: Entry, references: References, findings: Findings
+    text: str, element: Element, entry: VariableEntry, references: References, findings: Findings
 ) -> tuple[str, ...] | None:
     found = []
     for number in text.split():

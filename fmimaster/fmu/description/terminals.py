@@ -31,7 +31,7 @@ FILE = "terminalsAndIcons/terminalsAndIcons.xml"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TerminalMember:
     """One variable of a terminal."""
 
     name: str
@@ -50,7 +50,7 @@ class Terminal:
     matching_rule: str
     """``"plug"``, ``"bus"``, ``"sequence"``, or a rule of another standard."""
     description: str
-    members: tuple[Member, ...]
+    members: tuple[TerminalMember, ...]
 
 
 def read_terminals(fmu: UnpackedFmu, model: Model) -> tuple[tuple[Terminal, ...], tuple[str, ...]]:
@@ -85,18 +85,20 @@ def _terminals(holder: Element | None, prefix: str) -> Iterator[Terminal]:
         yield from _terminals(element, f"{name}.")
 
 
-def _members(terminal: Element) -> Iterator[Member]:
+def _members(terminal: Element) -> Iterator[TerminalMember]:
     for element in terminal:
         match local_name(element):
             case "TerminalMemberVariable":
                 variable = _text(element, "variableName")
-                yield Member(_text(element, "memberName"), variable, _text(element, "variableKind"))
+                yield TerminalMember(
+                    _text(element, "memberName"), variable, _text(element, "variableKind")
+                )
             case "TerminalStreamMemberVariable":
                 for side in ("inStream", "outStream"):
                     name, variable = (
                         _text(element, f"{side}{what}") for what in ("MemberName", "VariableName")
                     )
-                    yield Member(name, variable, side)
+                    yield TerminalMember(name, variable, side)
 
 
 def _problems(terminals: tuple[Terminal, ...], model: Model, where: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from math import isfinite, prod
 from typing import Any, NamedTuple
 
 from fmimaster.base.errors import DescriptionError
-from fmimaster.fmu.description.entries import Dialect, Entry, References, TypeDefinition
+from fmimaster.fmu.description.entries import Dialect, References, TypeDefinition, VariableEntry
 from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted, whole_number
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import (
@@ -136,7 +136,7 @@ class VariableReader:
     findings: Findings
     _known: dict[tuple[Any, ...], _Common] = field(default_factory=dict, init=False, repr=False)
 
-    def read(self, entry: Entry) -> Variable:
+    def read(self, entry: VariableEntry) -> Variable:
         """One variable, without its aliases.
 
         Raises
@@ -155,7 +155,7 @@ class VariableReader:
             **common.facts,
         )
 
-    def _common(self, entry: Entry) -> _Common:
+    def _common(self, entry: VariableEntry) -> _Common:
         """The properties that follow from its attributes. They are not shared if there are notes or child elements."""
         if len(entry.typed):
             return self._read_common(entry)
@@ -173,7 +173,7 @@ class VariableReader:
                 self._known[key] = common
         return common
 
-    def _read_common(self, entry: Entry) -> _Common:
+    def _read_common(self, entry: VariableEntry) -> _Common:
         element, kind = entry.element, entry.type
         declared = self._declared(entry)
         causality = self.findings.one_of(element, "causality", Causality) or Causality.LOCAL
@@ -204,7 +204,7 @@ class VariableReader:
     def _clock(self, element: Element, declared: TypeDefinition | None) -> ClockAttributes:
         return read_clock(element, declared.element if declared else None, self.findings)
 
-    def _declared(self, entry: Entry) -> TypeDefinition | None:
+    def _declared(self, entry: VariableEntry) -> TypeDefinition | None:
         name = entry.typed.get("declaredType")
         if name is None:
             return None
@@ -240,7 +240,7 @@ class VariableReader:
                 raise problem(element, what)
         return tuple(clock.name for clock in clocks)
 
-    def _dimensions(self, entry: Entry) -> tuple[tuple[int | str, ...], tuple[int, ...]]:
+    def _dimensions(self, entry: VariableEntry) -> tuple[tuple[int | str, ...], tuple[int, ...]]:
         """Each dimension as a number or a name, and all of them as numbers."""
         dimensions: list[int | str] = []
         shape: list[int] = []
@@ -260,21 +260,23 @@ class VariableReader:
         return tuple(dimensions), tuple(shape)
 
     def _number(
-        self, entry: Entry, declared: TypeDefinition | None, name: str, **checks: Any
+        self, entry: VariableEntry, declared: TypeDefinition | None, name: str, **checks: Any
     ) -> float | None:
         given = _source(entry, declared, name)
         if given is None:
             return None
         return self.findings.number(entry.element, name, source=given, **checks)
 
-    def _limits(self, entry: Entry, declared: TypeDefinition | None) -> dict[str, float | None]:
+    def _limits(
+        self, entry: VariableEntry, declared: TypeDefinition | None
+    ) -> dict[str, float | None]:
         """Properties that all numbers have."""
         return {
             "min": self._number(entry, declared, "min", **_IS_A_NUMBER),
             "max": self._number(entry, declared, "max", **_IS_A_NUMBER),
         }
 
-    def _of_a_float(self, entry: Entry, declared: TypeDefinition | None) -> dict[str, Any]:
+    def _of_a_float(self, entry: VariableEntry, declared: TypeDefinition | None) -> dict[str, Any]:
         """Properties that only floating point variables have, from their element or their type."""
 
         def text(name: str) -> str | None:
@@ -298,7 +300,7 @@ class VariableReader:
             "derivative_of": derivative.name if derivative else None,
         }
 
-    def _start(self, variable: Variable, entry: Entry) -> tuple[str, ...] | None:
+    def _start(self, variable: Variable, entry: VariableEntry) -> tuple[str, ...] | None:
         """The start value as text; there is a note if it has another number of elements, or is out of range.
 
         Raises
@@ -333,7 +335,7 @@ class VariableReader:
         return tuple(texts)
 
 
-def _source(entry: Entry, declared: TypeDefinition | None, name: str) -> Element | None:
+def _source(entry: VariableEntry, declared: TypeDefinition | None, name: str) -> Element | None:
     """The element that has an attribute: that of the variable or that of its type."""
     if entry.typed.get(name) is not None:
         return entry.typed
@@ -341,11 +343,11 @@ def _source(entry: Entry, declared: TypeDefinition | None, name: str) -> Element
     return declared.element if declared is not None and of_type else None
 
 
-def _is_structural(entry: Entry) -> bool:
+def _is_structural(entry: VariableEntry) -> bool:
     return entry.element.get("causality") == Causality.STRUCTURAL_PARAMETER.value
 
 
-def _size(entry: Entry, element: Element, holder: Entry | None) -> int:
+def _size(entry: VariableEntry, element: Element, holder: VariableEntry | None) -> int:
     """A dimension as a number; that of a variable is its start value.
 
     FMI 3.0, 2.4.7.3: the variable is a structural parameter or a constant.
@@ -372,7 +374,7 @@ def _size(entry: Entry, element: Element, holder: Entry | None) -> int:
 
 
 def readable_in_initialization(
-    entries: Sequence[Entry], references: References
+    entries: Sequence[VariableEntry], references: References
 ) -> set[tuple[DataType, int]]:
     """Types and value references of outputs, continuous states and their derivatives; an alias is the same variable."""
     found = set()

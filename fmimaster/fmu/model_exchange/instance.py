@@ -24,7 +24,7 @@ from fmimaster.fmu.instance import (
     UpdateAnswer,
 )
 from fmimaster.fmu.kernel_entry import Binding, E, ExchangeParts, KernelEntries
-from fmimaster.fmu.kernel_memory import Mode, Number
+from fmimaster.fmu.kernel_memory import ExchangeMode, MemoryPlace
 from fmimaster.fmu.model_exchange.steps import ExchangeSteps
 from fmimaster.system.model import Causality, DataType, Model, Variability
 
@@ -81,7 +81,7 @@ class ModelExchangeInstance(ExchangeSteps):
         read = self.getter(kind, references, present)
 
         def set_discrete() -> None:
-            if self.memory[Number.MODE] == Mode.CONTINUOUS_TIME:
+            if self.memory[MemoryPlace.MODE] == ExchangeMode.CONTINUOUS_TIME:
                 read()
                 if np.array_equal(present, values):
                     return
@@ -109,7 +109,7 @@ class ModelExchangeInstance(ExchangeSteps):
         """
         self._tell_events()
         if self._goes_back:
-            self.memory[Number.SIZE] = 0.0
+            self.memory[MemoryPlace.SIZE] = 0.0
         self._goes_back = False
         if not self._copies:
             super().save(place)
@@ -121,15 +121,15 @@ class ModelExchangeInstance(ExchangeSteps):
         saved = self._memories[place]
         if not self._copies:
             super().restore(place)
-        elif saved[Number.EVENTS] != self.memory[Number.EVENTS]:
-            raise self.behind_event(saved[Number.TIME])
+        elif saved[MemoryPlace.EVENTS] != self.memory[MemoryPlace.EVENTS]:
+            raise self.behind_event(saved[MemoryPlace.TIME])
         self._take(saved)
 
     def _take(self, saved: NDArray[np.float64]) -> None:
         self.memory.values[:] = saved
-        if self._copies and self.memory[Number.MODE] == Mode.CONTINUOUS_TIME:
-            self.equations.move(self.memory[Number.TIME], self.memory.states)
-            self.memory[Number.UNTOLD] = float(self.completes)
+        if self._copies and self.memory[MemoryPlace.MODE] == ExchangeMode.CONTINUOUS_TIME:
+            self.equations.move(self.memory[MemoryPlace.TIME], self.memory.states)
+            self.memory[MemoryPlace.UNTOLD] = float(self.completes)
 
     def behind_event(self, time: float) -> CallError:
         """The error if there was an event after the states were copied."""
@@ -140,7 +140,7 @@ class ModelExchangeInstance(ExchangeSteps):
             instance=self.name,
             function=self.prefix + self.state_function("Set"),
             status="missing",
-            time=self.memory[Number.TIME],
+            time=self.memory[MemoryPlace.TIME],
         )
 
     def serialized(self) -> bytes:
@@ -149,7 +149,7 @@ class ModelExchangeInstance(ExchangeSteps):
         An integrator that remembers earlier steps begins anew here, as it does where the state is restored.
         """
         if self.integrator.remembers:
-            self.memory[Number.SIZE] = 0.0
+            self.memory[MemoryPlace.SIZE] = 0.0
         values = self.memory.values
         return struct.pack("<q", len(values)) + values.tobytes() + super().serialized()
 

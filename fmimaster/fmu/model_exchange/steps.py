@@ -21,7 +21,7 @@ from fmimaster.fmu.instance import (
     StepAnswer,
     UpdateAnswer,
 )
-from fmimaster.fmu.kernel_memory import ExchangeMemory, Mode, Number
+from fmimaster.fmu.kernel_memory import ExchangeMemory, ExchangeMode, MemoryPlace
 from fmimaster.fmu.model_exchange.equations import FmuEquations
 from fmimaster.fmu.model_exchange.integrator import DEFAULT_TOLERANCE, Integration, StuckError
 from fmimaster.fmu.model_exchange.location import locate
@@ -91,7 +91,7 @@ class ExchangeSteps(BinaryInstance):
         n, m = self._counts()
         super().enter_initialization_mode(start, stop, tolerance)
         self.memory = ExchangeMemory(n, m)
-        self.memory[Number.TIME] = start
+        self.memory[MemoryPlace.TIME] = start
         self.equations = FmuEquations(self, n, m, self.memory.nominals)
         self._there, self._z, self._y = np.zeros(m), np.zeros(m), np.zeros(n)
         self.tolerance = tolerance or DEFAULT_TOLERANCE
@@ -102,29 +102,29 @@ class ExchangeSteps(BinaryInstance):
     def enter_event_mode(self) -> None:
         """``ExitInitializationMode``, which leads there, or ``EnterEventMode``."""
         memory = self.memory
-        is_first = memory[Number.MODE] == Mode.INITIALIZATION
-        if memory[Number.MODE] != Mode.EVENT:
+        is_first = memory[MemoryPlace.MODE] == ExchangeMode.INITIALIZATION
+        if memory[MemoryPlace.MODE] != ExchangeMode.EVENT:
             if not is_first:
                 self._reach_time_event()
             self._tell_completed()
             self.call("ExitInitializationMode" if is_first else "EnterEventMode")
-        memory[Number.MODE] = Mode.EVENT
-        memory[Number.EVENTS] += 1
+        memory[MemoryPlace.MODE] = ExchangeMode.EVENT
+        memory[MemoryPlace.EVENTS] += 1
 
     def _reach_time_event(self) -> None:
         """A time event that is ahead by rounding only: go there, because the FMU may compare both times."""
-        memory, time = self.memory, self.memory[Number.NEXT_EVENT]
-        if memory[Number.TIME] < time and self._is_due(memory[Number.TIME]):
-            memory[Number.TIME] = time
+        memory, time = self.memory, self.memory[MemoryPlace.NEXT_EVENT]
+        if memory[MemoryPlace.TIME] < time and self._is_due(memory[MemoryPlace.TIME]):
+            memory[MemoryPlace.TIME] = time
             self._move(time, memory.states)
 
     def enter_step_mode(self) -> None:
         """``EnterContinuousTimeMode``, after the events at this time if Event Mode is not used."""
-        if self.memory[Number.MODE] == Mode.INITIALIZATION:
+        if self.memory[MemoryPlace.MODE] == ExchangeMode.INITIALIZATION:
             self.enter_event_mode()
         if not self._uses_event_mode:
             self._settle()
-        if not self.memory[Number.ENDS]:
+        if not self.memory[MemoryPlace.ENDS]:
             self._continue()
 
     def _continue(self) -> None:
@@ -135,13 +135,13 @@ class ExchangeSteps(BinaryInstance):
         """
         memory = self.memory
         self.call("EnterContinuousTimeMode")
-        memory[Number.MODE] = Mode.CONTINUOUS_TIME
+        memory[MemoryPlace.MODE] = ExchangeMode.CONTINUOUS_TIME
         before = memory.states.copy()
         self.equations.read(memory.states)
-        goes_on = bool(memory[Number.STEP_EVENT]) and np.array_equal(before, memory.states)
+        goes_on = bool(memory[MemoryPlace.STEP_EVENT]) and np.array_equal(before, memory.states)
         if not (self.integration.judges_events or goes_on):
-            memory[Number.SIZE] = 0.0
-        memory[Number.STEP_EVENT] = 0.0
+            memory[MemoryPlace.SIZE] = 0.0
+        memory[MemoryPlace.STEP_EVENT] = 0.0
         if not self.equations.indicate(memory.indicators):
             self.fail("GetEventIndicators", DISCARD)
         self._starts = True
@@ -151,7 +151,7 @@ class ExchangeSteps(BinaryInstance):
         for _ in range(_MOST_UPDATES):
             answer = self.update_discrete_states()
             if answer.terminate:
-                self.memory[Number.ENDS] = 1.0
+                self.memory[MemoryPlace.ENDS] = 1.0
             if answer.terminate or not answer.wants_update:
                 return
         raise self._endless(
@@ -160,20 +160,20 @@ class ExchangeSteps(BinaryInstance):
 
     def _endless(self, what: str) -> CallError:
         return CallError(
-            f"The events of '{self.name}' at t = {self.memory[Number.TIME]:.12g} s do not end: {what}. Check its inputs "
-            "and parameters.",
+            f"The events of '{self.name}' at t = {self.memory[MemoryPlace.TIME]:.12g} s do not end: {what}. Check its "
+            "inputs and parameters.",
             instance=self.name,
             function=self.prefix + self.update_function,
             status="not settled",
-            time=self.memory[Number.TIME],
+            time=self.memory[MemoryPlace.TIME],
         )
 
     def execute_events(self) -> None:
         """Event Mode from its start to its end, inside a step."""
         self.enter_event_mode()
-        self._count_event(self.memory[Number.TIME])
+        self._count_event(self.memory[MemoryPlace.TIME])
         self._settle()
-        if not self.memory[Number.ENDS]:
+        if not self.memory[MemoryPlace.ENDS]:
             self._continue()
 
     def _count_event(self, now: float) -> None:
@@ -185,7 +185,7 @@ class ExchangeSteps(BinaryInstance):
     def update_discrete_states(self) -> UpdateAnswer:
         """Update the discrete states; the answer defines the next time event anew."""
         answer = self._update()
-        self.memory[Number.NEXT_EVENT] = answer.next_event_time
+        self.memory[MemoryPlace.NEXT_EVENT] = answer.next_event_time
         return answer
 
     # Steps
@@ -193,24 +193,26 @@ class ExchangeSteps(BinaryInstance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Integrate from ``time`` by ``size``, or to the first event if a step ends there."""
         memory = self.memory
-        if abs(memory[Number.TIME] - time) > _SAME * abs(time):  # otherwise it stands there already
-            memory[Number.TIME] = time
+        if abs(memory[MemoryPlace.TIME] - time) > _SAME * abs(
+            time
+        ):  # otherwise it stands there already
+            memory[MemoryPlace.TIME] = time
         self._tell_events()
-        if memory[Number.ENDS]:  # at the start: FMI allows only Terminate
+        if memory[MemoryPlace.ENDS]:  # at the start: FMI allows only Terminate
             return self._answer(StepAnswer(time, terminate=True))
-        if memory[Number.MODE] == Mode.EVENT:  # discrete inputs were set
+        if memory[MemoryPlace.MODE] == ExchangeMode.EVENT:  # discrete inputs were set
             self.execute_events()
-        if not memory[Number.ENDS]:
+        if not memory[MemoryPlace.ENDS]:
             self._begin_step(time)
         stop = time + size
         while True:
-            now, happened = memory[Number.TIME], False
-            if memory[Number.ENDS]:
+            now, happened = memory[MemoryPlace.TIME], False
+            if memory[MemoryPlace.ENDS]:
                 return self._answer(StepAnswer(now, terminate=True))
             if now < stop and not self._is_due(now):
                 happened = self._advance(stop)
-                now = memory[Number.TIME]
-                if memory[Number.ENDS]:
+                now = memory[MemoryPlace.TIME]
+                if memory[MemoryPlace.ENDS]:
                     continue
             if happened or self._is_due(now):
                 if self._stops:
@@ -224,7 +226,7 @@ class ExchangeSteps(BinaryInstance):
 
     def _is_due(self, now: float) -> bool:
         """Whether the next time event is now."""
-        return self.memory[Number.NEXT_EVENT] <= now + _SAME * abs(now)
+        return self.memory[MemoryPlace.NEXT_EVENT] <= now + _SAME * abs(now)
 
     def _begin_step(self, time: float) -> None:
         """Inputs were set."""
@@ -235,33 +237,36 @@ class ExchangeSteps(BinaryInstance):
     def _advance(self, stop: float) -> bool:
         """One step of the integrator, not beyond the first event; returns whether there is a state or step event."""
         memory, integration = self.memory, self.integration
-        time = memory[Number.TIME]
-        end = min(stop, memory[Number.NEXT_EVENT])
+        time = memory[MemoryPlace.TIME]
+        end = min(stop, memory[MemoryPlace.NEXT_EVENT])
         try:
             if self._starts:
-                integration.size, integration.events = memory[Number.SIZE], memory[Number.EVENTS]
+                integration.size, integration.events = (
+                    memory[MemoryPlace.SIZE],
+                    memory[MemoryPlace.EVENTS],
+                )
                 integration.restart(time, memory.states)
                 self._starts = False
             there = integration.advance(end)
         except StuckError as error:
             raise self.stuck(error.time, error.reason) from None
-        memory[Number.SIZE] = integration.size
+        memory[MemoryPlace.SIZE] = integration.size
         states = integration.states
         self._look(self._there)
         has_changed = bool(((self._there > 0.0) != (memory.indicators > 0.0)).any())
         if has_changed:
             there, states = self._located(time, there), self._y
             self._look(self._there)
-        memory[Number.TIME] = there
+        memory[MemoryPlace.TIME] = there
         memory.states[:] = states
         memory.indicators[:] = self._there
         happened = has_changed
         if self.completes:
-            memory[Number.UNTOLD] = 1.0
+            memory[MemoryPlace.UNTOLD] = 1.0
             if not (self._copies and self.kept_from() < there):
                 happened |= self._tell_completed()
-        memory[Number.STEP_EVENT] = happened and not has_changed and not self._is_due(there)
-        if (happened or self._is_due(there)) and not memory[Number.ENDS]:
+        memory[MemoryPlace.STEP_EVENT] = happened and not has_changed and not self._is_due(there)
+        if (happened or self._is_due(there)) and not memory[MemoryPlace.ENDS]:
             integration.mark_event()
         return happened
 
@@ -272,18 +277,18 @@ class ExchangeSteps(BinaryInstance):
         hears of their last step when the time is certain.
         """
         memory = self.memory
-        if not memory[Number.UNTOLD]:
+        if not memory[MemoryPlace.UNTOLD]:
             return False
-        memory[Number.UNTOLD] = 0.0
-        wants_event, ends = self._completed(self.kept_from() >= memory[Number.TIME])
-        memory[Number.ENDS] = float(ends)
+        memory[MemoryPlace.UNTOLD] = 0.0
+        wants_event, ends = self._completed(self.kept_from() >= memory[MemoryPlace.TIME])
+        memory[MemoryPlace.ENDS] = float(ends)
         return wants_event
 
     def _tell_events(self) -> None:
         """The same where no copy of earlier states can be restored any more, and the events that are requested."""
-        is_certain = self.kept_from() > self.memory[Number.TIME]
-        if is_certain and self._tell_completed() and not self.memory[Number.ENDS]:
-            self.memory[Number.STEP_EVENT] = 1.0
+        is_certain = self.kept_from() > self.memory[MemoryPlace.TIME]
+        if is_certain and self._tell_completed() and not self.memory[MemoryPlace.ENDS]:
+            self.memory[MemoryPlace.STEP_EVENT] = 1.0
             self.execute_events()
 
     def _located(self, low: float, high: float) -> float:

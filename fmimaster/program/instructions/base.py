@@ -18,7 +18,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.checker import Checker
 from fmimaster.program.effects import Effects
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 _MOST_NAMES = 8
 """Largest number of variables that are named in one line; the line has only the number of the others."""
@@ -36,7 +36,7 @@ class Instruction:
         Its text in listings; a format of the instruction.
     """
 
-    calls: ClassVar[Call | None] = None
+    calls: ClassVar[FmiCall | None] = None
     operand: ClassVar[str] = ""
     remark: ClassVar[str] = ""
     _has_instance: ClassVar[bool] = False

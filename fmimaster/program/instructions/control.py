@@ -11,8 +11,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.checker import Checker
 from fmimaster.program.effects import Effects
 from fmimaster.program.instructions.base import Instruction
-from fmimaster.system.states import Call as FmiCall
-from fmimaster.system.states import State, call_between
+from fmimaster.system.states import FmiCall, State, call_between
 
 MOST_NESTED = 4
 """Largest nesting depth of REPEATs in the kernel."""
@@ -80,7 +79,7 @@ class Until(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
-class Mode(Instruction):
+class EnterMode(Instruction):
     """Bring the instance to a state by the FMI calls that enter it or leave the previous one. In Step Mode no clock is
     active."""
 

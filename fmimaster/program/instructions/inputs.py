@@ -12,7 +12,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.checker import MOVED, Checker
 from fmimaster.program.effects import Effects, Fitted
 from fmimaster.program.instructions.base import Instruction, some, variables_of
-from fmimaster.system.states import Call, State
+from fmimaster.system.states import FmiCall, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +185,13 @@ class Fit(Instruction):
 
 
 _CALLS = {
-    Group.STRUCTURAL: Call.SET_STRUCTURAL,
-    Group.START: Call.SET_START,
-    Group.INITIAL: Call.SET_START,
-    Group.CONTINUOUS: Call.SET_INPUT,
-    Group.DISCRETE: Call.SET_INPUT,
-    Group.PARAMETERS: Call.SET_START,
-    Group.INTERVALS: Call.SET_INTERVAL,
+    Group.STRUCTURAL: FmiCall.SET_STRUCTURAL,
+    Group.START: FmiCall.SET_START,
+    Group.INITIAL: FmiCall.SET_START,
+    Group.CONTINUOUS: FmiCall.SET_INPUT,
+    Group.DISCRETE: FmiCall.SET_INPUT,
+    Group.PARAMETERS: FmiCall.SET_START,
+    Group.INTERVALS: FmiCall.SET_INTERVAL,
 }
 """The calls that set a group in every state; those of triggers and settings depend on it."""
 
@@ -242,16 +242,16 @@ class Set(Instruction):
                 f"discrete inputs of {checker.name(i)} are set outside of Event Mode, which it uses"
             )
 
-    def _call(self, checker: Checker) -> Call | None:
+    def _call(self, checker: Checker) -> FmiCall | None:
         """The call of FMI; None for a group that cannot be set."""
         has_event_mode = checker.plan.instances[self.instance].event_mode
         if self.group is Group.TRIGGERS:
-            return Call.SET_TRIGGER if has_event_mode else Call.SET_INPUT
+            return FmiCall.SET_TRIGGER if has_event_mode else FmiCall.SET_INPUT
         if self.group is Group.SETTINGS:
             state = checker.instances[self.instance].state
             if state in (State.INSTANTIATED, State.INITIALIZATION_MODE):
-                return Call.SET_START
-            return Call.SET_TUNABLE if has_event_mode else Call.SET_INPUT
+                return FmiCall.SET_START
+            return FmiCall.SET_TUNABLE if has_event_mode else FmiCall.SET_INPUT
         return _CALLS.get(self.group)
 
     def effect(self, on: Effects) -> None:

@@ -10,12 +10,12 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.checker import Checker
 from fmimaster.program.effects import Effects
 from fmimaster.program.instructions.base import Instruction, some, variables_of
-from fmimaster.system.states import Call, State
+from fmimaster.system.states import FmiCall, State
 
 _CALLS = {
-    Group.CLOCKS: Call.GET_CLOCK,
-    Group.CLOCKED: Call.GET_CLOCK,
-    Group.INTERVALS: Call.GET_INTERVAL,
+    Group.CLOCKS: FmiCall.GET_CLOCK,
+    Group.CLOCKED: FmiCall.GET_CLOCK,
+    Group.INTERVALS: FmiCall.GET_INTERVAL,
 }
 """The calls that read groups of clocks."""
 
@@ -44,7 +44,7 @@ class Get(Instruction):
         if group in _CALLS:
             checker.call(i, _CALLS[group])
             return
-        checker.call(i, Call.GET)
+        checker.call(i, FmiCall.GET)
         if group not in (Group.OUTPUTS, Group.SOURCES):
             checker.fail(f"{group.name.lower()} of {checker.name(i)} cannot be read")
         known = checker.instances[i]
@@ -76,7 +76,7 @@ class Correct(Instruction):
 
     instance: int
 
-    calls: ClassVar[Call | None] = Call.GET_DIRECTIONAL_DERIVATIVE
+    calls: ClassVar[FmiCall | None] = FmiCall.GET_DIRECTIONAL_DERIVATIVE
 
     def words(self, plan: Plan) -> tuple[str, str]:
         """The outputs."""
@@ -89,7 +89,7 @@ class Correct(Instruction):
         correction = checker.plan.corrections.get(i)
         if correction is None or correction.means is None:
             checker.fail(f"no outputs of {checker.name(i)} can be corrected")
-        checker.call(i, Call.GET_DIRECTIONAL_DERIVATIVE)
+        checker.call(i, FmiCall.GET_DIRECTIONAL_DERIVATIVE)
         if not checker.instances[i].is_read:
             checker.fail(f"outputs of {checker.name(i)} are corrected, but they have not been read")
 
@@ -110,14 +110,14 @@ class Derive(Instruction):
     instance: int
     hook: int
 
-    calls: ClassVar[Call | None] = Call.GET_DIRECTIONAL_DERIVATIVE
+    calls: ClassVar[FmiCall | None] = FmiCall.GET_DIRECTIONAL_DERIVATIVE
     operand: ClassVar[str] = "hook {0.hook}"
     remark: ClassVar[str] = "partial derivatives, if it asks for them"
 
     def check(self, checker: Checker) -> None:
         """The FMU has directional derivatives, and FMI allows the call."""
         i = self.instance
-        checker.call(i, Call.GET_DIRECTIONAL_DERIVATIVE)
+        checker.call(i, FmiCall.GET_DIRECTIONAL_DERIVATIVE)
         if not checker.plan.instances[i].model.capabilities.provides_directional_derivatives:
             checker.fail(
                 f"{checker.name(i)} has no directional derivatives (providesDirectionalDerivatives is false)"

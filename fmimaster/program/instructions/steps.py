@@ -11,7 +11,7 @@ from fmimaster.program.checker import Checker
 from fmimaster.program.effects import Effects
 from fmimaster.program.instructions.base import Instruction
 from fmimaster.program.knowledge import INPUTS
-from fmimaster.system.states import Call
+from fmimaster.system.states import FmiCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Step(Instruction):
     instance: int
     end: float
 
-    calls: ClassVar[Call | None] = Call.DO_STEP
+    calls: ClassVar[FmiCall | None] = FmiCall.DO_STEP
 
     def words(self, plan: Plan) -> tuple[str, str]:
         """Its end."""
@@ -45,7 +45,7 @@ class Step(Instruction):
         """It leads forward, and its inputs were set."""
         i, end = self.instance, self.end
         known = checker.instances[i]
-        checker.call(i, Call.DO_STEP)
+        checker.call(i, FmiCall.DO_STEP)
         if not known.at < end <= 1.0:
             checker.fail(
                 f"{checker.name(i)} steps to {end:g} but stands at {known.at:g}; "
@@ -94,14 +94,14 @@ class Save(Instruction):
     instance: int
     place: int
 
-    calls: ClassVar[Call | None] = Call.GET_FMU_STATE
+    calls: ClassVar[FmiCall | None] = FmiCall.GET_FMU_STATE
     operand: ClassVar[str] = "place {0.place}"
 
     def check(self, checker: Checker) -> None:
         """The FMU can do it, and is not between setting its inputs and stepping."""
         i = self.instance
         checker.has_states(i, "saved")
-        checker.call(i, Call.GET_FMU_STATE)
+        checker.call(i, FmiCall.GET_FMU_STATE)
         if checker.instances[i].given:
             checker.fail(f"{checker.name(i)} is saved between setting its inputs and stepping it")
 
@@ -117,7 +117,7 @@ class Restore(Instruction):
     instance: int
     place: int
 
-    calls: ClassVar[Call | None] = Call.SET_FMU_STATE
+    calls: ClassVar[FmiCall | None] = FmiCall.SET_FMU_STATE
     operand: ClassVar[str] = "place {0.place}"
 
     def check(self, checker: Checker) -> None:

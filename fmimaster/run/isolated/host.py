@@ -32,7 +32,7 @@ from fmimaster.run.isolated.memory import SharedMemory
 from fmimaster.run.isolated.messages import Sender, SentCalls
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.entries import make_entry
-from fmimaster.run.native.instances import READ, Entry
+from fmimaster.run.native.instances import READ, KernelEntry
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 from fmimaster.system.clocks import Intervals
@@ -102,7 +102,7 @@ class Host:
         c.setvbuf(ctypes.c_void_p.in_dll(c, "stdout"), None, _LINE_BUFFERED, ctypes.c_size_t(0))
         self._file: FmuFile | None = None
         self._instance: Instance
-        self._entry: Entry
+        self._entry: KernelEntry
 
     def _count(self) -> None:
         self.message.logged += 1

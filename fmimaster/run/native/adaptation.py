@@ -21,7 +21,7 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import ElementParts
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.run.native.instances import READ, Entry
+from fmimaster.run.native.instances import READ, KernelEntry
 from fmimaster.system.adaptation import CLOCK, COUNT, INPUT, OUTPUT, POLICY, SAMPLE, TICK
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Variable
@@ -55,7 +55,7 @@ _SETTINGS = ("level", "step", "hysteresis")
 """Fields of fm_element that have the names of settings of elements."""
 
 
-class AdaptationEntry(Entry):
+class AdaptationEntry(KernelEntry):
     """An element as the kernel calls it.
 
     Parameters

@@ -23,7 +23,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program
-from fmimaster.program.instructions.control import Call, Mode, nesting
+from fmimaster.program.instructions.control import Call, EnterMode, nesting
 from fmimaster.program.instructions.inputs import Fit, Move, Set
 from fmimaster.program.instructions.outputs import (
     Correct,
@@ -36,7 +36,7 @@ from fmimaster.run.clock_calls import GivenIntervals
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import OPERANDS, OPERATIONS, STATES
 from fmimaster.run.native.hooks import lend_hook
-from fmimaster.run.native.instances import Entry
+from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.shared import new
 from fmimaster.run.native.tables import Tables
 from fmimaster.system.states import State
@@ -63,7 +63,7 @@ class Encoded:
     code: Any
 
 
-class Encoder:
+class ProgramEncoder:
     """Turns programs into what the kernel reads, each once.
 
     What instructions share is made when it is first needed: the calls of a group of an instance, the moves to it.
@@ -78,7 +78,11 @@ class Encoder:
     fused: ClassVar[bool] = True
 
     def __init__(
-        self, lender: Tables, entries: Sequence[Entry], context: Context, hooks: Sequence[Hook]
+        self,
+        lender: Tables,
+        entries: Sequence[KernelEntry],
+        context: Context,
+        hooks: Sequence[Hook],
     ) -> None:
         self.plan = lender.plan
         self._lender = lender
@@ -101,7 +105,7 @@ class Encoder:
             Correct: self._correct,
             Derive: self._derive,
             Call: self._call,
-            Mode: lambda mode: lender.clocks(mode.instance, mode.state),
+            EnterMode: lambda mode: lender.clocks(mode.instance, mode.state),
             Revert: lambda revert: lender.outputs(revert.instance),
         }
         """What a member of the union has besides the operands of its instruction."""

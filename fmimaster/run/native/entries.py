@@ -20,10 +20,12 @@ from fmimaster.fmu.kernel_entry import (
 )
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.run.native.context import Context
-from fmimaster.run.native.instances import VERSIONS, Entry, FmuEntry, Lent, PythonEntry
+from fmimaster.run.native.instances import VERSIONS, FmuEntry, KernelEntry, Lent, PythonEntry
 
 
-def make_entries(context: Context, instances: Sequence[Instance], n_places: int) -> list[Entry]:
+def make_entries(
+    context: Context, instances: Sequence[Instance], n_places: int
+) -> list[KernelEntry]:
     """The entries of all instances."""
     functions: dict[int, Any] = {}  # per library
     # an instance uses few of the places: memory of the others is never touched
@@ -40,7 +42,7 @@ def make_entry(
     instance: Instance,
     places: NDArray[np.uintp],
     functions: dict[int, Any],
-) -> Entry:
+) -> KernelEntry:
     """The entry of an instance, as it says itself how it is called.
 
     Parameters
@@ -54,7 +56,7 @@ def make_entry(
 
 
 @dataclass
-class _Ways(KernelEntries[Entry]):
+class _Ways(KernelEntries[KernelEntry]):
     """Makes the entry of one instance; parameters as of :func:`make_entry`. What few systems need is imported late."""
 
     context: Context
@@ -67,29 +69,29 @@ class _Ways(KernelEntries[Entry]):
         """By the methods of the instance."""
         return PythonEntry(self.context, self.i, self.instance)
 
-    def of_fmu(self, binding: Binding) -> Entry:
+    def of_fmu(self, binding: Binding) -> KernelEntry:
         """By the functions of a Co-Simulation FMU."""
         return FmuEntry(self._lent(binding))
 
-    def of_model_exchange(self, binding: Binding, parts: ExchangeParts) -> Entry:
+    def of_model_exchange(self, binding: Binding, parts: ExchangeParts) -> KernelEntry:
         """By the functions of a Model Exchange FMU, with an integrator of the kernel."""
         from fmimaster.run.native.exchange import ExchangeEntry
 
         return ExchangeEntry(self._lent(binding), parts)
 
-    def of_scheduled(self, binding: Binding, parts: ScheduledParts) -> Entry:
+    def of_scheduled(self, binding: Binding, parts: ScheduledParts) -> KernelEntry:
         """By the functions of a Scheduled Execution FMU, whose partitions are activated in C."""
         from fmimaster.run.native.scheduled import ScheduledEntry
 
         return ScheduledEntry(self._lent(binding), parts)
 
-    def of_element(self, parts: ElementParts) -> Entry:
+    def of_element(self, parts: ElementParts) -> KernelEntry:
         """By the twin of an element of semantic adaptation."""
         from fmimaster.run.native.adaptation import AdaptationEntry
 
         return AdaptationEntry(self.instance, parts, len(self.places))
 
-    def of_other_process(self, requests: Requests) -> Entry:
+    def of_other_process(self, requests: Requests) -> KernelEntry:
         """By requests to another process."""
         from fmimaster.run.native.isolated import IsolatedEntry
 

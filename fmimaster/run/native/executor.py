@@ -16,17 +16,17 @@ from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.program.outcome import Halt, Outcome, Reason
 from fmimaster.run.executor import (
     ControlledSteps,
     EventsAhead,
-    Experiment,
+    InitialTimes,
     Repeated,
     make_store,
 )
 from fmimaster.run.log import Stretch
 from fmimaster.run.native.context import Context
-from fmimaster.run.native.encoding import Encoder
+from fmimaster.run.native.encoding import ProgramEncoder
 from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.native.present_call import call_of, integrator_call
@@ -54,7 +54,7 @@ class NativeExecutor:
         self,
         plan: Plan,
         instances: Sequence[Instance],
-        experiment: Experiment,
+        experiment: InitialTimes,
         *,
         n_threads: int = 1,
         n_places: int = 0,
@@ -72,7 +72,7 @@ class NativeExecutor:
         self._lender = lender = Tables(k, plan, self.store, objects)
         self._entries = make_entries(self._context, instances, n_places)
         lender.lend_all(self.registers, self.rows, experiment, self._entries)
-        self._encode = Encoder(lender, self._entries, self._context, hooks)
+        self._encode = ProgramEncoder(lender, self._entries, self._context, hooks)
         self._known = self._encode.known
         self._requests = np.zeros(len(instances), np.uint8)
         self._seconds = np.zeros(len(instances))
@@ -266,7 +266,7 @@ class NativeExecutor:
         if reason is Reason.DISCARDED:
             messages = self._entries[k.stop_instance].messages()
         change = k.change if reason is Reason.NOT_CONVERGED else 0.0
-        stopped = Stop(reason, k.stop_instance, k.stop_instruction, k.stop_time, change, messages)
+        stopped = Halt(reason, k.stop_instance, k.stop_instruction, k.stop_time, change, messages)
         return Outcome(k.stop_time, bool(k.terminate), stopped)
 
     def _raise(self, i: int, status: int, function: Any) -> None:

@@ -32,7 +32,7 @@ READ = (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS, Group.CLOCKED)
 _STATE_OF = {number: state for state, number in STATES.items()}
 
 
-class Entry(ABC):
+class KernelEntry(ABC):
     """An instance as the kernel calls it.
 
     Attributes
@@ -71,7 +71,7 @@ class Entry(ABC):
         """What the instance logged last, oldest first."""
 
 
-class PythonEntry(Entry):
+class PythonEntry(KernelEntry):
     """The functions of one instance, written in Python: of one that is, or of an FMU for what C cannot do."""
 
     def __init__(self, context: Context, i: int, instance: Instance) -> None:
@@ -290,7 +290,7 @@ class Lent:
     functions: Any
 
 
-class FmuEntry(Entry):
+class FmuEntry(KernelEntry):
     """An FMU as the kernel calls it."""
 
     def __init__(self, lent: Lent) -> None:

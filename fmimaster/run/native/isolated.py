@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from fmimaster.fmu.kernel_entry import Requests
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.run.native.instances import READ, Entry, PythonEntry
+from fmimaster.run.native.instances import READ, KernelEntry, PythonEntry
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Variable
 
 
-class IsolatedEntry(Entry):
+class IsolatedEntry(KernelEntry):
     """An FMU in a process of its own: requests are collected and sent in C."""
 
     def __init__(self, python: PythonEntry, requests: Requests) -> None:

@@ -14,9 +14,9 @@ from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.run.convergence import nominals_of_outputs
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.run.native.header import TYPES
-from fmimaster.run.native.instances import Entry
+from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.registers import Registers
@@ -88,8 +88,8 @@ class Lender:
         self,
         registers: Registers,
         rows: KernelRows,
-        experiment: Experiment,
-        entries: Sequence[Entry],
+        experiment: InitialTimes,
+        entries: Sequence[KernelEntry],
     ) -> None:
         """Everything that does not depend on a program."""
         planned = self.plan.instances
@@ -230,6 +230,6 @@ def _types(kind: Any) -> Mapping[str, Any]:
     return {name: field.type for name, field in struct.fields}
 
 
-def _experiment(experiment: Experiment) -> Any:
+def _experiment(experiment: InitialTimes) -> Any:
     stop = experiment.stop
     return ffi.new("fm_experiment *", (experiment.start, stop or 0.0, stop is not None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.shared_run import Number, SharedRun
+from fmimaster.apart.shared_run import SharedNumber, SharedRun
 from fmimaster.kernel._kernel import ffi
 from fmimaster.run.native.present_call import call_of, integrator_call
 
@@ -32,7 +32,7 @@ def new_kernel() -> Any:
     """The struct of a kernel, which the process that waits finds."""
     kernel = new("fm_kernel *")
     if shared_run.current is not None:
-        shared_run.current.numbers[Number.KERNEL] = int(ffi.cast("intptr_t", kernel))
+        shared_run.current.numbers[SharedNumber.KERNEL] = int(ffi.cast("intptr_t", kernel))
     return kernel
 
 
@@ -45,7 +45,7 @@ class KernelOutside:
     @property
     def _struct(self) -> Any:
         """None if there is no kernel."""
-        address = self._shared[Number.KERNEL]
+        address = self._shared[SharedNumber.KERNEL]
         is_there = self._shared.holds(address, ffi.sizeof("fm_kernel"))
         return ffi.cast("fm_kernel *", address) if is_there else None
 

@@ -15,7 +15,7 @@ from fmimaster.program.hook import Partials
 from fmimaster.program.store import ValueStore
 from fmimaster.run.clock_calls import AskedClocks, asked_clocks, clocked_parts
 from fmimaster.run.native.header import TYPES
-from fmimaster.run.native.instances import Entry
+from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
 from fmimaster.system.clocks import Intervals
@@ -31,12 +31,12 @@ class Tables(Lender):
         self._references: dict[int, Any] = {}
         """By the identity of variables: instances of one model share them."""
 
-    def calls(self, entry: Entry, i: int, group: Group) -> dict[str, Any]:
+    def calls(self, entry: KernelEntry, i: int, group: Group) -> dict[str, Any]:
         """The FMI calls that SET and GET make of a group: fields of fm_instruction."""
         segments = self.plan.layout.segments(i, group)
         return {"n": len(segments), "segments": self._segments(entry, group, segments)}
 
-    def _segments(self, entry: Entry, group: Group, segments: Sequence[Segment]) -> Any:
+    def _segments(self, entry: KernelEntry, group: Group, segments: Sequence[Segment]) -> Any:
         calls = self.lent(ffi.new("fm_segment[]", len(segments)))
         for call, segment in zip(calls, segments, strict=True):
             self._fill(call, entry, group, segment)
@@ -45,7 +45,7 @@ class Tables(Lender):
     def _fill(
         self,
         call: Any,
-        entry: Entry,
+        entry: KernelEntry,
         group: Group,
         segment: Segment,
         values: NDArray[Any] | None = None,
@@ -98,7 +98,7 @@ class Tables(Lender):
         ]
         return {"n": len(ranges), "ranges": self.table("fm_range", ranges)}
 
-    def correction(self, entry: Entry, i: int) -> Any:
+    def correction(self, entry: KernelEntry, i: int) -> Any:
         """What CORRECT corrects in an instance: an fm_correction."""
         correction, store = self.plan.corrections[i], self.store
         highest = self.plan.instances[i].highest_order
@@ -117,7 +117,7 @@ class Tables(Lender):
             entry.bind_derivative(call, correction.outputs, correction.inputs)
         return record
 
-    def partials(self, entry: Entry, i: int, partials: Partials) -> Any:
+    def partials(self, entry: KernelEntry, i: int, partials: Partials) -> Any:
         """What DERIVE computes for a hook: an fm_partials."""
         record = self.made(
             "fm_partials",
@@ -151,7 +151,7 @@ class Tables(Lender):
         segments = self.plan.layout.segments(i, group)
         return [{"active": self.clock(s.start), "n": s.stop - s.start} for s in segments]
 
-    def clocked(self, entry: Entry, i: int) -> Any:
+    def clocked(self, entry: KernelEntry, i: int) -> Any:
         """Output clocks and clocked outputs of an instance: an fm_clocked."""
         segments = self.plan.layout.segments(i, Group.CLOCKS)
         calls = self.table("fm_segment", [{}] * len(segments))
@@ -175,7 +175,7 @@ class Tables(Lender):
             parts=table,
         )
 
-    def inquiry(self, entry: Entry, i: int) -> Any:
+    def inquiry(self, entry: KernelEntry, i: int) -> Any:
         """The calls that ask for the intervals of the clocks of an instance: an fm_inquiry."""
         record = self.lent(ffi.new("fm_inquiry *"))
         for is_later in (False, True):
@@ -186,7 +186,7 @@ class Tables(Lender):
                 self._fill_asked(this, entry, i, asked)
         return record
 
-    def _fill_asked(self, record: Any, entry: Entry, i: int, asked: AskedClocks) -> None:
+    def _fill_asked(self, record: Any, entry: KernelEntry, i: int, asked: AskedClocks) -> None:
         answers, call = Intervals.of(len(asked.references)), record.segment
         self.fill(
             record,
@@ -238,7 +238,7 @@ class Tables(Lender):
             knowns=[v.value_reference for v in inputs],
         )
 
-    def triggers(self, entry: Entry, i: int) -> dict[str, Any]:
+    def triggers(self, entry: KernelEntry, i: int) -> dict[str, Any]:
         """The triggers of an instance, and what comes along: fields of fm_instruction."""
         chosen = self.plan.triggers_of(i)
         return {
@@ -246,7 +246,7 @@ class Tables(Lender):
             "of": self.table("fm_trigger", [self._trigger(entry, k) for k in chosen]),
         }
 
-    def _trigger(self, entry: Entry, k: int) -> dict[str, Any]:
+    def _trigger(self, entry: KernelEntry, k: int) -> dict[str, Any]:
         """The fields of an fm_trigger."""
         trigger = self.plan.triggers[k]
         numbers, objects = (self.moves(trigger.payload, objects=o) for o in (False, True))

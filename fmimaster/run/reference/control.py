@@ -9,10 +9,10 @@ import numpy as np
 from fmimaster.instants.grid import same
 from fmimaster.plan.layout import Group
 from fmimaster.program.instructions.base import Instruction
-from fmimaster.program.instructions.control import Call, Mode, Repeat, Tick, Until, Update
-from fmimaster.program.outcome import Reason, Stop
+from fmimaster.program.instructions.control import Call, EnterMode, Repeat, Tick, Until, Update
+from fmimaster.program.outcome import Halt, Reason
 from fmimaster.run.convergence import largest_change
-from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
+from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
 from fmimaster.system.states import State
 
 SAME_LIMIT = 1e-9
@@ -41,12 +41,12 @@ def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, li
                 m.wants_another = wanted
                 return
             limit = m.limit
-        raise Stopped(Stop(Reason.NOT_CONVERGED, -1, line, m.begin, change))
+        raise Stopped(Halt(Reason.NOT_CONVERGED, -1, line, m.begin, change))
 
     return act
 
 
-def mode(m: Machine, instruction: Mode, _: int) -> Action:
+def mode(m: Machine, instruction: EnterMode, _: int) -> Action:
     """MODE."""
     i, experiment = instruction.instance, m.experiment
     instance, tolerance = m.instances[i], m.plan.instances[i].tolerance.value
@@ -93,7 +93,7 @@ def update(m: Machine, instruction: Update, _: int) -> Action:
         m.terminate |= answer.terminate
         m.registers.next_events[i] = answer.next_event_time
         if answer.terminate:
-            raise Ended
+            raise EndedByFmu
 
     return act
 
@@ -119,7 +119,7 @@ def call(m: Machine, instruction: Call, _: int) -> Action:
 
 
 ACTIONS: dict[type[Instruction], Callable[..., Action]] = {
-    Mode: mode,
+    EnterMode: mode,
     Update: update,
     Tick: tick,
     Call: call,

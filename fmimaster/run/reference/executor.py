@@ -19,10 +19,10 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions.base import Instruction, Program
 from fmimaster.program.instructions.control import Repeat, Until, closings
-from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.run.executor import EventsAhead, Experiment, Repeated, make_store
+from fmimaster.program.outcome import Halt, Outcome, Reason
+from fmimaster.run.executor import EventsAhead, InitialTimes, Repeated, make_store
 from fmimaster.run.reference import control, inputs, outputs, steps
-from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
+from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
 from fmimaster.run.registers import Registers
 from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.clocks import Qualifier
@@ -48,7 +48,7 @@ class ReferenceExecutor:
         self,
         plan: Plan,
         instances: Sequence[Instance],
-        experiment: Experiment,
+        experiment: InitialTimes,
         *,
         n_threads: int = 1,
         n_places: int = 0,
@@ -77,12 +77,12 @@ class ReferenceExecutor:
         try:
             for act in actions:
                 act()
-        except Ended:
+        except EndedByFmu:
             pass
         except Stopped as stopped:
             return Outcome(stopped.stop.time, m.terminate, stopped.stop)
         if m.limit != end and not m.terminate and (i := self._past(m.limit)) is not None:
-            return Outcome(m.limit, False, Stop(Reason.EARLY, i, -1, m.limit))
+            return Outcome(m.limit, False, Halt(Reason.EARLY, i, -1, m.limit))
         requests = tuple(sorted(m.requests))
         if m.terminate:
             return Outcome(min(m.at), True, event_requests=requests)

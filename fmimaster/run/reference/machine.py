@@ -12,10 +12,10 @@ from fmimaster.fmu.instance import Instance, Signal
 from fmimaster.plan.layout import Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
-from fmimaster.program.outcome import Stop
+from fmimaster.program.outcome import Halt
 from fmimaster.program.store import ValueStore
 from fmimaster.run.convergence import nominals_of_outputs
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.run.registers import Registers
 from fmimaster.run.rows import RowBlock
 
@@ -48,7 +48,7 @@ class Machine:
         self,
         plan: Plan,
         instances: Sequence[Instance],
-        experiment: Experiment,
+        experiment: InitialTimes,
         store: ValueStore,
         registers: Registers,
         hooks: Sequence[Hook],
@@ -98,12 +98,12 @@ def view(array: NDArray[Any]) -> Any:
 class Stopped(Exception):
     """Leaves a program before its end."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: Halt) -> None:
         super().__init__(stop)
         self.stop = stop
 
 
-class Ended(Exception):
+class EndedByFmu(Exception):
     """Leaves a program because an FMU ends the run in Event Mode or in a part of a step: only Terminate may follow."""
 
 

@@ -13,9 +13,9 @@ from fmimaster.program.instructions.base import Instruction
 from fmimaster.program.instructions.inputs import Set
 from fmimaster.program.instructions.outputs import Get
 from fmimaster.program.instructions.steps import Align, Parallel, Restore, Save, Step
-from fmimaster.program.outcome import Reason, Stop
+from fmimaster.program.outcome import Halt, Reason
 from fmimaster.run.reference import inputs, outputs
-from fmimaster.run.reference.machine import Action, Ended, Machine, Stopped
+from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
 
 OUTSIDE = 1e-6
 """By how much, relative to the step, the time that an FMU names may be outside of it: its own clock may be a sum of many
@@ -50,7 +50,7 @@ def step(m: Machine, instruction: Step, line: int) -> Action:
             if (
                 answer.terminate and fraction < 1.0
             ):  # FMI: only Terminate may follow, no other part of the step
-                raise Ended
+                raise EndedByFmu
 
     return act
 
@@ -63,17 +63,17 @@ def _answered(m: Machine, i: int, line: int, here: float, there: float, answer: 
     if answer.terminate:
         m.at[i] = named
         if isnan(reached):
-            raise Stopped(Stop(Reason.ENDED, i, line, named))
+            raise Stopped(Halt(Reason.ENDED, i, line, named))
         m.at[i] = reached
     elif answer.discarded:
         if not planned.may_return_early or planned.event_mode or isnan(reached):
-            raise Stopped(Stop(Reason.DISCARDED, i, line, named, messages=answer.messages))
+            raise Stopped(Halt(Reason.DISCARDED, i, line, named, messages=answer.messages))
         # it has not done the step, not even if the event is at its very end: ALIGN brings it back
         m.limit = min(reached, there - same(there, there - here))
         m.requests = {i}  # those before are for events at later times
     elif answer.early and reached != there:
         if not planned.may_return_early or isnan(reached):
-            raise Stopped(Stop(Reason.EARLY, i, line, named, messages=answer.messages))
+            raise Stopped(Halt(Reason.EARLY, i, line, named, messages=answer.messages))
         m.limit = m.at[i] = reached
         m.requests = set()
     if answer.event and planned.event_mode:
@@ -121,7 +121,7 @@ def align(m: Machine, instruction: Align, line: int) -> Action:
             for part in back:
                 part()
         if at[i] > m.limit:
-            raise Stopped(Stop(Reason.EARLY, i, line, m.limit))
+            raise Stopped(Halt(Reason.EARLY, i, line, m.limit))
 
     return act
 

@@ -29,7 +29,7 @@ DEADLINE = 0.5
 
 
 @dataclass(frozen=True)
-class Case:
+class FaultCase:
     """A fault of the pump, and what the run does."""
 
     title: str
@@ -41,10 +41,10 @@ class Case:
 
 
 CASES = (
-    Case("no fault", 0, False, "stop", {}),
-    Case("crash, once", CRASH, True, "restart", {}),
-    Case("hang, always", HANG, False, "stop", {"call_timeout": DEADLINE}),
-    Case("hang, always", HANG, False, "drop", {"call_timeout": DEADLINE}),
+    FaultCase("no fault", 0, False, "stop", {}),
+    FaultCase("crash, once", CRASH, True, "restart", {}),
+    FaultCase("hang, always", HANG, False, "stop", {"call_timeout": DEADLINE}),
+    FaultCase("hang, always", HANG, False, "drop", {"call_timeout": DEADLINE}),
 )
 
 
@@ -52,13 +52,13 @@ CASES = (
 class CaseRun:
     """How a case has ended."""
 
-    case: Case
+    case: FaultCase
     results: Results
     error: str
     """The message of a run that has stopped; empty for a completed one."""
 
 
-def system(version: str, case: Case, marker: Path) -> SystemDescription:
+def system(version: str, case: FaultCase, marker: Path) -> SystemDescription:
     """A motor and a pump, x' = -k x + u, each fed by the x of the other; the pump has the fault."""
     faults = {"fault": case.fault, "faultTime": FAULT_TIME}
     builder = SystemBuilder("motor and pump")
@@ -70,7 +70,7 @@ def system(version: str, case: Case, marker: Path) -> SystemDescription:
     return builder.build()
 
 
-def run_case(case: Case, version: str) -> CaseRun:
+def run_case(case: FaultCase, version: str) -> CaseRun:
     """Simulate it. The log has what happens to the pump."""
     with tempfile.TemporaryDirectory(prefix="fmimaster-") as folder:
         simulation = Simulation(

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from fmimaster.results.results import Results
 from fmimaster.studies.demos.drawing import TEXT, plain, saved
 from fmimaster.studies.demos.hybrid import COLOURS, LIGHT, MODES, transitions
-from fmimaster.studies.demos.superdense import Case
+from fmimaster.studies.demos.superdense import SuperdenseCase
 from fmimaster.studies.demos.superdense_axis import SuperdenseAxis
 from fmimaster.studies.demos.thermostat import VariantRun, exact_switches
 
@@ -30,7 +30,7 @@ _TIE = 110.0
 def write_figures(
     traffic: Sequence[tuple[str, Results]],
     thermostat: Sequence[VariantRun],
-    suite: Sequence[tuple[Case, Results]],
+    suite: Sequence[tuple[SuperdenseCase, Results]],
     name: str,
     folder: Path,
 ) -> list[Path]:
@@ -207,7 +207,7 @@ _SHOWN = ("Event Mode and early return", "on the grid, Gauss-Seidel")
 # Superdense time ------------------------------------------------------------------------------------------------------
 
 
-def superdense_figure(suite: Sequence[tuple[Case, Results]]) -> Figure:
+def superdense_figure(suite: Sequence[tuple[SuperdenseCase, Results]]) -> Figure:
     """A panel for each test: signals over superdense time, in which instants with several rows are wide."""
     columns = 3
     rows = -(-len(suite) // columns)

@@ -14,7 +14,7 @@ from matplotlib.ticker import NullLocator
 
 from fmimaster.studies.demos.drawing import TEXT, plain, saved
 from fmimaster.studies.demos.quarter_car import BOND
-from fmimaster.studies.demos.quarter_car_runs import CASES, CONSTANT, ECCO, CarRun, Row
+from fmimaster.studies.demos.quarter_car_runs import CASES, CONSTANT, ECCO, CarRun, PaperRow
 from fmimaster.studies.demos.quarter_car_schemes import Scheme
 
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "0.45"
@@ -42,7 +42,7 @@ Precision = Mapping[tuple[Scheme, str], Sequence[CarRun]]
 
 
 def write_figures(
-    rows: Mapping[Row, CarRun],
+    rows: Mapping[PaperRow, CarRun],
     over_step: Mapping[str, Sequence[CarRun]],
     precision: Precision,
     name: str,

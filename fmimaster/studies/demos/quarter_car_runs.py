@@ -124,7 +124,7 @@ def exact_power(case: Case) -> Callable[[Vector], Vector]:
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """A row of tables of the source: the printed values, and the run for comparison.
 
     ``printed`` are mean step in ms, mean power in W, power error in W, and residual energy in J.
@@ -157,29 +157,29 @@ class Row:
 CONSTANT, ECCO, PREDICTED = "constant", "by energy (ECCO)", "predictor/corrector"
 
 ROWS = (
-    Row("3, 9", "lin A", CONSTANT, None, ("1.0", "0.4", "1.3", "6.4")),
-    Row("3, 9", "lin A", ECCO, 2.8e-6, ("1.0", "0.0", "0.4", "1.6")),
-    Row("3", "lin A", ECCO, 3.1e-5, ("2.9", "0.1", "1.3", "5.0")),
-    Row("9", "lin A", PREDICTED, 0.67, ("1.0", "0.3", "0.7", "2.9")),
-    Row("5, 10", "nl A", CONSTANT, None, ("1.0", "1", "4", "5")),
-    Row("5, 10", "nl A", ECCO, 7.5e-6, ("1.0", "0.0", "1.1", "1.6")),
-    Row("5", "nl A", ECCO, 1e-4, ("3.1", "0", "4", "6")),
-    Row("10", "nl A", PREDICTED, 2.1, ("1.0", "0.4", "1.9", "3.1")),
-    Row("6, 11", "lin B", CONSTANT, None, ("1.0", "-192", "12", "23")),
-    Row("6, 11", "lin B", ECCO, 9.1e-7, ("1.0", "-187.9", "1.3", "1.6")),
-    Row("11", "lin B", PREDICTED, 0.60, ("1.0", "-187.7", "1.3", "1.7")),
-    Row("7, 12", "nl B", CONSTANT, None, ("1.0", "-390", "30", "50")),
-    Row("7, 12", "nl B", ECCO, 2.4e-5, ("1.0", "-377", "5", "5")),
-    Row("12", "nl B", PREDICTED, 6.5, ("1.0", "-392", "18", "21")),
-    Row("8", "lin B", CONSTANT, None, ("1.0", "-220", "40", "30"), wheel_steps=1),
-    Row("8", "lin B", ECCO, 1e-6, ("1.0", "-190", "4", "2"), wheel_steps=1),
+    PaperRow("3, 9", "lin A", CONSTANT, None, ("1.0", "0.4", "1.3", "6.4")),
+    PaperRow("3, 9", "lin A", ECCO, 2.8e-6, ("1.0", "0.0", "0.4", "1.6")),
+    PaperRow("3", "lin A", ECCO, 3.1e-5, ("2.9", "0.1", "1.3", "5.0")),
+    PaperRow("9", "lin A", PREDICTED, 0.67, ("1.0", "0.3", "0.7", "2.9")),
+    PaperRow("5, 10", "nl A", CONSTANT, None, ("1.0", "1", "4", "5")),
+    PaperRow("5, 10", "nl A", ECCO, 7.5e-6, ("1.0", "0.0", "1.1", "1.6")),
+    PaperRow("5", "nl A", ECCO, 1e-4, ("3.1", "0", "4", "6")),
+    PaperRow("10", "nl A", PREDICTED, 2.1, ("1.0", "0.4", "1.9", "3.1")),
+    PaperRow("6, 11", "lin B", CONSTANT, None, ("1.0", "-192", "12", "23")),
+    PaperRow("6, 11", "lin B", ECCO, 9.1e-7, ("1.0", "-187.9", "1.3", "1.6")),
+    PaperRow("11", "lin B", PREDICTED, 0.60, ("1.0", "-187.7", "1.3", "1.7")),
+    PaperRow("7, 12", "nl B", CONSTANT, None, ("1.0", "-390", "30", "50")),
+    PaperRow("7, 12", "nl B", ECCO, 2.4e-5, ("1.0", "-377", "5", "5")),
+    PaperRow("12", "nl B", PREDICTED, 6.5, ("1.0", "-392", "18", "21")),
+    PaperRow("8", "lin B", CONSTANT, None, ("1.0", "-220", "40", "30"), wheel_steps=1),
+    PaperRow("8", "lin B", ECCO, 1e-6, ("1.0", "-190", "4", "2"), wheel_steps=1),
 )
 """Tables 3 and 5 to 12; those of split B are printed in units of 100 W and 100 J."""
 SHOWN = ROWS[1]
 """Its results are written to a file."""
 
 
-def paper_table(runs: Mapping[Row, CarRun]) -> list[tuple[str, ...]]:
+def paper_table(runs: Mapping[PaperRow, CarRun]) -> list[tuple[str, ...]]:
     """The rows of the table, two of them its header: each value as printed, then as measured."""
     head = ["table", "case", "step control", "toler-"]
     below = ["", "", "", "ance"]
@@ -210,7 +210,7 @@ STEPS_OF_FIGURE_4 = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
 """[s]"""
 
 
-def run_rows(version: str) -> dict[Row, CarRun]:
+def run_rows(version: str) -> dict[PaperRow, CarRun]:
     """All rows of the tables."""
     return {row: row.run(fmi_version(version)) for row in ROWS}
 

@@ -30,7 +30,7 @@ def _fmu(model: str) -> Path:
 
 
 @dataclass(frozen=True)
-class Case:
+class SuperdenseCase:
     """A test: a system, and the signals of its trace."""
 
     name: str
@@ -68,49 +68,53 @@ class Case:
         return found
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[SuperdenseCase, ...]:
     """All tests that have a trace."""
     return (
-        Case("SD1_step", "step", _one(1), held={"y": "superdense.y"}, shown=(1.0,), stop_time=2.0),
-        Case("SD2_microdelay", "three delays of an event iteration", _delays(), events=_DELAYED),
-        Case(
+        SuperdenseCase(
+            "SD1_step", "step", _one(1), held={"y": "superdense.y"}, shown=(1.0,), stop_time=2.0
+        ),
+        SuperdenseCase(
+            "SD2_microdelay", "three delays of an event iteration", _delays(), events=_DELAYED
+        ),
+        SuperdenseCase(
             "SD3_counter", "counter in zero time", _one(3), held={"c": "superdense.c"}, shown=(2.0,)
         ),
-        Case(
+        SuperdenseCase(
             *("SD4_sawtooth", "sawtooth", _one(4)),
             held={"x": "superdense.x"},
             shown=(1.0, 2.0, 3.0),
             stop_time=3.5,
         ),
-        Case(
+        SuperdenseCase(
             *("SD5_transient", "transient modes", _one(5)),
             held={"mode": "superdense.mode"},
             shown=(3.0,),
             names=("A", "B", "C", "D"),
         ),
-        Case(
+        SuperdenseCase(
             "SD6_adder", "adder of the events that are present", _adder(), events={"s": "adder.s"}
         ),
-        Case(
+        SuperdenseCase(
             *("SD7_sampler", "sampler of a ramp, every 1/4 s", _sampler()),
             events={"y": "sampler.y"},
             stop_time=2.0,
         ),
         *(
-            Case(name, what, system, events={"sampled_step": "sampler.y"}, stop_time=1.5)
+            SuperdenseCase(name, what, system, events={"sampled_step": "sampler.y"}, stop_time=1.5)
             for name, what, system in (
                 ("SD8_sync_sample", "sampler at a step", _sampled_step(delays=0)),
                 ("SD8_micro_sample", "the same behind a delay", _sampled_step(delays=1)),
             )
         ),
         *(
-            Case(name, what, system, events={"fire": "countdown.fired"}, stop_time=2.0)
+            SuperdenseCase(name, what, system, events={"fire": "countdown.fired"}, stop_time=2.0)
             for name, what, system in (
                 ("SD9_countdown_restart", "countdown that restarts", _countdown(RESTART)),
                 ("SD9_countdown_queue", "countdown that queues", _countdown(QUEUE)),
             )
         ),
-        Case(
+        SuperdenseCase(
             *("SD10_zero_countdown", "countdown of 0 s", _zero_countdown()),
             events={"trigger": "source.value", "fire": "countdown.fired"},
             stop_time=2.0,
@@ -121,7 +125,7 @@ def cases() -> tuple[Case, ...]:
 _POINTS_IN_A_LINE = 6
 
 
-def table(suite: Sequence[tuple[Case, Results]]) -> list[tuple[str, ...]]:
+def table(suite: Sequence[tuple[SuperdenseCase, Results]]) -> list[tuple[str, ...]]:
     """The traces, a line for each signal and for a few points, with the header."""
     rows: list[tuple[str, ...]] = [("test", "", "signal", "(t in s, n) value")]
     for case, results in suite:

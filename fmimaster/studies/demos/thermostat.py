@@ -30,7 +30,7 @@ ALPHA = 0.1
 
 
 @dataclass(frozen=True)
-class Variant:
+class Switching:
     """How the switches are found."""
 
     name: str
@@ -40,14 +40,14 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("Event Mode and early return", "fmi3"),
-    Variant(
+    Switching("Event Mode and early return", "fmi3"),
+    Switching(
         "located by going back",
         "fmi2",
         {"algorithm": GaussSeidel(), "step_size": Locate(STEP_SIZE)},
     ),
-    Variant("on the grid, Gauss-Seidel", "fmi2", {"algorithm": GaussSeidel()}),
-    Variant("on the grid, Jacobi", "fmi2", {"algorithm": Jacobi()}),
+    Switching("on the grid, Gauss-Seidel", "fmi2", {"algorithm": GaussSeidel()}),
+    Switching("on the grid, Jacobi", "fmi2", {"algorithm": Jacobi()}),
 )
 
 
@@ -55,7 +55,7 @@ VARIANTS = (
 class VariantRun:
     """A variant and its switches."""
 
-    variant: Variant
+    variant: Switching
     results: Results
     switches: tuple[float, ...]
     """Times in s."""

@@ -84,7 +84,7 @@ def compare(search: SequenceSearch) -> list[ComparedSequence]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compromise:
+class TriedCompromise:
     """A sequence for which no other one has both fewer stale inputs and faster steps.
 
     Attributes
@@ -104,7 +104,7 @@ class Compromise:
 
 def compromises(
     plan: Plan, groups: Groups, seconds: Mapping[str, float], cores: int
-) -> tuple[Compromise, ...]:
+) -> tuple[TriedCompromise, ...]:
     """The best compromises, that of least cost first. There are several only if some components can step at the same
     time.
 
@@ -128,7 +128,7 @@ def compromises(
         for group, inside in groups.members.items()
     }
     return tuple(
-        Compromise(
+        TriedCompromise(
             tuple(groups.components(graph.named(units)) for units in levels_of(graph, c.sequence)),
             c.cost,
             c.makespan,

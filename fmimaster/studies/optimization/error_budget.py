@@ -30,7 +30,7 @@ UNDECLARED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class InputEffect:
     """Effect of the error of an input on an output of its component alone."""
 
     output: str
@@ -65,7 +65,7 @@ class Share:
     """End of that step in s."""
     scale: float
     """The nominal value of the input; its largest absolute value, if none is declared."""
-    effect: Effect | None = None
+    effect: InputEffect | None = None
     """Effect on the output of the component with the largest share; None if it is not known."""
 
     @property
@@ -177,7 +177,9 @@ def _add_effects(
                 notes.append(f"The effect of inputs of '{name}' is not known: {error}")
 
 
-def _effect(component: Alone, input_: str, connection: Share, plan: Plan, i: int) -> Effect | None:
+def _effect(
+    component: Alone, input_: str, connection: Share, plan: Plan, i: int
+) -> InputEffect | None:
     """The effect on the output with the largest effect of the input."""
     held = sqrt(float(np.mean(np.diff(component.recorded_input(input_)) ** 2)) / 3.0)
     if held == 0.0:
@@ -188,10 +190,10 @@ def _effect(component: Alone, input_: str, connection: Share, plan: Plan, i: int
     return max(effects, key=lambda e: (e.share, e.output), default=None)
 
 
-def _effects(component: Alone, responses: Array, plan: Plan, i: int) -> Iterator[Effect]:
+def _effects(component: Alone, responses: Array, plan: Plan, i: int) -> Iterator[InputEffect]:
     values = component.recorded_outputs()
     for k, output in enumerate(component.outputs):
         variable = plan.instances[i].model.variable(output.removeprefix(f"{component.name}."))
         assert variable is not None
         unit = variable.unit.name if variable.unit is not None else ""
-        yield Effect(output, unit, float(responses[k]), _scale(variable, values[:, k]))
+        yield InputEffect(output, unit, float(responses[k]), _scale(variable, values[:, k]))

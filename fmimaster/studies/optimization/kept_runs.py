@@ -12,7 +12,7 @@ from typing import Any
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import read_json
 from fmimaster.results.results import Results
-from fmimaster.studies.optimization.trial import Trial
+from fmimaster.studies.optimization.trial import SimulationTrial
 
 _INDEX = "runs.json"
 _FORM = 1
@@ -38,7 +38,7 @@ class KeptRuns:
     def __init__(self, folder: Path, facts: Mapping[str, Any]) -> None:
         self._folder = folder
         self._facts = json.loads(json.dumps(facts))
-        self._files: dict[Trial, str] = {}
+        self._files: dict[SimulationTrial, str] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if self._index.exists():
@@ -59,7 +59,7 @@ class KeptRuns:
             content = read_json(self._index)
             known, runs = content["facts"], content["runs"]
             trials = {
-                run["file"]: Trial(
+                run["file"]: SimulationTrial(
                     tuple(run["sequence"]),
                     frozenset((a, b) for a, b in run["stale"]),
                     bool(run["halved"]),
@@ -80,12 +80,12 @@ class KeptRuns:
             trial: file for file, trial in trials.items() if (self._folder / file).is_file()
         }
 
-    def get(self, trial: Trial) -> Results | None:
+    def get(self, trial: SimulationTrial) -> Results | None:
         """The rows of a trial, None if it is not kept."""
         file = self._files.get(trial)
         return None if file is None else Results.read(self._folder / file)
 
-    def put(self, trial: Trial, results: Results) -> None:
+    def put(self, trial: SimulationTrial, results: Results) -> None:
         """Store the rows of a trial: first the rows, then the index, so an interruption leaves no wrong entry."""
         taken = set(self._files.values())  # a file may have been deleted
         file = next(f for k in count(1) if (f := f"run-{k:04}.csv") not in taken)

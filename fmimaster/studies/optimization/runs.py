@@ -28,7 +28,7 @@ from fmimaster.results.table import Table
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.studies.optimization.groups import Groups
 from fmimaster.studies.optimization.kept_runs import KeptRuns
-from fmimaster.studies.optimization.trial import Trial, is_compared
+from fmimaster.studies.optimization.trial import SimulationTrial, is_compared
 
 log = logging.getLogger("fmimaster")
 
@@ -95,8 +95,8 @@ class Runs:
         start, stop = prepared.schedule.start, prepared.schedule.stop
         self._times = grid(start, stop, self._size, simulation.output_interval)
         self._groups, self._kept, self._tell = groups, kept, tell
-        self._rows: dict[Trial, NDArray[np.float64]] = {}
-        self.failures: dict[Trial, FmimasterError] = {}
+        self._rows: dict[SimulationTrial, NDArray[np.float64]] = {}
+        self.failures: dict[SimulationTrial, FmimasterError] = {}
         self.seconds: dict[str, float] = {}
         self.closed = False
 
@@ -105,7 +105,7 @@ class Runs:
         """Of the error of the algorithm."""
         return self.algorithm.order
 
-    def __call__(self, trial: Trial) -> NDArray[np.float64] | None:
+    def __call__(self, trial: SimulationTrial) -> NDArray[np.float64] | None:
         """Rows at the grid points of the usual step size, shape (points, outputs); None if the run failed."""
         if trial not in self._rows and trial not in self.failures and not self.closed:
             try:
@@ -119,11 +119,11 @@ class Runs:
                 self._rows[trial] = rows
         return self._rows.get(trial)
 
-    def done(self) -> Iterable[Trial]:
+    def done(self) -> Iterable[SimulationTrial]:
         """Trials that have rows, in the order in which they were made."""
         return tuple(self._rows)
 
-    def _results(self, trial: Trial) -> Results:
+    def _results(self, trial: SimulationTrial) -> Results:
         results = None if self._kept is None else self._kept.get(trial)
         if results is not None:
             return results
@@ -191,7 +191,7 @@ def grid(
     return np.array([float(t) for t in times])
 
 
-def described(trial: Trial) -> str:
+def described(trial: SimulationTrial) -> str:
     """A trial in words."""
     words = ", ".join(trial.sequence)
     words += "".join(f"; {a} -> {b} stale" for a, b in sorted(trial.stale))

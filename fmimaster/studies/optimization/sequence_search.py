@@ -22,7 +22,7 @@ from fmimaster.studies.optimization.groups import Groups, groups_of
 from fmimaster.studies.optimization.kept_runs import KeptRuns, digest
 from fmimaster.studies.optimization.runs import Runs
 from fmimaster.studies.optimization.signature import Candidate, Signature
-from fmimaster.studies.optimization.trial import Arc, Trial
+from fmimaster.studies.optimization.trial import Arc, SimulationTrial
 from fmimaster.studies.optimization.weighting import Input, Weighting
 
 log = logging.getLogger("fmimaster")
@@ -180,13 +180,16 @@ class SequenceSearch:
         """
         self.runs.closed = True
         try:
-            usable = isinstance(self.method, Signature) and self.runs(Trial(self.base)) is not None
+            usable = (
+                isinstance(self.method, Signature)
+                and self.runs(SimulationTrial(self.base)) is not None
+            )
             return self.run() if usable else None
         finally:
             self.runs.closed = False
 
     def _by_signatures(self, method: Signature, others: Iterable[Sequence[str]]) -> FoundSequence:
-        base = Trial(self.base)
+        base = SimulationTrial(self.base)
         if self.runs(base) is None:  # without it there is nothing to compare with
             raise self.runs.failures[base]
         optimum = method.search(

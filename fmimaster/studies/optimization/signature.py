@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
 from fmimaster.studies.optimization.prediction import Prediction, best_predicted, predict, rounded
-from fmimaster.studies.optimization.trial import Arc, Trial, Trials, relative_error, rms, stale_arcs
+from fmimaster.studies.optimization.trial import (
+    Arc,
+    SimulationTrial,
+    Trials,
+    relative_error,
+    rms,
+    stale_arcs,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,7 @@ class Signature:
         OptionError
             If the base sequence itself cannot be simulated, or all its outputs are 0.
         """
-        known = trials(Trial(base))
+        known = trials(SimulationTrial(base))
         if known is None:
             raise OptionError(
                 f"The base sequence {', '.join(base)} cannot be simulated. Give another one, or a smaller step size."
@@ -142,7 +149,7 @@ class Signature:
                 "All recorded outputs are 0 in the whole run, so sequences cannot be compared. Give the system an "
                 "input, other start values or a later stop time, or record other outputs."
             )
-        half = trials(Trial(base, halved=True))
+        half = trials(SimulationTrial(base, halved=True))
         factor = 2.0**order
         reference = None if half is None else (factor * half - known) / (factor - 1.0)
         stale = stale_arcs(base, arcs)
@@ -156,7 +163,7 @@ class Signature:
         others = [same.setdefault(stale_arcs(s, arcs), s) for s in others]
         verified = best[: self.verified] if reference is not None else []
         for sequence in (*verified, *others):
-            trials(Trial(sequence))
+            trials(SimulationTrial(sequence))
         return _optimum(trials, prediction, base, best, verified, known, reference)
 
 
@@ -172,8 +179,8 @@ def _signatures(
 
 def _signature(trials: Trials, sequence: tuple[str, ...], arc: Arc) -> NDArray[np.float64] | None:
     """Change of the outputs if an arc that is fresh in a sequence is stale; None if a run fails."""
-    fresh = trials(Trial(sequence))
-    late = None if fresh is None else trials(Trial(sequence, frozenset({arc})))
+    fresh = trials(SimulationTrial(sequence))
+    late = None if fresh is None else trials(SimulationTrial(sequence, frozenset({arc})))
     return None if fresh is None or late is None else late - fresh
 
 
@@ -207,7 +214,7 @@ def _optimum(
     candidates = []
     for sequence in dict.fromkeys([*best, *simulated]):
         late = stale_arcs(sequence, prediction.arcs)
-        rows = trials(Trial(sequence)) if sequence in simulated else None
+        rows = trials(SimulationTrial(sequence)) if sequence in simulated else None
         candidates.append(
             Candidate(
                 sequence,

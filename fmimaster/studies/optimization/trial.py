@@ -15,7 +15,7 @@ Arc = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SimulationTrial:
     """One simulation. These attributes are its only differences from others."""
 
     sequence: tuple[str, ...]
@@ -30,11 +30,11 @@ class Trials(Protocol):
     """Makes trials, each once."""
 
     @abstractmethod
-    def __call__(self, trial: Trial) -> NDArray[np.float64] | None:
+    def __call__(self, trial: SimulationTrial) -> NDArray[np.float64] | None:
         """Outputs at the communication points of the usual step size, shape (points, outputs); None if the run failed."""
 
     @abstractmethod
-    def done(self) -> Iterable[Trial]:
+    def done(self) -> Iterable[SimulationTrial]:
         """Trials that have rows, in the order in which they were made."""
 
 

@@ -30,7 +30,7 @@ _PERIOD = 7
 _NUMBERS = frozenset(DataType) - {DataType.STRING, DataType.BINARY, DataType.CLOCK}
 
 
-class Times(NamedTuple):
+class MeasuredTimes(NamedTuple):
     """Times of a measured run in s."""
 
     start: float
@@ -51,7 +51,7 @@ class Use:
     """Whether the inputs vary from step to step."""
 
 
-def times_of(model: Model) -> Times:
+def times_of(model: Model) -> MeasuredTimes:
     """Start, stop and step of a run, by the default experiment."""
     said, fixed = model.default_experiment, model.capabilities.fixed_internal_step_size
     start = said.start_time or 0.0
@@ -59,7 +59,7 @@ def times_of(model: Model) -> Times:
     if not (isfinite(stop) and stop > start):
         stop = start + _USUAL_SPAN
     size = said.step_size or fixed or (stop - start) / _USUAL_STEPS
-    return Times(start, stop, size)
+    return MeasuredTimes(start, stop, size)
 
 
 def observed_variables(model: Model) -> list[Variable]:
@@ -81,7 +81,7 @@ def changeable_inputs(model: Model) -> list[Variable]:
     return [v for v in inputs if v.type in _NUMBERS and not v.clocks]
 
 
-class Values:
+class VariedValues:
     """Variables of one instance as one array of floating point numbers, however many types they have."""
 
     def __init__(

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from math import isfinite
 from typing import Any, get_type_hints
 
-from fmimaster.apart.run import Cause, Ended, run_apart
+from fmimaster.apart.run import EndCause, EndedProcess, run_apart
 from fmimaster.base.errors import FmimasterError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.text import clipped
@@ -252,7 +252,7 @@ class _Measurements:
         )
         if ended.output.strip():
             self.printed[name] = ended.output.strip()[:_MOST_PRINTED]
-        if ended.cause is Cause.RETURNED:
+        if ended.cause is EndCause.RETURNED:
             return ended.value
         reason = _reason(ended).replace(f"'{self._use.source}'", "the FMU")
         self.not_measured[name] = clipped(reason, _MOST_OF_A_REASON)
@@ -265,7 +265,7 @@ def _quietly(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
 
-def _reason(ended: Ended) -> str:
+def _reason(ended: EndedProcess) -> str:
     """Why there is no result: how the process has ended, or the error."""
     if ended.error is None:
         return f"{LOST}{ended.how}"

@@ -25,15 +25,15 @@ from fmimaster.fmu.library import FmuFile, identity, release
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.studies.probing.excitation import (
     Use,
-    Values,
+    VariedValues,
     changeable_inputs,
     observed_variables,
     start_value,
     times_of,
     varied,
 )
-from fmimaster.studies.probing.ticks import Tick, Ticks
-from fmimaster.studies.probing.traces import Trace
+from fmimaster.studies.probing.ticks import MeasuredTick, Ticks
+from fmimaster.studies.probing.traces import StepTrace
 from fmimaster.system.model import DataType, Variable
 
 TERMINATED = "Terminate"
@@ -76,7 +76,7 @@ class Subject:
     ) -> None:
         self.file.close()
 
-    def instantiated(self, name: str = "", *, events: bool = False) -> Unit:
+    def instantiated(self, name: str = "", *, events: bool = False) -> MeasuredUnit:
         """A new instance.
 
         Parameters
@@ -92,9 +92,9 @@ class Subject:
         finally:
             # a second instance is tried although the FMU may declare that it allows only one
             release(identity(self.file.source, self.model))
-        return Unit(self, instance, event_mode)
+        return MeasuredUnit(self, instance, event_mode)
 
-    def unit(self, name: str = "", *, events: bool = False) -> Unit:
+    def unit(self, name: str = "", *, events: bool = False) -> MeasuredUnit:
         """A new instance that is ready for its first step."""
         unit = self.instantiated(name, events=events)
         unit.initialize()
@@ -111,10 +111,10 @@ class Moment(NamedTuple):
     time: float
     steps: int
     next_event: float
-    ticks: dict[int, Tick]
+    ticks: dict[int, MeasuredTick]
 
 
-class Unit:
+class MeasuredUnit:
     """One instance, with its time, its clocks, its inputs and its observed variables."""
 
     def __init__(self, subject: Subject, instance: Instance, event_mode: bool) -> None:
@@ -130,10 +130,10 @@ class Unit:
         # saved states stay valid: each later step may be undone
         instance.kept_from = lambda: -inf if self._is_kept else inf
         instance.clock = lambda: self.time
-        self._observed = Values(subject.observed, instance.getter)
-        self._inputs = {v.name: Values([v], instance.setter) for v in subject.inputs}
+        self._observed = VariedValues(subject.observed, instance.getter)
+        self._inputs = {v.name: VariedValues([v], instance.setter) for v in subject.inputs}
         chosen = [v for v in subject.inputs if v.is_continuous and subject.use.varied]
-        self._varied = Values(chosen, instance.setter)
+        self._varied = VariedValues(chosen, instance.setter)
         self._rest = [start_value(v) for v in chosen]
         self._values = np.zeros(self._varied.size)
 
@@ -268,7 +268,7 @@ class Unit:
 
     def trace(
         self, steps: int, *, size: float | None = None, reads: bool = True, between: bool = False
-    ) -> Trace:
+    ) -> StepTrace:
         """Steps with varied inputs, and the observed variables after each.
 
         Parameters
@@ -297,7 +297,7 @@ class Unit:
                 break
             if reads:
                 rows.append(self.read())
-        return Trace(np.array(rows if reads else [self.read()]), ended, terminated)
+        return StepTrace(np.array(rows if reads else [self.read()]), ended, terminated)
 
     def free(self) -> None:
         """Terminate and free the instance."""

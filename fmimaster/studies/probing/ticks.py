@@ -24,7 +24,7 @@ _AT_EVENTS = (IntervalVariability.TUNABLE, IntervalVariability.COUNTDOWN)
 """Clocks whose intervals can change at any event; that of a changing clock only when it ticks."""
 
 
-class Tick(NamedTuple):
+class MeasuredTick(NamedTuple):
     """The next tick of a clock, and the interval to the tick after it; None if its FMU tells it."""
 
     time: Fraction
@@ -37,7 +37,7 @@ class Ticks:
     def __init__(self, instance: Instance, model: Model) -> None:
         self._instance = instance
         self._clocks = time_based(model)
-        self.next: dict[int, Tick] = {}
+        self.next: dict[int, MeasuredTick] = {}
         """Clock, by its number → its next tick; a clock that is not scheduled is missing."""
         self.count = 0
         """Number of ticks so far."""
@@ -52,13 +52,13 @@ class Ticks:
         self.next, now = {}, exact(start)
         for k, v in enumerate(self._clocks):
             if (interval := _attributes(v).interval) is not None:
-                self.next[k] = Tick(now + _attributes(v).shift, interval)
+                self.next[k] = MeasuredTick(now + _attributes(v).shift, interval)
         told = [k for k, v in enumerate(self._clocks) if _attributes(v).is_told_by_fmu]
         for k, interval in self._asked(told).items():
             is_open = _attributes(self._clocks[k]).interval is None
             if _attributes(self._clocks[k]).is_periodic and is_open:
                 shift = self._instance.shift(self._clocks[k].value_reference)
-                self.next[k] = Tick(now + shift, interval)
+                self.next[k] = MeasuredTick(now + shift, interval)
             else:
                 self._tell(k, now, interval)
 
@@ -75,7 +75,7 @@ class Ticks:
         for k in clocks:
             time, interval = self.next.pop(k)
             if interval is not None:
-                self.next[k] = Tick(time + interval, interval)
+                self.next[k] = MeasuredTick(time + interval, interval)
 
     def ask(self, now: float, ticked: Collection[int] = ()) -> None:
         """Schedule the clocks whose FMU tells another interval, in Event Mode."""
@@ -91,9 +91,9 @@ class Ticks:
     def _tell(self, k: int, now: Fraction, interval: Fraction) -> None:
         kind = _attributes(self._clocks[k]).interval_variability
         if kind is IntervalVariability.COUNTDOWN:
-            self.next[k] = Tick(now + interval, None)
+            self.next[k] = MeasuredTick(now + interval, None)
         elif k not in self.next or self.next[k].interval != interval:  # else it is no change
-            self.next[k] = Tick(now + interval, interval)
+            self.next[k] = MeasuredTick(now + interval, interval)
 
     def _asked(self, clocks: list[int]) -> dict[int, Fraction]:
         """Clock → the interval that the FMU tells, if it is another one than before."""

@@ -12,7 +12,7 @@ from fmimaster.cards.measured import Repetition
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class StepTrace:
     """Values of the observed variables after each step, from the start on.
 
     Attributes
@@ -29,7 +29,7 @@ class Trace:
     terminated: bool = False
 
     @classmethod
-    def of(cls, rows: Sequence[NDArray[np.float64]]) -> Trace:
+    def of(cls, rows: Sequence[NDArray[np.float64]]) -> StepTrace:
         """The trace with these rows."""
         return cls(np.array(rows))
 
@@ -63,7 +63,7 @@ def moved(names: Iterable[str], values: NDArray[np.float64]) -> int:
 
 
 def compared(
-    names: Sequence[str], nominal: NDArray[np.float64], one: Trace, other: Trace
+    names: Sequence[str], nominal: NDArray[np.float64], one: StepTrace, other: StepTrace
 ) -> Repetition:
     """Two traces of the same steps."""
     rows = min(len(one.values), len(other.values))

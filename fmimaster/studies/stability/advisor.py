@@ -76,7 +76,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class FmuFacts:
+class FmuStability:
     """Results of the analysis of one FMU.
 
     Attributes
@@ -155,7 +155,7 @@ class Advisor:
         self.start = self._experiments.start
         self.components = len(prepared.plan.instances)
         self._spectra: dict[float, Spectrum] = {}
-        self._fmus: dict[float, tuple[FmuFacts, ...]] = {}
+        self._fmus: dict[float, tuple[FmuStability, ...]] = {}
 
     def __enter__(self) -> Advisor:
         return self
@@ -186,7 +186,7 @@ class Advisor:
                 self._experiments.renew()  # an FMU that has failed cannot be stepped any more
                 raise
             self._fmus[size] = tuple(
-                FmuFacts(fmu.name, fmu.states, fmu.deviation)
+                FmuStability(fmu.name, fmu.states, fmu.deviation)
                 for fmu in step.models
                 if fmu.inputs.size
             )
@@ -196,7 +196,7 @@ class Advisor:
         """The spectra computed so far, the smallest step first."""
         return tuple(self._spectra[size] for size in sorted(self._spectra))
 
-    def fmus(self, size: float) -> tuple[FmuFacts, ...]:
+    def fmus(self, size: float) -> tuple[FmuStability, ...]:
         """Results for the FMUs with inputs, for steps of this size in s."""
         self.spectrum(size)
         return self._fmus[size]

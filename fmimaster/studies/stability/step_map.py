@@ -12,7 +12,7 @@ from fmimaster.base.errors import SimulationError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.prepared import Prepared
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import InitialTimes
 from fmimaster.run.reference.executor import ReferenceExecutor
 from fmimaster.studies.stability.experiments import Experiments
 from fmimaster.studies.stability.linear_fmu import LinearFmu
@@ -65,7 +65,7 @@ class StepMap:
         self._executor = ReferenceExecutor(
             plan,
             [linear[i] if i in linear else others[i] for i in range(n)],
-            Experiment(self._start),
+            InitialTimes(self._start),
             n_places=programs.n_places,
             n_buffers=programs.n_buffers,
             history=programs.history,

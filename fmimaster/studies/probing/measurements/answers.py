@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError, FmimasterError
-from fmimaster.cards.measured import Attempt, EarlyReturn, Feedthrough, TinySteps
+from fmimaster.cards.measured import EarlyReturns, Feedthrough, TinySteps, Tried
 from fmimaster.studies.probing.excitation import Use, shifts, start_value
-from fmimaster.studies.probing.subject import Subject, Unit, refusal
+from fmimaster.studies.probing.subject import MeasuredUnit, Subject, refusal
 from fmimaster.system.model import Causality
 
 _BEFORE = 3
@@ -46,7 +46,7 @@ def feedthrough(use: Use, in_step_mode: bool) -> Feedthrough:
     )
 
 
-def _in_step_mode(unit: Unit) -> dict[str, set[str]] | None:
+def _in_step_mode(unit: MeasuredUnit) -> dict[str, set[str]] | None:
     """Responses between two steps; None if the FMU refuses, as it may."""
     try:
         unit.trace(_BEFORE)
@@ -56,7 +56,9 @@ def _in_step_mode(unit: Unit) -> dict[str, set[str]] | None:
     return None if refused else found
 
 
-def _responses(unit: Unit, *, goes_on: bool = True) -> tuple[dict[str, set[str]], list[str]]:
+def _responses(
+    unit: MeasuredUnit, *, goes_on: bool = True
+) -> tuple[dict[str, set[str]], list[str]]:
     """Output → inputs whose change alone has changed it; and inputs that could not be changed.
 
     Parameters
@@ -97,7 +99,7 @@ def _in_order(found: dict[str, set[str]], inputs: list[str]) -> dict[str, tuple[
     return {output: tuple(i for i in inputs if i in its) for output, its in found.items()}
 
 
-def varying_steps(use: Use) -> Attempt:
+def varying_steps(use: Use) -> Tried:
     """Steps whose size changes."""
     with Subject(use) as subject:
         unit = subject.unit()
@@ -108,7 +110,7 @@ def varying_steps(use: Use) -> Attempt:
                 unit.step(share * subject.times.size)
                 unit.read()
 
-        return Attempt(refused=refusal(vary))
+        return Tried(refused=refusal(vary))
 
 
 def tiny_steps(use: Use) -> TinySteps:
@@ -124,11 +126,11 @@ def tiny_steps(use: Use) -> TinySteps:
     return TinySteps(refused=refused)
 
 
-def _tiny(unit: Unit, share: float) -> str:
+def _tiny(unit: MeasuredUnit, share: float) -> str:
     return refusal(lambda: unit.step(share * unit.subject.times.size))
 
 
-def beyond_stop(use: Use) -> Attempt:
+def beyond_stop(use: Use) -> Tried:
     """A step that ends after the stop time which the FMU has been given."""
     with Subject(use) as subject:
         size, start = subject.times.size, subject.times.start
@@ -137,10 +139,10 @@ def beyond_stop(use: Use) -> Attempt:
         ended = unit.trace(_BEFORE).ended
         if ended:
             raise CallError(ended, instance=use.name, function="DoStep", status="Discard")
-        return Attempt(refused=refusal(lambda: unit.step(size)))
+        return Tried(refused=refusal(lambda: unit.step(size)))
 
 
-def early_return(use: Use) -> EarlyReturn:
+def early_return(use: Use) -> EarlyReturns:
     """Count steps that end before their end, with and without permission."""
     with Subject(use) as subject:
         numbers = []
@@ -150,4 +152,4 @@ def early_return(use: Use) -> EarlyReturn:
             numbers.append(unit.early)
             steps = unit.steps
             unit.free()
-    return EarlyReturn(allowed=numbers[0], forbidden=numbers[1], steps=steps)
+    return EarlyReturns(allowed=numbers[0], forbidden=numbers[1], steps=steps)

@@ -13,9 +13,9 @@ from statistics import median
 
 from fmimaster.base.errors import CallError
 from fmimaster.cards.measured import Leak, Loading, Stepping
-from fmimaster.studies.probing.excitation import Use, Values
-from fmimaster.studies.probing.subject import Messages, Subject, Unit
-from fmimaster.studies.probing.traces import Trace, moved
+from fmimaster.studies.probing.excitation import Use, VariedValues
+from fmimaster.studies.probing.subject import MeasuredUnit, Messages, Subject
+from fmimaster.studies.probing.traces import StepTrace, moved
 
 STEPS = 100
 """Steps of a measured run."""
@@ -48,7 +48,7 @@ def loading(use: Use) -> Loading:
     )
 
 
-def stepping(use: Use) -> tuple[Stepping, Trace]:
+def stepping(use: Use) -> tuple[Stepping, StepTrace]:
     """Make a run, and measure calls.
 
     Returns
@@ -61,7 +61,9 @@ def stepping(use: Use) -> tuple[Stepping, Trace]:
         subject.state.put_back("The FMU")
         ticks = unit.ticks.count
         said = messages.texts
-        floats = Values([v for v in subject.observed if v.type.is_float], unit.instance.getter)
+        floats = VariedValues(
+            [v for v in subject.observed if v.type.is_float], unit.instance.getter
+        )
         step_seconds = _step_seconds(unit, trace)
         get = cost(floats.read) if floats.size else None
         put = cost(unit.set_again) if unit.is_varied else None
@@ -84,7 +86,7 @@ def stepping(use: Use) -> tuple[Stepping, Trace]:
     ), trace
 
 
-def _step_seconds(unit: Unit, trace: Trace) -> float | None:
+def _step_seconds(unit: MeasuredUnit, trace: StepTrace) -> float | None:
     """The time of one step, also if no step succeeds after those of the trace."""
     size = unit.subject.times.size
     if trace.ended:

@@ -6,11 +6,11 @@ import time
 from dataclasses import replace
 
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
-from fmimaster.cards.measured import Repetition, Replay, Serialization, TwoInstances
+from fmimaster.cards.measured import Repetition, ReplayedStep, Serialization, TwoInstances
 from fmimaster.studies.probing.excitation import Use
 from fmimaster.studies.probing.measurements.costs import STEPS, cost, memory_in_use
-from fmimaster.studies.probing.subject import Subject, Unit
-from fmimaster.studies.probing.traces import Trace, compared
+from fmimaster.studies.probing.subject import MeasuredUnit, Subject
+from fmimaster.studies.probing.traces import StepTrace, compared
 
 _BEFORE = 10
 """Steps before the state is saved: solvers inside FMUs have a history then."""
@@ -22,7 +22,7 @@ _TIME_FOR_INSTANCES = 1.0
 """Wall time in s for them."""
 
 
-def replay(use: Use) -> Replay:
+def replay(use: Use) -> ReplayedStep:
     """Save the state, step, restore it, step again."""
     with Subject(use) as subject:
         unit = subject.unit()
@@ -38,7 +38,7 @@ def replay(use: Use) -> Replay:
             cost(lambda: unit.instance.restore(1)),
         )
         # outputs are compared after steps: not every FMU computes them again when its state is set
-        return Replay(
+        return ReplayedStep(
             again=_compared(subject, _after_steps(first), _after_steps(second)),
             save_seconds=save,
             restore_seconds=restore,
@@ -67,7 +67,7 @@ def serialization(use: Use) -> Serialization:
         )
 
 
-def reset(use: Use, alone: Trace) -> Repetition:
+def reset(use: Use, alone: StepTrace) -> Repetition:
     """Step, reset, and do the steps of a new instance (``alone``)."""
     with Subject(use) as subject:
         unit = subject.unit()
@@ -77,30 +77,32 @@ def reset(use: Use, alone: Trace) -> Repetition:
         return _compared(subject, alone, unit.trace(len(alone.values) - 1))
 
 
-def again(use: Use, alone: Trace) -> Repetition:
+def again(use: Use, alone: StepTrace) -> Repetition:
     """The steps of a run in another process (``alone``)."""
     with Subject(use) as subject:
         return _compared(subject, alone, subject.unit().trace(STEPS))
 
 
-def read_at_end(use: Use, alone: Trace) -> Repetition:
+def read_at_end(use: Use, alone: StepTrace) -> Repetition:
     """The steps of a run, with outputs read only at the end instead of after each step (``alone``)."""
     steps = len(alone.values) - 1
     with Subject(use) as subject:
         end = subject.unit().trace(steps, reads=False)
         # the first row is the same, so that the number of changed outputs is that of the run
         first, last = alone.values[:1], alone.values[-1:]
-        found = _compared(subject, Trace.of([*first, *last]), Trace.of([*first, *end.values]))
+        found = _compared(
+            subject, StepTrace.of([*first, *last]), StepTrace.of([*first, *end.values])
+        )
         return replace(found, steps=steps)
 
 
-def read_before(use: Use, alone: Trace) -> Repetition:
+def read_before(use: Use, alone: StepTrace) -> Repetition:
     """The steps of a run, with outputs read between inputs and step as well."""
     with Subject(use) as subject:
         return _compared(subject, alone, subject.unit().trace(len(alone.values) - 1, between=True))
 
 
-def two_instances(use: Use, alone: Trace) -> TwoInstances:
+def two_instances(use: Use, alone: StepTrace) -> TwoInstances:
     """Step two instances in turn, beside the steps of one (``alone``); then make some more."""
     with Subject(use) as subject:
         units = [subject.unit("first")]
@@ -115,7 +117,7 @@ def two_instances(use: Use, alone: Trace) -> TwoInstances:
                 unit.vary()
                 unit.step_to(begin + (k + 1) * size)
             rows.append(units[0].read())
-        beside = _compared(subject, alone, Trace.of(rows))
+        beside = _compared(subject, alone, StepTrace.of(rows))
         seconds, memory = _of_an_instance(subject)
     return TwoInstances(
         refused="", beside=beside, instantiate_seconds=seconds, memory_per_instance=memory
@@ -124,7 +126,7 @@ def two_instances(use: Use, alone: Trace) -> TwoInstances:
 
 def _of_an_instance(subject: Subject) -> tuple[float | None, int | None]:
     """Wall time in s to make another instance, and bytes of memory that it takes."""
-    units: list[Unit] = []
+    units: list[MeasuredUnit] = []
     before, began = memory_in_use(), time.perf_counter()
     try:
         while len(units) < _MORE_INSTANCES and time.perf_counter() < began + _TIME_FOR_INSTANCES:
@@ -138,9 +140,9 @@ def _of_an_instance(subject: Subject) -> tuple[float | None, int | None]:
     return seconds / len(units), taken
 
 
-def _compared(subject: Subject, one: Trace, other: Trace) -> Repetition:
+def _compared(subject: Subject, one: StepTrace, other: StepTrace) -> Repetition:
     return compared(subject.names(), subject.nominal, one, other)
 
 
-def _after_steps(trace: Trace) -> Trace:
-    return Trace(trace.values[1:], trace.ended)
+def _after_steps(trace: StepTrace) -> StepTrace:
+    return StepTrace(trace.values[1:], trace.ended)
