@@ -349,11 +349,13 @@ class Fmi3Instance(BinaryInstance):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``."""
-        step, said = self._step
-        self.inside.begin(time)
+        (step, said), inside = self._step, self.inside
+        if inside.outputs is not None:
+            inside.outputs.begin(time)
         # True where no state of an earlier time will be restored; see Fmi2Instance.do_step
         status = step(self.component, time, size, self.kept_from() >= time, *said.pointers)
-        self.inside.raise_if_failed()
+        if inside.failure is not None:
+            raise inside.failure
         if status == DISCARD:
             # its other results are undefined, and its time is unchanged
             return StepAnswer(time, discarded=True, messages=tuple(self.messages.last))

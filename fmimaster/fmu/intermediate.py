@@ -146,11 +146,6 @@ class InsideOfSteps:
         if self.outputs is not None:
             self.outputs.bind(getter)
 
-    def begin(self, time: float) -> None:
-        """A step begins at this time in s."""
-        if self.outputs is not None:
-            self.outputs.begin(time)
-
     def update(
         self, _environment: Any, time: float, set_requested: bool, get_allowed: bool, *rest: Any
     ) -> None:
