@@ -274,7 +274,7 @@ def evaluate(
     weights = [1.0] * (degree + 1)
     for order in range(1, derivative + 1):
         polynomials.next_weights(weights, degree, order)
-    found = polynomials.derivative(coefficients, weights, 1, degree, derivative, s)
+    found = polynomials.derivative_at(coefficients, weights, 1, degree, derivative, s)
     return found
 
 

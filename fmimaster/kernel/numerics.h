@@ -126,7 +126,7 @@ static inline void fm_next_weights(double *weights, int degree, int order)
 }
 
 /* Derivative of a polynomial at distance s from its centre. Coefficients are a stride apart, their weights are not. */
-static inline double fm_derivative(const double *coefficients, const double *weights, int stride, int degree, int order, double s)
+static inline double fm_derivative_at(const double *coefficients, const double *weights, int stride, int degree, int order, double s)
 {
     double value;
     value = 0.0;

@@ -213,7 +213,7 @@ int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const cha
         fm_next_weights(weights, degree, order);
         for (int w = 0; w < n; w++)
             derivatives[order * n + w] =
-                fm_derivative(k->coefficients[i] + w, weights, n, degree, order, k->at[i] - k->centre[i]);
+                fm_derivative_at(k->coefficients[i] + w, weights, n, degree, order, k->at[i] - k->centre[i]);
     }
     return instance->set_polynomials(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
                                  k->at[i], function);

@@ -71,7 +71,7 @@ def next_weights(weights: Doubles, degree: int, order: int) -> None:
         weights[p] *= p - (order - 1)
 
 
-def derivative(
+def derivative_at(
     coefficients: Doubles, weights: Doubles, stride: int, degree: int, order: int, s: float
 ) -> Number:
     """Derivative of a polynomial at distance s from its centre. Coefficients are a stride apart, their weights are not."""
