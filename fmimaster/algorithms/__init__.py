@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fmimaster.algorithms.modes import AtEnd as AtEnd
     from fmimaster.algorithms.modes import AtMiddle as AtMiddle
     from fmimaster.algorithms.modes import Corrected as Corrected
-    from fmimaster.algorithms.modes import Mode as Mode
+    from fmimaster.algorithms.modes import InputMode as InputMode
     from fmimaster.algorithms.refreshed import Refreshed as Refreshed
     from fmimaster.algorithms.richardson import Richardson as Richardson
     from fmimaster.algorithms.sequential import Sequential as Sequential

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.modes import AlongLine, AtEnd, AtMiddle, Corrected, Mode, Order
+from fmimaster.algorithms.modes import AlongLine, AtEnd, AtMiddle, Corrected, InputMode, Order
 from fmimaster.algorithms.subsequence import Subsequence
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.inputs.polynomial import HOLD, Polynomial
@@ -22,7 +22,7 @@ from fmimaster.sequences.units import units_of
 from fmimaster.sequences.weights import FeedThrough
 from fmimaster.system.notes import listed
 
-MODES: Mapping[str, Mode] = {
+MODES: Mapping[str, InputMode] = {
     mode.name: mode for mode in (AtEnd(), AtMiddle(), AlongLine(), Corrected(), Subsequence())
 }
 """Modes by their names on the command line."""
@@ -55,7 +55,7 @@ class GaussSeidel(Algorithm):
 
     inputs: Polynomial = HOLD
     _: KW_ONLY
-    mode: Mode = AtEnd()
+    mode: InputMode = AtEnd()
     levels: bool = False
     most_levels: int | None = None
     stale: frozenset[tuple[str, str]] = frozenset()

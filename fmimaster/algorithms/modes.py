@@ -102,7 +102,7 @@ def _divided(parts: int) -> Treatment:
     return Treatment(what, parts, is_held=True)
 
 
-class Mode(TypedArguments, ABC):
+class InputMode(TypedArguments, ABC):
     """Treatment of inputs from sources that have stepped before the instance in Gauss-Seidel.
 
     Inputs whose source has not stepped are extrapolated in the same way in all modes.
@@ -173,7 +173,7 @@ def correct(instance: int, plan: Plan, p: Emitter) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class AtEnd(Mode):
+class AtEnd(InputMode):
     """Inputs are held at the value at the end of the source's step: they lead by half a step on average.
 
     If the algorithm has a polynomial for inputs, that polynomial is used instead.
@@ -188,7 +188,7 @@ class AtEnd(Mode):
 
 
 @dataclass(frozen=True, slots=True)
-class AtMiddle(Mode):
+class AtMiddle(InputMode):
     """Inputs are held at the mean of start and end. Outputs that depend directly on them are delayed by half a step."""
 
     name: ClassVar[str] = "mid"
@@ -200,7 +200,7 @@ class AtMiddle(Mode):
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected(Mode):
+class Corrected(InputMode):
     """Inputs are held at the mean of start and end, and outputs are corrected to the inputs at the end of the step.
 
     Parameters
@@ -232,7 +232,7 @@ class Corrected(Mode):
 
 
 @dataclass(frozen=True, slots=True)
-class AlongLine(Mode):
+class AlongLine(InputMode):
     """Inputs are interpolated linearly from the start to the end of the source's step. This mode is recommended.
 
     An FMU that accepts no polynomials is treated as in :class:`Corrected`.

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from fmimaster.algorithms.modes import (
     AlongLine,
-    Mode,
+    InputMode,
     Order,
     Treatment,
     can_be_divided,
@@ -28,7 +28,7 @@ PARTS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Subsequence(Mode):
+class Subsequence(InputMode):
     """All instances step in parts, and inputs follow the outputs of their source after each part.
 
     An FMU whose step cannot be divided is treated as in :class:`AlongLine`.

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from fmimaster.algorithms.gauss_seidel import MODES, GaussSeidel
-from fmimaster.algorithms.modes import AlongLine, Mode
+from fmimaster.algorithms.modes import AlongLine, InputMode
 from fmimaster.base.errors import FmimasterError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, count, section
@@ -270,7 +270,7 @@ def options(algorithm: GaussSeidel, components: Iterable[str]) -> list[str]:
     return [*words, "--sequence", ",".join(components)]
 
 
-def _mode_words(mode: Mode) -> str:
+def _mode_words(mode: InputMode) -> str:
     """A mode as the command line accepts it."""
     usual = MODES[mode.name]
     given = ((f.name, getattr(mode, f.name)) for f in fields(type(mode)))  # type: ignore[arg-type]

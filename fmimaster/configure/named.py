@@ -18,7 +18,7 @@ from fmimaster.configure.text import among, choice, defaults_of, plain_name, set
 
 if TYPE_CHECKING:
     from fmimaster.algorithms.algorithm import Algorithm
-    from fmimaster.algorithms.modes import Mode
+    from fmimaster.algorithms.modes import InputMode
     from fmimaster.events.event_clock import EventClock
     from fmimaster.fmu.faults.policy import FaultPolicy
     from fmimaster.fmu.model_exchange.cvode import Jacobian
@@ -123,7 +123,7 @@ def algorithm(text: str, where: str = "algorithm") -> Algorithm:
     return kind(**settings_of(where, name, kept, settings, parsers))
 
 
-def mode(text: str, where: str = "mode") -> Mode:
+def mode(text: str, where: str = "mode") -> InputMode:
     """The mode of Gauss-Seidel of that name. Settings are its fields.
 
     Raises
@@ -131,7 +131,9 @@ def mode(text: str, where: str = "mode") -> Mode:
     OptionError
     """
     name, _, settings = text.partition(":")
-    kind: type[Mode] = type(at_place("algorithms.gauss_seidel:MODES")[among("mode", name, MODES)])
+    kind: type[InputMode] = type(
+        at_place("algorithms.gauss_seidel:MODES")[among("mode", name, MODES)]
+    )
     return kind(**settings_of(where, name, defaults_of(kind), settings))
 
 

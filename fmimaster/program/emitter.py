@@ -18,7 +18,7 @@ from fmimaster.program.fits import (
     sub_steps,
 )
 from fmimaster.program.hook import Hook, Hooks
-from fmimaster.program.instructions.control import Call, EnterMode, Tick, Update
+from fmimaster.program.instructions.control import Call, Mode, Tick, Update
 from fmimaster.program.instructions.inputs import Fit, Move, Set
 from fmimaster.program.instructions.outputs import (
     Correct,
@@ -365,7 +365,7 @@ class Emitter(Writer):
 
     def mode(self, instance: int, state: State) -> None:
         """Bring the instance to a state."""
-        self.write(EnterMode(instance, state))
+        self.write(Mode(instance, state))
 
     def exchange(self, instance: int, group: Group = Group.OUTPUTS) -> None:
         """Inputs from connected outputs, then outputs or the SOURCES among them, at one instant."""

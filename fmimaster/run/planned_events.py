@@ -16,7 +16,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.control import EnterMode
+from fmimaster.program.instructions.control import Mode
 from fmimaster.program.instructions.outputs import Get, Sample
 from fmimaster.program.programs import ChangedStructure
 from fmimaster.run.loop import Loop
@@ -46,7 +46,7 @@ class PlannedEvent:
     def halves(self) -> tuple[Program, Program]:
         """The program up to where all instances are in Event Mode, and the rest of it."""
         instructions = self.program.instructions
-        n = len(list(takewhile(lambda i: isinstance(i, EnterMode), instructions)))
+        n = len(list(takewhile(lambda i: isinstance(i, Mode), instructions)))
         return Program("event", instructions[:n]), Program("event", instructions[n:])
 
 

@@ -15,7 +15,7 @@ from edited_fmu import edited_fmu
 from numpy.typing import NDArray
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
-from fmimaster.algorithms import AlongLine, GaussSeidel, Jacobi, Mode
+from fmimaster.algorithms import AlongLine, GaussSeidel, InputMode, Jacobi
 from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.events import EarlyReturn
 from fmimaster.run import Backend
@@ -53,7 +53,7 @@ def reference(name: str) -> Rows:
     return rows[:, 1:]
 
 
-def run(sequence: str, mode: Mode, version: str = "fmi2", **settings: Any) -> Rows:
+def run(sequence: str, mode: InputMode, version: str = "fmi2", **settings: Any) -> Rows:
     algorithm = GaussSeidel(mode=mode, levels=settings.pop("levels", False))
     system = settings.pop("system", reference_path(f"systems/four-units-{version}.ssp"))
     order = [f"S{k}" for k in sequence]

@@ -17,7 +17,15 @@ from kernel_encodings import as_written
 from loop_fmus import loop_system
 
 from fmimaster import Simulation, SystemBuilder, reference_path, simulate
-from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Mode, Sequential, Waveform
+from fmimaster.algorithms import (
+    Algorithm,
+    Aligned,
+    GaussSeidel,
+    InputMode,
+    Jacobi,
+    Sequential,
+    Waveform,
+)
 from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
@@ -74,7 +82,7 @@ def test_steps_and_inputs(algorithm: Any, inputs: Polynomial, versions: tuple[st
 
 @pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
-def test_modes_of_gauss_seidel(mode: Mode, versions: tuple[str, str]) -> None:
+def test_modes_of_gauss_seidel(mode: InputMode, versions: tuple[str, str]) -> None:
     system = pair(*versions).build(start_time=0, stop_time=0.1, step_size=1 / 60)
     among = {f"{version}DoStep" for version in versions}
     assert_same_calls(system, algorithm=GaussSeidel(mode=mode, levels=True), among=among)

@@ -16,8 +16,8 @@ from fmimaster.algorithms import (
     AtMiddle,
     Corrected,
     GaussSeidel,
+    InputMode,
     Jacobi,
-    Mode,
     Subsequence,
     Waveform,
 )
@@ -72,7 +72,7 @@ def chain(source: PythonFmu, echo: PythonFmu) -> dict[str, PythonFmu]:
     return {"source": source, "echo": echo, "sink": PythonFmu(inputs={"u": 0.0})}
 
 
-def follow(simulate: Simulate, mode: Mode, **options: Any) -> tuple[Results, PythonFmu]:
+def follow(simulate: Simulate, mode: InputMode, **options: Any) -> tuple[Results, PythonFmu]:
     """An echo of a clock that steps before it, one step of 1 s."""
     unit = echo(**options)
     algorithm = GaussSeidel(mode=mode)
@@ -101,7 +101,7 @@ def test_in_the_mode_lin_an_fmu_that_takes_polynomials_follows_the_line(simulate
 
 @pytest.mark.parametrize("mode", [AlongLine(), Corrected()])
 def test_an_fmu_that_takes_none_is_given_the_mean_and_corrected(
-    simulate: Simulate, mode: Mode
+    simulate: Simulate, mode: InputMode
 ) -> None:
     """sequence.md 6.3: outputs can be re-evaluated with new inputs."""
     results, unit = follow(simulate, mode, partials={"y": {"u": 1.0}})
@@ -254,7 +254,7 @@ def test_with_all_connections_stale_it_is_jacobi_bit_for_bit(
 
 
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
-def test_levels_change_no_bit(simulate: Simulate, mode: Mode) -> None:
+def test_levels_change_no_bit(simulate: Simulate, mode: InputMode) -> None:
     """sequence.md 7, 5: equal when levels run at the same time."""
     expected = run_net(simulate, GaussSeidel(mode=mode), sequence=OLDER)
     found = run_net(simulate, GaussSeidel(mode=mode, levels=True), sequence=OLDER, threads=2)
@@ -265,7 +265,7 @@ def test_levels_change_no_bit(simulate: Simulate, mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 def test_a_stale_connection_is_as_if_its_target_had_stepped_first(
-    simulate: Simulate, mode: Mode
+    simulate: Simulate, mode: InputMode
 ) -> None:
     units = {"a": unit(1.0, 0), "b": unit(0.5, 1)}
     settings: dict[str, Any] = {"stop_time": 1, "step_size": 0.1}
@@ -304,7 +304,7 @@ def corrected(**options: Any) -> PythonFmu:
     ("b", "c"), [(DIVISIBLE, DIVISIBLE), (DIVISIBLE, INDIVISIBLE), (INDIVISIBLE, DIVISIBLE)]
 )
 def test_an_instance_is_given_nothing_new_of_those_on_its_own_level(
-    simulate: Simulate, mode: Mode, b: dict[str, Any], c: dict[str, Any]
+    simulate: Simulate, mode: InputMode, b: dict[str, Any], c: dict[str, Any]
 ) -> None:
     """sequence.md 7, 5: b is corrected, and c, which feeds it, steps after it but on the same level."""
     units = {"a": unit(1.0, 1), "b": corrected(**b), "c": unit(-0.7, 1, **c, **TAKES_LINES)}
@@ -318,7 +318,7 @@ def test_an_instance_is_given_nothing_new_of_those_on_its_own_level(
 @pytest.mark.parametrize("mode", [AlongLine(), Subsequence()])
 @pytest.mark.parametrize("b", [DIVISIBLE, INDIVISIBLE])
 def test_connections_inside_a_bounded_level_are_stale(
-    simulate: Simulate, mode: Mode, b: dict[str, Any]
+    simulate: Simulate, mode: InputMode, b: dict[str, Any]
 ) -> None:
     units = {"a": unit(1.0, 1), "b": corrected(**b), "c": corrected(**DIVISIBLE)}
     links = ["c.y -> b.u0", "a.z -> b.u1", "a.z -> b.u2", "b.z -> c.u0", "a.z -> c.u1", "a.z -> c.u2"]  # fmt: skip
@@ -357,7 +357,7 @@ def test_levels_are_the_longest_paths_of_fresh_connections() -> None:
 
 @pytest.mark.parametrize("mode", [AlongLine(), Corrected(), AtMiddle()], ids=lambda m: m.name)
 def test_in_sweeps_all_inputs_are_interpolated_whatever_the_sequence(
-    simulate: Simulate, mode: Mode
+    simulate: Simulate, mode: InputMode
 ) -> None:
     """After the first sweep no output is older than another one."""
     algorithm = Waveform(GaussSeidel(mode=mode), sweeps=30, restart_sweeps=30)
@@ -371,7 +371,7 @@ def test_in_sweeps_all_inputs_are_interpolated_whatever_the_sequence(
 
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 def test_the_mode_is_that_of_the_components_outside_of_loops_that_are_solved(
-    simulate: Simulate, mode: Mode
+    simulate: Simulate, mode: InputMode
 ) -> None:
     """x = 0.5 y + u and y = x with u = t: the loop's x = 2 t is a line, which the echo behind it is given."""
     first = PythonFmu(

@@ -197,5 +197,5 @@ def test_a_mode_is_no_polynomial_and_the_other_way_round() -> None:
         Jacobi(mode)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"^GaussSeidel: inputs=AtEnd\(\), expected a Polynomial"):
         GaussSeidel(AtEnd())  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match=r"^GaussSeidel: mode=Polynomial.*, expected a Mode\.$"):
+    with pytest.raises(OptionError, match=r"^GaussSeidel: mode=Polynomial.*, expected an InputMode\.$"):
         GaussSeidel(mode=polynomial)  # type: ignore[arg-type]

@@ -79,7 +79,7 @@ class Until(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
-class EnterMode(Instruction):
+class Mode(Instruction):
     """Bring the instance to a state by the FMI calls that enter it or leave the previous one. In Step Mode no clock is
     active."""
 

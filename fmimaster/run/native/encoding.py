@@ -23,7 +23,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program
-from fmimaster.program.instructions.control import Call, EnterMode, nesting
+from fmimaster.program.instructions.control import Call, Mode, nesting
 from fmimaster.program.instructions.inputs import Fit, Move, Set
 from fmimaster.program.instructions.outputs import (
     Correct,
@@ -105,7 +105,7 @@ class ProgramEncoder:
             Correct: self._correct,
             Derive: self._derive,
             Call: self._call,
-            EnterMode: lambda mode: lender.clocks(mode.instance, mode.state),
+            Mode: lambda mode: lender.clocks(mode.instance, mode.state),
             Revert: lambda revert: lender.outputs(revert.instance),
         }
         """What a member of the union has besides the operands of its instruction."""

@@ -9,7 +9,7 @@ import numpy as np
 from fmimaster.instants.grid import same
 from fmimaster.plan.layout import Group
 from fmimaster.program.instructions.base import Instruction
-from fmimaster.program.instructions.control import Call, EnterMode, Repeat, Tick, Until, Update
+from fmimaster.program.instructions.control import Call, Mode, Repeat, Tick, Until, Update
 from fmimaster.program.outcome import Halt, Reason
 from fmimaster.run.convergence import largest_change
 from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
@@ -46,7 +46,7 @@ def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, li
     return act
 
 
-def mode(m: Machine, instruction: EnterMode, _: int) -> Action:
+def mode(m: Machine, instruction: Mode, _: int) -> Action:
     """MODE."""
     i, experiment = instruction.instance, m.experiment
     instance, tolerance = m.instances[i], m.plan.instances[i].tolerance.value
@@ -119,7 +119,7 @@ def call(m: Machine, instruction: Call, _: int) -> Action:
 
 
 ACTIONS: dict[type[Instruction], Callable[..., Action]] = {
-    EnterMode: mode,
+    Mode: mode,
     Update: update,
     Tick: tick,
     Call: call,

@@ -19,7 +19,7 @@ from fmimaster.instants.instant import exact
 from fmimaster.plan.layout import Group
 from fmimaster.prepare.preparation import prepare
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.control import EnterMode, Update
+from fmimaster.program.instructions.control import Mode, Update
 from fmimaster.program.instructions.inputs import Fit, Move, Set
 from fmimaster.program.instructions.outputs import Get
 from fmimaster.program.instructions.steps import Restore, Save, Step
@@ -180,11 +180,11 @@ class Experiments:
     def change_at_once(self, i: int) -> None:
         """Pass the inputs in the store in Event Mode, and read the outputs there."""
         instructions = [
-            EnterMode(i, State.EVENT_MODE),
+            Mode(i, State.EVENT_MODE),
             Set(i, Group.CONTINUOUS),
             Update(i),
             Get(i, Group.OUTPUTS),
-            EnterMode(i, State.STEP_MODE),
+            Mode(i, State.STEP_MODE),
         ]
         self.executor.run(Program("change", tuple(instructions)), self.start, self.start)
 
