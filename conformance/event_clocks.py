@@ -42,7 +42,7 @@ import fmimaster
 from fmimaster import SystemBuilder, reference_path
 from fmimaster.algorithms import Aligned, Jacobi, Sequential, Waveform
 from fmimaster.events import Check, EarlyReturn, LookAhead, Predictive
-from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.fmu.manifest_writer import add_manifest
 from fmimaster.inputs import Polynomial
 from fmimaster.steps import Locate
 from fmimaster.studies.demos.scoring import executions, score

@@ -99,9 +99,9 @@ def check_conformance(
 
     Examples
     --------
-    >>> from fmimaster.conformance import Outcome, check_conformance
+    >>> from fmimaster.conformance import VerdictOutcome, check_conformance
     >>> run = check_conformance("fmus", workers=2)  # doctest: +SKIP
-    >>> [(v.name, v.reason) for v in run.verdicts if v.outcome is Outcome.FAILED]  # doctest: +SKIP
+    >>> [(v.name, v.reason) for v in run.verdicts if v.outcome is VerdictOutcome.FAILED]  # doctest: +SKIP
     []
     """
     refuse_other_platforms()

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from fmimaster.base.public_names import public_names
 
 if TYPE_CHECKING:
-    from fmimaster.fmu.add_manifest import add_manifest as add_manifest
     from fmimaster.fmu.faults.policy import Drop as Drop
     from fmimaster.fmu.faults.policy import FaultPolicy as FaultPolicy
     from fmimaster.fmu.faults.policy import Restart as Restart
     from fmimaster.fmu.faults.policy import Stop as Stop
+    from fmimaster.fmu.manifest_writer import add_manifest as add_manifest
     from fmimaster.fmu.model_exchange.cvode import Cvode as Cvode
     from fmimaster.fmu.model_exchange.cvode import Jacobian as Jacobian
     from fmimaster.fmu.model_exchange.one_step import DormandPrince as DormandPrince

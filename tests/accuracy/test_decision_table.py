@@ -16,7 +16,7 @@ from fmimaster import OptionError, Results, SystemBuilder, reference_path, simul
 from fmimaster.algorithms import GaussSeidel
 from fmimaster.events import EarlyReturn, LookAhead, Predictive
 from fmimaster.events.event_clock import EventClock
-from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.fmu.manifest_writer import add_manifest
 from fmimaster.steps import Locate
 
 SOLVER_STEP = 1e-3

@@ -97,7 +97,7 @@ def test_nothing_is_missing_if_only_some_fmus_were_run(tmp_path: Path) -> None:
     [
         ("", "has no recorded verdicts"),
         ("name,verdict\n", "Expected a file that 'fmimaster conformance"),
-        ("{head}a,,,,good,,0,\n", "'good' is not a valid Outcome"),
+        ("{head}a,,,,good,,0,\n", "'good' is not a valid VerdictOutcome"),
         ("{head}a,b\n", "a row that is no recorded verdict"),
     ],
 )

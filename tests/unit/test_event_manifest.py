@@ -10,9 +10,9 @@ import pytest
 from event_fmus import ATTRIBUTES, EVENTS, EXTRA, VARIABLES, event_fmu, manifest
 
 from fmimaster.base.errors import FileError, ModelError, OptionError
-from fmimaster.fmu.add_manifest import add_manifest, write_manifest
 from fmimaster.fmu.extensions.events import EventManifest
 from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.manifest_writer import add_manifest, write_manifest
 from fmimaster.system.declarations import (
     EventDeclaration,
     EventPolicy,

@@ -454,7 +454,7 @@ def test_settings_that_mean_nothing_are_refused_when_they_are_made() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"mode": "lin"}, "expected a Mode"),
+        ({"mode": "lin"}, "expected an InputMode"),
         ({"stale": "a"}, "expected a sequence"),
         ({"stale": {"a", "b"}}, "expected a sequence"),
         ({"stale": {("a", "b", "c")}}, "expected pairs of component names"),

@@ -197,5 +197,18 @@ def test_a_mode_is_no_polynomial_and_the_other_way_round() -> None:
         Jacobi(mode)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"^GaussSeidel: inputs=AtEnd\(\), expected a Polynomial"):
         GaussSeidel(AtEnd())  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match=r"^GaussSeidel: mode=Polynomial.*, expected an InputMode\.$"):
+    with pytest.raises(
+        OptionError, match=r"^GaussSeidel: mode=Polynomial.*, expected an InputMode\.$"
+    ):
         GaussSeidel(mode=polynomial)  # type: ignore[arg-type]
+
+
+def test_no_public_name_is_also_a_module_of_its_room() -> None:
+    """Importing the module would replace the name by the module."""
+    both = {
+        f"{room}.{name}"
+        for room in rooms("fmimaster")
+        for name, module in places(room).items()
+        if module == f"{room}.{name}"
+    }
+    assert both == set()

@@ -45,7 +45,7 @@ DAHLQUIST = reference_path("fmi3/Dahlquist.fmu")
         (Predictive, {"near": "1e-4"}, "Predictive: near='1e-4', expected a number."),
         (Predictive, {"near": True}, "Predictive: near=True, expected a number."),
         (Predictive, {"go_back": 1}, "Predictive: go_back=1, expected True or False."),
-        (GaussSeidel, {"mode": "lin"}, "GaussSeidel: mode='lin', expected a Mode."),
+        (GaussSeidel, {"mode": "lin"}, "GaussSeidel: mode='lin', expected an InputMode."),
         (LoopSolver, {"bounded": "3"}, "LoopSolver: bounded='3', expected a whole number or None."),
         (PID, {"estimators": 3}, "PID: estimators=3, expected a sequence (each an Estimator)."),
         (

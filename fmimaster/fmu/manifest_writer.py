@@ -33,7 +33,7 @@ def add_manifest(
     fmu
         An FMU as an archive.
     manifest
-        The manifest as a file, for example from :func:`fmimaster.fmu.add_manifest.write_manifest`; its
+        The manifest as a file, for example from :func:`fmimaster.fmu.manifest_writer.write_manifest`; its
         attribute ``fmi-ls-name`` is the name of its folder.
     output
         The FMU to be written. Nothing else in the FMU changes, so other tools can use it as before.
