@@ -43,6 +43,8 @@ INSTALL := CFLAGS=-Werror .venv/bin/python -m pip install --quiet --disable-pip-
 
 .venv/installed: .venv/bin/python $(PACKAGING) $(KERNEL)
 	$(INSTALL) ".[plot,progress]"
+	@.venv/bin/python -c 'import fmimaster.kernel._kernel' \
+	    || { echo "The kernel was not built: pip install -v --editable . shows the compiler's messages." >&2; exit 1; }
 	touch $@
 
 .venv/with-%: .venv/installed
