@@ -98,7 +98,7 @@ class ScheduledInstance(Fmi3Instance):
             update = fmi3ClockUpdateCallback(in_c.clock_update)
             lock = fmi3LockPreemptionCallback(in_c.nothing)
             unlock = fmi3UnlockPreemptionCallback(in_c.nothing)
-        self._in_python = in_python
+        self._in_python = in_python  # ctypes does not keep it alive, and C has its address
         self.make(
             "InstantiateScheduledExecution",
             (fmu, model, name, messages, options),

@@ -239,11 +239,6 @@ class Statistics:
         return self.seconds - in_steps - self.recording_seconds - self.writing_seconds
 
 
-def _rounded(value: float) -> str:
-    """Three digits, and no exponent where there need not be one: ``"2810"``."""
-    return f"{float(f'{value:.3g}'):g}"
-
-
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Rows as lines: the first cells to the left, all others to the right."""
     first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))

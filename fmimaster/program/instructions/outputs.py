@@ -149,7 +149,7 @@ class Recall(Instruction):
     operand: ClassVar[str] = "buffer {0.buffer}"
 
     def check(self, checker: Checker) -> None:
-        """They were kept, and whoever may stop at an event stands where it stood then."""
+        """They were kept, and instances that may stop at an event are at the time at which they were then."""
         if self.buffer not in checker.knowledge.kept:
             checker.fail(f"buffer {self.buffer} is recalled, but nothing has been kept in it")
         for i, then in enumerate(checker.knowledge.kept[self.buffer]):
