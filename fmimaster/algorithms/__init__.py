@@ -6,8 +6,6 @@ from fmimaster.base.public_names import public_names
 
 if TYPE_CHECKING:
     from fmimaster.algorithms.algorithm import Algorithm as Algorithm
-    from fmimaster.algorithms.aligned import Aligned as Aligned
-    from fmimaster.algorithms.automatic_sequence import AutomaticSequence as AutomaticSequence
     from fmimaster.algorithms.gauss_seidel import GaussSeidel as GaussSeidel
     from fmimaster.algorithms.jacobi import Jacobi as Jacobi
     from fmimaster.algorithms.modes import AlongLine as AlongLine
@@ -15,12 +13,14 @@ if TYPE_CHECKING:
     from fmimaster.algorithms.modes import AtMiddle as AtMiddle
     from fmimaster.algorithms.modes import Corrected as Corrected
     from fmimaster.algorithms.modes import InputMode as InputMode
+    from fmimaster.algorithms.own_steps import SubSteps as SubSteps
     from fmimaster.algorithms.refreshed import Refreshed as Refreshed
     from fmimaster.algorithms.richardson import Richardson as Richardson
+    from fmimaster.algorithms.sequential import AutomaticSequence as AutomaticSequence
     from fmimaster.algorithms.sequential import Sequential as Sequential
-    from fmimaster.algorithms.sub_steps import SubSteps as SubSteps
     from fmimaster.algorithms.subsequence import Subsequence as Subsequence
     from fmimaster.algorithms.waveform import Waveform as Waveform
+    from fmimaster.algorithms.wrapper import Aligned as Aligned
     from fmimaster.plan.plan import Plan as Plan
     from fmimaster.program.emitter import Emitter as Emitter
 else:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.attempts import (
+from fmimaster.algorithms.event_update import Events
+from fmimaster.algorithms.initialization import ChangeWriter, Initialization
+from fmimaster.algorithms.settling import Settling
+from fmimaster.algorithms.variants import (
     Attempt,
     AttemptsOfParts,
+    FmuSettings,
     check_attempt,
+    emit_settings,
+    fmu_settings,
     plan_of_variant,
     write_attempt,
 )
-from fmimaster.algorithms.changed_structure import ChangeWriter
-from fmimaster.algorithms.event_update import Events
-from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
-from fmimaster.algorithms.initialization import Initialization
-from fmimaster.algorithms.settling import Settling
-from fmimaster.algorithms.solved import with_loops
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.inputs.given_inputs import given_inputs, unused_inputs
 from fmimaster.inputs.polynomial import Polynomial
@@ -128,11 +128,14 @@ def wrap_algorithm(draft: ProgramsDraft) -> None:
     """Wrappers for early returns, for loops that are solved in Step Mode, and for step doubling."""
     plan, algorithm = draft.plan, draft.algorithm
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
-        from fmimaster.algorithms.aligned import Aligned  # few runs need this and the imports below
+        from fmimaster.algorithms.wrapper import Aligned  # few runs need this and the imports below
 
         algorithm = algorithm.aligned(Aligned)
-    solver = draft.initialization.settling.solver
-    algorithm, draft.hindrance = with_loops(plan, algorithm, solver)
+    if plan.step_groups or plan.settled:
+        from fmimaster.algorithms.step_loops import with_loops
+
+        solver = draft.initialization.settling.solver
+        algorithm, draft.hindrance = with_loops(plan, algorithm, solver)
     if draft.comparisons:
         from fmimaster.algorithms.richardson import doubled
 

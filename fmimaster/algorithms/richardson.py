@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.sub_steps import SubSteps
+from fmimaster.algorithms.own_steps import SubSteps
 from fmimaster.algorithms.wrapper import Wrapper
 from fmimaster.base.errors import OptionError
 from fmimaster.plan.plan import Plan

@@ -238,7 +238,7 @@ def _divided(base: Algorithm | None, sub_steps: Sequence[tuple[str, str]]) -> Al
     """The algorithm with sub-steps of some components; None if it is left to the settings."""
     if not sub_steps:
         return base
-    from fmimaster.algorithms.sub_steps import SubSteps
+    from fmimaster.algorithms.own_steps import SubSteps
 
     for name, count in sub_steps:
         if not count.isdecimal() or int(count) < 1:
@@ -251,9 +251,9 @@ def _swept(base: Algorithm | None, sweeps: str | None) -> Algorithm | None:
     """The algorithm, with sweeps if they are requested; None if it is left to the settings."""
     if sweeps is None:
         return base
-    from fmimaster.algorithms.aligned import Aligned
     from fmimaster.algorithms.jacobi import Jacobi
     from fmimaster.algorithms.waveform import Waveform
+    from fmimaster.algorithms.wrapper import Aligned
     from fmimaster.inputs.polynomial import ADAPTIVE
     from fmimaster.loops.solver import LoopSolver
 

@@ -55,7 +55,7 @@ ALGORITHMS: Mapping[str, str] = {
     "Jacobi": "algorithms.jacobi:Jacobi",
     "GaussSeidel": "algorithms.gauss_seidel:GaussSeidel",
     "Sequential": "algorithms.sequential:Sequential",
-    "AutomaticSequence": "algorithms.automatic_sequence:AutomaticSequence",
+    "AutomaticSequence": "algorithms.sequential:AutomaticSequence",
 }
 EVENT_CLOCKS: Mapping[str, str] = {
     "look-ahead": "events.look_ahead:LookAhead",

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* fmimaster/algorithms/late_outputs.py */
+/* fmimaster/algorithms/waveform.py */
 int fm_assumed_outputs(void *self, fm_kernel *k)
 {
     const fm_assumed_outputs_data *d = self;

@@ -191,7 +191,7 @@ def choose_order(draft: Draft) -> None:
     draft.rates = rule.rates(draft.schedule.stop - draft.schedule.start)
     if draft.rates is not None:
         refuse_rates(algorithm, settings.used.inputs, clock)
-        from fmimaster.algorithms.own_grids import OwnGrids  # few runs need it
+        from fmimaster.algorithms.own_steps import OwnGrids  # few runs need it
 
         algorithm = OwnGrids(draft.rates)
     own = dict(draft.description.components())

@@ -26,17 +26,14 @@ _SLOW = {
 _SELDOM = {
     f"fmimaster.{module}"
     for module in (
-        "algorithms.aligned",
-        "algorithms.automatic_sequence",
-        "algorithms.late_outputs",
-        "algorithms.own_grids",
-        "algorithms.parts",
         "algorithms.refreshed",
         "algorithms.replay",
         "algorithms.richardson",
         "algorithms.sequential",
-        "algorithms.sub_steps",
+        "algorithms.own_steps",
+        "algorithms.step_loops",
         "algorithms.waveform",
+        "algorithms.wrapper",
         "steps.estimators.power_residual",
         "steps.estimators.prediction",
         "steps.estimators.step_doubling",
@@ -154,6 +151,6 @@ def test_what_a_setting_asks_for_is_imported() -> None:
     system = str(reference_path("systems/survey-two-mass-fmi2.ssp"))
     run = ("simulate", system, "--stop-time", "0.1", "--step-size", "0.01")
     modules = imported(*run, "--algorithm", "automatic-sequence", "--step-rule", "ramp")
-    assert modules & _SELDOM >= {"fmimaster.algorithms.automatic_sequence"}
+    assert modules & _SELDOM >= {"fmimaster.algorithms.sequential"}
     modules = imported(*run, "--step-rule", "ecco")
     assert modules & _SELDOM >= {"fmimaster.steps.pid"}

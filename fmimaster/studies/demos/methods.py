@@ -8,11 +8,10 @@ from functools import cache
 from math import pi
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.aligned import Aligned
-from fmimaster.algorithms.automatic_sequence import AutomaticSequence
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.algorithms.sequential import Sequential
+from fmimaster.algorithms.sequential import AutomaticSequence, Sequential
 from fmimaster.algorithms.waveform import Waveform
+from fmimaster.algorithms.wrapper import Aligned
 from fmimaster.base.reference_files import reference_path
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
