@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from fmimaster.base.errors import ProgramError as ProgramError
     from fmimaster.base.errors import SimulationError as SimulationError
     from fmimaster.base.errors import ZenoError as ZenoError
-    from fmimaster.base.reference_files import reference_path as reference_path
-    from fmimaster.base.version import __version__ as __version__
+    from fmimaster.base.installation import __version__ as __version__
+    from fmimaster.base.installation import reference_path as reference_path
     from fmimaster.front.simulate import resume as resume
     from fmimaster.front.simulate import simulate as simulate
     from fmimaster.front.simulation import Simulation as Simulation

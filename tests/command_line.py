@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.commands.cli import main
 
 

@@ -13,7 +13,7 @@ from linear_system import LinearSystem
 from linear_writer import write_fmu
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 
 
 def linear_fmu(path: Path, version: str, **system: Any) -> Path:

@@ -10,7 +10,7 @@ from edited_fmu import edited_fmu
 from linear_fmu import linear_fmu
 from loop_cases import CASES
 
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.system.builder import SystemBuilder
 
 Parameters = Mapping[str, float]

@@ -16,9 +16,8 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple
 
-from fmimaster.apart.channel import ChannelEnd
-from fmimaster.apart.family import REPORT
-from fmimaster.apart.server import KILL, REQUEST, START, Start
+from fmimaster.apart.server import KILL, REQUEST, START, ChannelEnd, Start
+from fmimaster.apart.watch import REPORT
 from fmimaster.base.errors import OptionError
 
 MODULES = (
@@ -91,7 +90,7 @@ class Process:
     Parameters
     ----------
     main : function
-        Called in the new process with its :class:`~fmimaster.apart.channel.Channel`, a list of the further descriptors,
+        Called in the new process with its :class:`~fmimaster.apart.server.Channel`, a list of the further descriptors,
         and the arguments. It is found by its name, so it must be defined at the top of a module.
     arguments : tuple
     descriptors : int

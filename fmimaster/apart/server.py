@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import NamedTuple, NoReturn
 
 from fmimaster.apart import family
-from fmimaster.apart.channel import Channel
+from fmimaster.apart.server import Channel
 
 START, KILL = 0, 1
 

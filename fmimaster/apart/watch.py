@@ -20,8 +20,8 @@ from time import monotonic
 from typing import Any, Protocol
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.family import adopt_orphans, children, end_children, end_with_parent, kill
 from fmimaster.apart.shared_run import SharedNumber, SharedRun
+from fmimaster.apart.watch import adopt_orphans, children, end_children, end_with_parent, kill
 from fmimaster.base.memory import taken, takes_the_last
 
 log = logging.getLogger("fmimaster")

@@ -38,7 +38,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fmimaster.base.visible import visible
+from fmimaster.base.text import visible
 
 
 class FmimasterError(Exception):

@@ -1,4 +1,4 @@
-"""Text of pages: columns, sections, and lines that fit the width of the terminal."""
+"""Text that is safe to show, and text of pages: columns, sections, and lines that fit the width of the terminal."""
 
 from __future__ import annotations
 
@@ -8,10 +8,50 @@ import reprlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields, is_dataclass
 from typing import TextIO
 
-from fmimaster.base.visible import in_a_line
+_CONTROLS = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1, with escape and carriage return; but tab and line feed
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of text
+    "\u2028\u2029"  # ends of lines for some
+    "\ud800-\udfff"  # bytes of a path that are no UTF-8
+    "]"
+)
+"""Characters of texts from outside that must not reach a terminal, a log or a figure. Data files keep them."""
+_NEXT_LINE = re.compile("\n(?! )")
+"""Before a line that is not indented."""
+
+
+def visible(text: str) -> str:
+    r"""Text with control characters written as escapes, so that they have no effect; tabs and line feeds are kept.
+
+    Examples
+    --------
+    >>> print(visible("pump\x1b[2J\r is \u202efine"))
+    pump\x1b[2J\r is \u202efine
+    """
+    return _CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def in_a_line(text: str) -> str:
+    """The same, with tabs and line feeds escaped too: for a cell of a table, a label, a name."""
+    return visible(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def indented(text: str) -> str:
+    """The same, with its further lines indented: none looks like a message of its own."""
+    return _NEXT_LINE.sub("\n    ", visible(text))
+
+
+def visible_json(text: str) -> str:
+    """JSON with the same content, in which control characters are escaped by the rules of JSON."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
 
 PAGE_WIDTH = 100
 """Columns of a page whose output is not a terminal."""
@@ -221,6 +261,8 @@ def named(names: Iterable[str]) -> str:
 def in_short(value: object) -> str:
     """A setting as Python writes it, without default values: ``"GaussSeidel(mode=AlongLine())"``; of long series of numbers
     the first ones."""
+    from dataclasses import MISSING, fields, is_dataclass  # errors need this module, and not these
+
     if isinstance(value, tuple) and all(isinstance(item, float) for item in value):
         return reprlib.repr(value)
     if not is_dataclass(value) or isinstance(value, type):

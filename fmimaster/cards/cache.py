@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.version import installed_version
+from fmimaster.base.installation import installed_version
 from fmimaster.cards.card import FmuCard
 from fmimaster.fmu.shared_library import FMI3
 from fmimaster.system.declarations import Interface

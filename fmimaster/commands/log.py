@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import given_path
-from fmimaster.base.visible import indented
+from fmimaster.base.text import indented
 from fmimaster.commands.text import tell
 from fmimaster.results.text_file import refuse_to_overwrite
 

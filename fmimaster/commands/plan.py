@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fmimaster.base.files import given_path
-from fmimaster.base.optional import drawing
+from fmimaster.base.installation import drawing
 from fmimaster.base.text import aligned, flowing, section
 from fmimaster.commands import settings
 from fmimaster.commands.optimize import algorithm_words, candidate_facts, number, searched, told

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.base.optional import optional
-from fmimaster.base.text import count
-from fmimaster.base.visible import in_a_line
+from fmimaster.base.installation import optional
+from fmimaster.base.text import count, in_a_line
 
 LINE = 11.0
 """[pt] Distance of two lines of text."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import given_path
-from fmimaster.base.optional import drawing
+from fmimaster.base.installation import drawing
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import write
 from fmimaster.results.results import Results

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from fmimaster.base.text import page_width
-from fmimaster.base.visible import visible
+from fmimaster.base.text import page_width, visible
 from fmimaster.session.progress import Progress
 
 Show = Callable[[Progress], None]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import CommandPhase
 from fmimaster.base.errors import FmuLostError, Interrupted, OptionError, SimulationError
-from fmimaster.base.optional import drawing
+from fmimaster.base.installation import drawing
 from fmimaster.base.text import aligned, count
 from fmimaster.commands import settings
 from fmimaster.commands.run_facts import run_facts

@@ -15,7 +15,7 @@ from fmimaster.algorithms.refreshed import Refreshed
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.files import given_path
-from fmimaster.base.optional import drawing
+from fmimaster.base.installation import drawing
 from fmimaster.base.text import aligned, count, in_short, section
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs

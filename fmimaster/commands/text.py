@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TextIO
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.visible import indented, visible, visible_json
+from fmimaster.base.text import indented, visible, visible_json
 
 _COLOURS = {"error": "1;31", "warning": "1;33"}
 """Level of a message → bold red and bold yellow (ECMA-48, SGR)."""

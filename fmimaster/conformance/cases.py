@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from fmimaster.base.errors import FileError, FmimasterError
 from fmimaster.base.files import given_path
-from fmimaster.base.version import installed_version
+from fmimaster.base.installation import installed_version
 from fmimaster.fmu.description.interfaces import offered_interfaces
 from fmimaster.fmu.shared_library import FMI2, FMI3
 from fmimaster.system.archive import open_archive

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, read_whole
-from fmimaster.base.text import clipped, count, section
-from fmimaster.base.visible import visible
+from fmimaster.base.text import clipped, count, section, visible
 from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictCause, VerdictOutcome
 
 FACTOR = 5.0

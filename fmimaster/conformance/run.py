@@ -13,7 +13,7 @@ from typing import Any
 from fmimaster.apart.process import refuse_other_platforms
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.files import given_path
-from fmimaster.base.version import installed_version
+from fmimaster.base.installation import installed_version
 from fmimaster.configure.named import solvers
 from fmimaster.conformance.cases import FmuCase, find_cases
 from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of

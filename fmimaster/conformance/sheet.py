@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.visible import in_a_line, visible
+from fmimaster.base.text import in_a_line, visible
 
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "

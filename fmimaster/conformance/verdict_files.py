@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from fmimaster.base.visible import visible
+from fmimaster.base.text import visible
 from fmimaster.conformance.tree import LOG_FILE
 from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictCause, VerdictOutcome
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.visible import in_a_line, visible
+from fmimaster.base.text import in_a_line, visible
 from fmimaster.fmu.status import OK, status_name, word_of
 
 log = logging.getLogger("fmimaster")

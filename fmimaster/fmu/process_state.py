@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 from uuid import uuid4
 
-from fmimaster.base.visible import visible
+from fmimaster.base.text import visible
 
 log = logging.getLogger("fmimaster")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from fmimaster.base.version import installed_version
+from fmimaster.base.installation import installed_version
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.shared_library import FMI3

@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.visible import visible_json
+from fmimaster.base.text import visible_json
 from fmimaster.record.causes import Activations, Event, Steps
 from fmimaster.record.plain_data import activation_facts, event_facts, plain_values, step_facts
 from fmimaster.record.step_series import StepSeries

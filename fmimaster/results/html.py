@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.base.optional import drawing
-from fmimaster.base.text import count
-from fmimaster.base.visible import in_a_line
+from fmimaster.base.installation import drawing
+from fmimaster.base.text import count, in_a_line
 from fmimaster.results.table import Table
 from fmimaster.results.text_file import as_text
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import MOST_GROWTH, check_growth, check_width, decoding, open_file
-from fmimaster.base.optional import optional
+from fmimaster.base.installation import optional
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import given_path
-from fmimaster.base.visible import in_a_line
+from fmimaster.base.text import in_a_line
 from fmimaster.record.causes import Event
 from fmimaster.results.notebook import ResultsFigure
 from fmimaster.results.panels import Panel, clocks_of, numbers, panels

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import unknown_attribute
-from fmimaster.base.optional import drawing, optional
+from fmimaster.base.installation import drawing, optional
 from fmimaster.results.comparison import TOLERANCE, Comparison, compare
 from fmimaster.results.files import read_table, write_table
 from fmimaster.results.panels import numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fmimaster.base.visible import in_a_line
+from fmimaster.base.text import in_a_line
 
 
 @dataclass(frozen=True, slots=True)

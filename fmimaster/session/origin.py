@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContentError
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import given_path
-from fmimaster.base.version import installed_version
+from fmimaster.base.installation import installed_version
 from fmimaster.configure.input_signals import InputSignals
 from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS

@@ -14,7 +14,7 @@ from stored_tables import table
 
 from fmimaster import FmimasterError, Results
 from fmimaster.base.errors import LoopError
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.studies.demos import hybrid, superdense

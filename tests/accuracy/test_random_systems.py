@@ -10,7 +10,7 @@ from random_two_mass import SIZES, random_system
 
 from fmimaster import Simulation
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.events import EarlyReturn, Predictive
 from fmimaster.events.event_clock import EventClock
 from fmimaster.inputs import Polynomial

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutations import edited_bytes, edited_xml
 
-from fmimaster.base.reference_files import reference_names, reference_path
+from fmimaster.base.installation import reference_names, reference_path
 from fmimaster.commands.cli import main
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.front.simulation import Simulation

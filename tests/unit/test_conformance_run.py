@@ -18,7 +18,7 @@ from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import reference_path
 from fmimaster.base.errors import FileError, Interrupted, OptionError
-from fmimaster.base.version import installed_version
+from fmimaster.base.installation import installed_version
 from fmimaster.cards import FmuCard
 from fmimaster.cards.cache import keep
 from fmimaster.conformance.cases import NOT_COMPLIANT

@@ -11,7 +11,7 @@ import pytest
 from fmpy.model_description import read_model_description
 
 from fmimaster.base.errors import ModelError
-from fmimaster.base.reference_files import reference_names, reference_path
+from fmimaster.base.installation import reference_names, reference_path
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.declarations import Capabilities, DefaultExperiment

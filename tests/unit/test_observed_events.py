@@ -11,7 +11,7 @@ from python_fmu import PythonFmu
 
 from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import FmimasterError
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial

@@ -9,7 +9,7 @@ import pytest
 from command_line import command
 
 from fmimaster import OptionError, reference_path, simulate
-from fmimaster.base.optional import optional
+from fmimaster.base.installation import optional
 
 BALL = str(reference_path("fmi3/BouncingBall.fmu"))
 

@@ -35,7 +35,7 @@ from fmimaster.algorithms import (
     Waveform,
 )
 from fmimaster.base.errors import DescriptionError, NotANumberError
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.events.event_clock import EarlyReturn
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.fmu.instance import StepAnswer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fmimaster.base.version import installed_version
+from fmimaster.base.installation import installed_version
 
 ROOT = Path(__file__).parents[2]
 

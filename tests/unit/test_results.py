@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fmimaster.base.errors import ColumnError, OptionError
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, Statistics

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fmimaster.base.errors import FmimasterError
-from fmimaster.base.visible import in_a_line, visible, visible_json
+from fmimaster.base.text import in_a_line, visible, visible_json
 from fmimaster.commands.text import tell
 from fmimaster.fmu.call_log import MessageLog
 from fmimaster.fmu.process_state import fmu_output_to_log

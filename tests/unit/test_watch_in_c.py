@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from python_fmu import Bench
 
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.events.event_clock import EarlyReturn, EventClock, Watch
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.apart.channel import Channel
 from fmimaster.apart.plain import encoded, plain_error
+from fmimaster.apart.server import Channel
 from fmimaster.fmu.around import Act, complete
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile

@@ -7,9 +7,9 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from fmimaster.apart.channel import FrameReader, FrameWriter
 from fmimaster.apart.plain import DamagedError, decoded, encoded
-from fmimaster.base.visible import visible
+from fmimaster.apart.server import FrameReader, FrameWriter
+from fmimaster.base.text import visible
 from fmimaster.fmu.call_log import CallLog
 
 log = logging.getLogger("fmimaster")

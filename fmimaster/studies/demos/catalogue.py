@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fmimaster.base.errors import OptionError, did_you_mean
-from fmimaster.base.optional import drawing
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import drawing, reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.files import write_table
 from fmimaster.results.results import Results

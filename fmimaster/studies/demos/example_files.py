@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.studies.demos.stage import Stage
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fmimaster.base.errors import SimulationError
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.system.builder import SystemBuilder

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.modes import AlongLine
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 

@@ -12,7 +12,7 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.sequential import AutomaticSequence, Sequential
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.algorithms.wrapper import Aligned
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive

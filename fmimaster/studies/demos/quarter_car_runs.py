@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.steps.estimators.predictor_corrector import PredictorCorrector

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.system.builder import SystemBuilder

@@ -16,7 +16,7 @@ import numpy as np
 
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.base.reference_files import reference_path
+from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.steps.locate import Locate

@@ -13,8 +13,8 @@ from typing import Any, get_type_hints
 from fmimaster.apart.run import EndCause, EndedProcess, run_apart
 from fmimaster.base.errors import FmimasterError, OptionError
 from fmimaster.base.files import given_path
+from fmimaster.base.installation import installed_version
 from fmimaster.base.text import clipped
-from fmimaster.base.version import installed_version
 from fmimaster.cards.cache import cached_card, keep
 from fmimaster.cards.card import (
     DEADLINE,
