@@ -6,7 +6,6 @@ import atexit
 import os
 import pickle
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from fmimaster.apart.server import KILL, REQUEST, START, ChannelEnd, Start
-from fmimaster.apart.watch import REPORT
+from fmimaster.apart.watch import REPORT, signal_name
 from fmimaster.base.errors import OptionError
 
 MODULES = (
@@ -61,11 +60,7 @@ class Exit(NamedTuple):
         """Name of the signal that has ended it; empty if it was none."""
         if self.status is None or not os.WIFSIGNALED(self.status):
             return ""
-        number = os.WTERMSIG(self.status)
-        try:
-            return signal.Signals(number).name
-        except ValueError:
-            return f"signal {number}"
+        return signal_name(os.WTERMSIG(self.status))
 
     @property
     def exit_status(self) -> int | None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from ctypes import addressof, c_char
 from enum import IntEnum, auto
 from math import prod
@@ -285,6 +287,21 @@ def marks(n: int) -> NDArray[np.uint8]:
 def noted(function: Callable[..., Any], text: str) -> Callable[..., Any]:
     """A function whose calls are noted, in the process of a run."""
     return function if current is None else current.noted(function, text)
+
+
+def finish(status: int) -> None:
+    """In the process of a run: its command has ended with this status, whatever happens while the process ends."""
+    if current is not None:
+        flush_streams()
+        current.numbers[SharedNumber.STATUS] = status
+        current.numbers[SharedNumber.DONE] = 1
+
+
+def flush_streams() -> None:
+    """Write what Python has buffered of the standard output and standard error; nothing if they are closed."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
 
 
 def _read(descriptor: int, at: int, size: int) -> bytes:

@@ -1,28 +1,165 @@
-"""Forks the process of a run, and waits for it: signals, calls that do not return, memory, and what has ended it.
+"""Processes on Linux: each ended with all that it has started; that of a run forked, and watched to its end.
 
-Linux only.
+Between the preloaded process and each process that is forked from it stands one more, its keeper. The kernel gives a keeper
+the orphans of its process (it is their subreaper), so it finds them all, also daemons with sessions of their own.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import os
 import select
 import signal
+import struct
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from time import monotonic
-from typing import Any, Protocol
+from time import monotonic, sleep
+from typing import Any, NoReturn, Protocol
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.shared_run import SharedNumber, SharedRun
-from fmimaster.apart.watch import adopt_orphans, children, end_children, end_with_parent, kill
+from fmimaster.apart.shared_run import SharedNumber, SharedRun, flush_streams
 from fmimaster.base.memory import taken, takes_the_last
+
+REPORT = struct.Struct("=qqq")
+"""Number of the process in the system; after its end its status as ``os.wait4`` has it, else -1; its largest memory in
+bytes."""
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+"""From <sys/prctl.h>."""
+
+_KIB = 1024
+
+PATIENCE = 5.0
+"""Wall time in s for the end of processes that were killed (one that starts others without end is left after it), or of one
+that has nothing more to do, or that was asked to end."""
+_PAUSE = 0.002
+"""Time in s from one look at them to the next."""
+
+
+def adopt_orphans() -> None:
+    """Let orphans of processes below this one become its children."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent(parent: int, number: int) -> None:
+    """Let this process get a signal when its parent ends; it ends now if that has happened."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def keep(report: int, descriptors: Collection[int], run: Callable[[], NoReturn]) -> NoReturn:
+    """In a keeper: fork the process, and end all that is left when it ends. SIGTERM, which is blocked, ends it.
+
+    Parameters
+    ----------
+    report : int
+        Descriptor for reports.
+    descriptors
+        Those of the process, which are closed here.
+    run
+        What the process does.
+    """
+    status = 1
+    try:
+        adopt_orphans()
+        keeper = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            end_with_parent(keeper, signal.SIGKILL)
+            os.close(report)
+            os.setsid()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+            run()
+        for descriptor in descriptors:
+            os.close(descriptor)
+        _watch(pid, report)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _watch(pid: int, report: int) -> None:
+    running = [pid]
+
+    def end(*_: object) -> None:
+        for number in running:
+            kill(number)
+
+    signal.signal(signal.SIGTERM, end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    _tell(report, pid, -1, 0)
+    while running:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        assert ended is not None  # without WNOHANG
+        if ended.si_pid != pid:
+            os.waitpid(ended.si_pid, 0)
+            continue
+        running.clear()
+        kill(pid)  # its group; it is not reaped yet, so its number is still its own
+        _, status, usage = os.wait4(pid, 0)
+    end_children()
+    _tell(report, pid, status, usage.ru_maxrss * _KIB)
+
+
+def _tell(report: int, pid: int, status: int, memory: int) -> None:
+    with suppress(OSError):  # the process that asked has ended, or does not want to know
+        os.write(report, REPORT.pack(pid, status, memory))
+
+
+def kill(pid: int) -> None:
+    """End a process and its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def end_children(spared: Collection[int] = ()) -> None:
+    """End all children of this process, those that become its children then, and so on."""
+    until = monotonic() + PATIENCE
+    while _has_children() and monotonic() < until:
+        for pid in (found := children() - set(spared)):
+            kill(pid)
+        for pid in found:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        if not found:
+            return
+        sleep(_PAUSE)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def children() -> set[int]:
+    """Children of this process, also those that have ended and are not reaped."""
+    me, found = os.getpid(), set()
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            pid = int(name)
+            if _state(pid)[1:2] == [str(me)]:
+                found.add(pid)
+    return found
+
+
+def _state(pid: int) -> list[str]:
+    """What the system tells of a process: its state as a letter, its parent, and more; empty if there is none."""
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].decode().split()
+    return []
+
 
 log = logging.getLogger("fmimaster")
 
@@ -31,9 +168,6 @@ LOOK = 100
 
 NAMED_AFTER, LONGER = 10.0, 20.0
 """A call is named after this wall time in s, or after so many times what the longest of its kind took."""
-
-PATIENCE = 5.0
-"""Wall time in s for the end of a process that has nothing more to do, or that was asked to end."""
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -45,19 +179,15 @@ class Calls(Protocol):
 
     def present(self) -> str:
         """Words for the present one; empty if there is none."""
-        ...
 
     def activity(self) -> tuple[Any, ...]:
         """Numbers of which one changes whenever there is another call."""
-        ...
 
     def time(self) -> float | None:
         """Time in s that the run has reached."""
-        ...
 
     def has_own_limit(self, call: str) -> bool:
         """Whether its limit is held elsewhere: the FMU has a process of its own."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +213,7 @@ def can_fork() -> bool:
 
 def fork() -> int:
     """Fork; returns the number of the new process, and 0 in it. It ends when this process does."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
+    flush_streams()
     parent = os.getpid()
     gc.freeze()  # else the first collection copies the pages of all objects
     with warnings.catch_warnings():
@@ -102,18 +230,6 @@ def fork() -> int:
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # it ends before all others if there is no memory
     return 0
-
-
-def finish(status: int) -> None:
-    """In the process of a run: its command has ended with this status, whatever happens while the process ends."""
-    shared = shared_run.current
-    if shared is None:
-        return
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    shared.numbers[SharedNumber.STATUS] = status
-    shared.numbers[SharedNumber.DONE] = 1
 
 
 class RunWatch:
@@ -179,8 +295,6 @@ class RunWatch:
             end_children(spared)
         return Lost(how or _ending(status), call, time, self._asked > 0, self._limit)
 
-    # What is looked at
-
     def _look(self) -> str:
         """Why the process must be ended, in words; empty if it need not be."""
         now = monotonic()
@@ -189,7 +303,7 @@ class RunWatch:
             return "did not end" if now - self._done_at > PATIENCE else ""
         if self._asked and (self._asked > 2 or now - self._asked_at > PATIENCE):
             return "did not return"
-        if _state(self._pid) in "tT":
+        if _state(self._pid)[:1] in (["t"], ["T"]):
             self._since += LOOK / 1000  # it is stopped, for example by a debugger
             return ""
         return self._look_at_call(now) or self._look_at_memory()
@@ -228,8 +342,6 @@ class RunWatch:
         if takes_the_last(used):
             return f"has taken {used / _BYTES_PER_GB:.2g} GB of memory, nearly all that this machine has, and was ended"
         return ""
-
-    # Signals
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -275,14 +387,11 @@ def first_words(call: str) -> str:
 
 def _ending(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return f"has ended with status {code}"
+    return f"was ended by {signal_name(-code)}" if code < 0 else f"has ended with status {code}"
+
+
+def signal_name(number: int) -> str:
+    """``"SIGSEGV"``; the number of a signal without a name."""
     with suppress(ValueError):
-        return f"was ended by {signal.Signals(-code).name}"
-    return f"was ended by signal {-code}"
-
-
-def _state(pid: int) -> str:
-    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()[0].decode()
-    return "?"
+        return signal.Signals(number).name
+    return f"signal {number}"

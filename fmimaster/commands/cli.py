@@ -91,8 +91,8 @@ def _runs_often(parsed: Namespace) -> bool:
 
 def _finish(status: int) -> None:
     """In the process of a run: tell the process that waits how the command has ended."""
-    if (watch := sys.modules.get("fmimaster.apart.watch")) is not None:
-        watch.finish(status)
+    if (shared_run := sys.modules.get("fmimaster.apart.shared_run")) is not None:
+        shared_run.finish(status)
 
 
 def _take_standard_descriptors() -> None:

@@ -121,7 +121,7 @@ def _in_the_process(run: Attendance, files: ExitStack, shared: SharedRun) -> Res
         shared.put(ERROR, plain_error(error))
         status = 0
     finally:
-        watch.finish(status)
+        shared_run.finish(status)
         os._exit(status)
 
 
