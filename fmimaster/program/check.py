@@ -66,16 +66,17 @@ class _Walk:
 
     def run(self, first: int, last: int) -> None:
         """Walk the instructions from first to before last."""
-        at, checker = first, self.checker
+        at, checker, instructions = first, self.checker, self.instructions
+        knowledge = checker.knowledge
         while at < last:
             checker.line = at
-            instruction = self.instructions[at]
+            instruction = instructions[at]
             if isinstance(instruction, Repeat):
                 at = self.repeat(instruction, at)
             else:
                 checker.has_instance(instruction.subject)
                 instruction.check(checker)
-                instruction.effect(checker.knowledge)
+                instruction.effect(knowledge)
             at += 1
 
     def repeat(self, repeat: Repeat, at: int) -> int:

@@ -113,8 +113,10 @@ class SystemBuilder:
         expect(start_values, Mapping | None, "add", "start_values")
         self._components.check_new(name)
         check_priority(priority, f"Component '{name}'")
-        component = _component(name, source, interface)
-        self._components.take(replace(component, priority=priority, lifetime=lifetime or ALWAYS))
+        kind = _kind(name, source, interface)
+        self._components.take(
+            Component(name, **kind, priority=priority, lifetime=lifetime or ALWAYS)
+        )
         for variable, value in (start_values or {}).items():
             self.set(f"{name}.{variable}", value)
         return name
@@ -358,17 +360,17 @@ class SystemBuilder:
         return replace(component, parameters=tuple(given.values())) if given else component
 
 
-def _component(
+def _kind(
     name: str,
     source: str | os.PathLike[str] | PythonComponent | Adaptation,
     interface: Interface | str | None,
-) -> Component:
-    """A component of one of the kinds that a system can have."""
+) -> dict[str, Any]:
+    """The fields of a component that say which of the kinds it is that a system can have."""
     if isinstance(source, PythonComponent):
         source.model()  # errors in the declaration are found here
-        return Component(name, _IN_PYTHON, python=source)
+        return {"source": _IN_PYTHON, "python": source}
     if isinstance(source, Adaptation):
-        return Component(name, ADAPTATION_SOURCE, adaptation=source)
+        return {"source": ADAPTATION_SOURCE, "adaptation": source}
     if isinstance(source, type) and issubclass(source, PythonComponent):
         raise DescriptionError(
             f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."
@@ -379,4 +381,4 @@ def _component(
             "PythonComponent(inputs={...}, outputs={...}, step=function)."
         )
     chosen = None if interface is None else Interface.named(interface)
-    return Component(name, Source(given_path(source)), interface=chosen)
+    return {"source": Source(given_path(source)), "interface": chosen}
