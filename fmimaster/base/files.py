@@ -1,5 +1,5 @@
 """The border for files of strangers: a path that is missing, not a regular file, or too large for the memory is refused
-before it is opened; what a decoder raises for invalid content is a FileError.
+before it is opened; what a decoder raises for invalid content is a FileError; an output file never replaces an input.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -274,3 +274,60 @@ def _mode(path: Path) -> int | None:
 
 def _unreadable(path: object, error: OSError) -> FileError:
     return FileError(f"'{path}' cannot be read: {error.strerror or error}.")
+
+
+def refuse_to_overwrite(
+    path: Path, read: Iterable[Path], *, is_ours: Callable[[Path], bool] = lambda path: False
+) -> None:
+    """Refuse an output file that is an input, also under another name, or that is an FMU or a description.
+
+    Parameters
+    ----------
+    is_ours
+        Whether an archive was written by fmimaster, and may be written again.
+
+    Raises
+    ------
+    FileError
+    """
+    if not path.is_file():  # new, or a pipe
+        return
+    for other in read:
+        with suppress(OSError):  # it is not there, which is an error elsewhere
+            if os.path.samefile(path, other):
+                raise FileError(
+                    f"'{path}' would overwrite the input '{other}'. Choose another name."
+                )
+    try:
+        with path.open("rb") as stream:
+            begin = stream.read(1000).lstrip(b"\xef\xbb\xbf \t\r\n")
+    except OSError:  # what cannot be read may still be written
+        return
+    is_archive = begin.startswith(b"PK\x03\x04") and not is_ours(path)
+    if is_archive or (begin.startswith(b"<") and b"<svg" not in begin):
+        raise FileError(
+            f"'{path}' would be overwritten, but it is an FMU, another archive or an XML file. Choose another name."
+        )
+
+
+def check_file_to_write(
+    path: Path, what: str, read: Iterable[Path], is_ours: Callable[[Path], bool]
+) -> None:
+    """Refuse a file that cannot be written, or that holds something else.
+
+    Parameters
+    ----------
+    what
+        Its content in words, for messages.
+    read, is_ours
+        As for :func:`refuse_to_overwrite`.
+
+    Raises
+    ------
+    FileError
+    """
+    if path.is_dir():
+        raise FileError(f"'{path}' is a folder. Give the name of a file for {what}.")
+    if not path.parent.is_dir():
+        raise FileError(f"'{path}' cannot be written: the folder '{path.parent}' does not exist.")
+    refuse_to_overwrite(path, read, is_ours=is_ours)

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import given_path
+from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.base.text import indented
 from fmimaster.commands.text import tell
-from fmimaster.results.text_file import refuse_to_overwrite
 
 _NOTE = "note: "
 

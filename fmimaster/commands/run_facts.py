@@ -11,8 +11,8 @@ import numpy as np
 
 from fmimaster.base.errors import SimulationError
 from fmimaster.commands.text import json_key
+from fmimaster.results.columns import values_of
 from fmimaster.results.comparison import Comparison
-from fmimaster.results.presence import values_of
 from fmimaster.results.results import Results
 
 

@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from fmimaster.base.errors import FileError, SimulationError
-from fmimaster.base.files import given_path
+from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.base.text import aligned, count, flowing, page_width
 from fmimaster.commands.log import not_in_the_log
 from fmimaster.commands.progress import progress
 from fmimaster.commands.text import tell
 from fmimaster.front.simulation import Simulation
 from fmimaster.numerics.times import SLIVER
-from fmimaster.results.presence import values_of
+from fmimaster.results.columns import values_of
 from fmimaster.results.results import Results
-from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session.progress import Progress
 
 _MOST_BYTES = 8

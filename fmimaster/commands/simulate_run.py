@@ -19,7 +19,7 @@ from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.front.simulation import Simulation
-from fmimaster.results.comparison import TOLERANCE, Comparison
+from fmimaster.results.columns import TOLERANCE
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import check_results_file, write_table
@@ -28,6 +28,7 @@ from fmimaster.session.own_process import reached
 
 if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Difference
+    from fmimaster.results.comparison import Comparison
 
 _BEYOND = 1
 """Exit status if the results are not within the tolerance of the reference."""

@@ -13,10 +13,9 @@ from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import count, named
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.conformance.reference_file import shaped
-from fmimaster.results.band import Array, band
-from fmimaster.results.comparison import Comparison, Deviation, compare
-from fmimaster.results.jumps import JumpTimes, jump_times, jumps
-from fmimaster.results.panels import numbers
+from fmimaster.results.columns import numbers
+from fmimaster.results.comparison import Comparison, Deviation, compare, jumps
+from fmimaster.results.deviations import Array, JumpTimes, band, jump_times
 from fmimaster.results.table import Table
 
 OUTSIDE = 0.1

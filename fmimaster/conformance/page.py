@@ -19,7 +19,7 @@ from fmimaster.conformance.words import (
     words_of_interface,
     worst_rms,
 )
-from fmimaster.results.jumps import JumpTimes
+from fmimaster.results.deviations import JumpTimes
 
 PAGE = "report.html"
 """Name of the page in the output folder of a run."""

@@ -177,8 +177,8 @@ class Loader:
 
     def _new_call_log(self) -> CallLog:
         # few runs log calls
+        from fmimaster.base.files import refuse_to_overwrite
         from fmimaster.fmu.call_log import CallLog
-        from fmimaster.results.text_file import refuse_to_overwrite
 
         if self._call_log_file:
             refuse_to_overwrite(self._call_log_file, [source.path for source, _ in self._fmus])

@@ -18,7 +18,7 @@ from fmimaster.base.errors import (
     unknown_attribute,
     warn_of,
 )
-from fmimaster.base.files import given_path
+from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import prepare
@@ -26,7 +26,6 @@ from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
 from fmimaster.results.files import check_results_file, write_intermediate, write_table
 from fmimaster.results.results import Results
-from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session.launch import (
     OutputFile,
     attended_run,

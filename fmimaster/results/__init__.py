@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from fmimaster.record.causes import Steps as Steps
     from fmimaster.results.comparison import Comparison as Comparison
     from fmimaster.results.comparison import Deviation as Deviation
-    from fmimaster.results.jumps import JumpTimes as JumpTimes
-    from fmimaster.results.jumps import PhaseError as PhaseError
+    from fmimaster.results.comparison import PhaseError as PhaseError
+    from fmimaster.results.deviations import JumpTimes as JumpTimes
     from fmimaster.results.results import Results as Results
 else:
     __getattr__, __dir__ = public_names(__name__)

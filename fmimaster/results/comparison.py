@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import aligned, count, named
-from fmimaster.results.jumps import PhaseError, jumps
-from fmimaster.results.panels import numbers, units_of
-from fmimaster.results.presence import SAME_TIME, is_present, paired, spans
+from fmimaster.results.columns import SAME_TIME, TOLERANCE, is_present, numbers, paired, spans
+from fmimaster.results.panels import units_of
 from fmimaster.results.table import Table
 
 Array = NDArray[np.float64]
-
-TOLERANCE = 0.01
-"""Largest permitted deviation, relative to the range of the reference: a difference that is visible in a figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +57,32 @@ class Deviation:
         if self.rms == 0.0:
             return 0.0
         return self.rms / self.range if self.range > 0.0 else inf
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseError:
+    """A discrete column that changes more or less often than that of the reference.
+
+    From the first change that one of them lacks, the times of the changes belong to different cycles: they cannot be
+    compared.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    found, known : int
+        How often it changes in the results and in the reference, in the time that both cover.
+    """
+
+    name: str
+    found: int
+    known: int
+
+    def __str__(self) -> str:
+        return (
+            f"phase error: '{self.name}' changes {self.found} times, {self.known} times in the reference: the times of "
+            "later changes cannot be compared"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +196,19 @@ def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> C
         tuple(name for name in reference.names if name not in common),
         tuple(_phase_errors(common, results, reference)),
     )
+
+
+def jumps(time: Array, values: Array, held: bool) -> Array:
+    """When a column jumps: between its rows at one time, and if its values are held, at each change.
+
+    Returns
+    -------
+    shape (n, 2), in s
+        Each jump is between these two times. They are equal for rows at one time.
+    """
+    differs = ~((values[1:] == values[:-1]) | (np.isnan(values[1:]) & np.isnan(values[:-1])))
+    here = np.flatnonzero(differs & (held | (time[1:] == time[:-1])))
+    return np.unique(np.column_stack((time[here], time[here + 1])), axis=0)
 
 
 def _phase_errors(names: Sequence[str], results: Table, reference: Table) -> Iterator[PhaseError]:

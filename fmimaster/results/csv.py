@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import check_width, decoding, given_path, lines_of, open_file
 from fmimaster.results import numbers
+from fmimaster.results.columns import as_text, objects
 from fmimaster.results.numbers import read_plain
-from fmimaster.results.row_writer import check_columns, writing
+from fmimaster.results.row_writer import TextFile, check_columns, writing
 from fmimaster.results.table import Table
-from fmimaster.results.text_file import TextFile, as_text, objects
 
 _ROWS_AT_ONCE = 4096
 """Most rows that are held as text at once: limits the memory without loss of speed."""

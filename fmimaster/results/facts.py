@@ -1,33 +1,54 @@
-"""The facts of a table besides its rows: events, causes of steps, units and metadata of the run.
+"""The facts of a table besides its rows, read: events, causes of steps, units and metadata of the run.
 
 A CSV file cannot hold them: ``results.csv`` has ``results.csv.json`` beside it. Files of the other formats hold the same
-document.
+document. Each value in it is checked: the file may be damaged.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO, TextIOWrapper
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import given_path
-from fmimaster.record.causes import Activations, Event, Steps, needs_explanation
-from fmimaster.results.facts_reader import (
-    FORMAT,
-    Document,
-    activations_in,
-    events_in,
-    metadata_in,
-    steps_in,
-    units_in,
+from fmimaster.base.files import MOST_IN_MEMORY, given_path, lines_of, open_file, parsed_json
+from fmimaster.record.causes import Activations, Event, Steps
+from fmimaster.record.plain_data import (
+    activations_of,
+    event_of,
+    list_of,
+    object_of,
+    steps_of,
+    text_of,
+    texts_of,
 )
-from fmimaster.results.facts_writer import FactsWriter, head_of
 from fmimaster.results.table import Table
 
 SUFFIX = ".json"
 _Read = TypeVar("_Read")
+_ANY_FORMAT = "fmimaster results "
+_HEAD = 100
+"""Characters of a file that are read to recognize a document of facts."""
+
+FORMAT = "fmimaster results 1"
+"""The format that is written and read."""
+
+BEGIN = f'{{"format": "{FORMAT}",'
+EVENTS = '"events": ['
+STEPS = '"steps": ['
+ACTIVATIONS = '"activations": ['
+BETWEEN = "],"
+UNITS = '"units": '
+METADATA = '"metadata": '
+END = "}"
+"""Lines of the document as it is written, between which each entry is a line: it can be read piece by piece. Units and
+metadata are a line each. A document with other lines is read as a whole."""
+
+Document = Path | bytes
+"""A file, or its content."""
 
 
 def facts_path(table: str | os.PathLike[str]) -> Path:
@@ -38,29 +59,20 @@ def facts_path(table: str | os.PathLike[str]) -> Path:
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
 
 
-def write_facts(writer: FactsWriter, table: Table) -> None:
-    """Write the facts of a table, if it has any; those of an earlier table with that name are removed."""
-    finish_facts(writer, table.events, table.steps, table)
-
-
-def finish_facts(
-    writer: FactsWriter, events: Sequence[Event], steps: Sequence[Steps], table: Table
-) -> None:
-    """Complete a document, which the writer may have begun, by the last events and steps, and by units and metadata."""
-    has_facts = (
-        table.units or table.metadata or table.activations or needs_explanation(events, steps)
-    )
-    if writer.has_written or has_facts:
-        # formats without arrays have the units of the elements
-        units = {**table.units, **table.expand().units}
-        writer.finish(events, steps, table.activations, units, table.metadata)
-    else:
-        writer.remove_older()
-
-
 def may_have_facts(table: str | os.PathLike[str]) -> bool:
     """Whether a file of facts can be beside a table: it is a file, not a device such as /dev/stdout."""
     return Path(table).is_file() and Path(table).parent != Path("/dev")
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is a document of facts, of any version of fmimaster."""
+    return _ANY_FORMAT in head_of(path)
+
+
+def head_of(path: Path) -> str:
+    """The first characters of a file."""
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        return stream.read(_HEAD)
 
 
 class Facts:
@@ -151,3 +163,83 @@ def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[
     """
     read = Facts(facts_path(table))
     return tuple(read.events()), tuple(read.steps())
+
+
+def events_in(document: Document) -> Iterator[Event]:
+    """The events in a document.
+
+    Raises
+    ------
+    ValueError, KeyError
+        If the document is damaged, a value has a wrong type, or is missing.
+    """
+    return map(event_of, _entries(document, "events", EVENTS))
+
+
+def steps_in(document: Document) -> Iterator[Steps]:
+    """The steps in a document; raises as :func:`events_in`."""
+    return chain.from_iterable(map(steps_of, _entries(document, "steps", STEPS)))
+
+
+def activations_in(document: Document) -> Iterator[Activations]:
+    """The activations of clocks in a document, none if it is of a version without them; raises as :func:`events_in`."""
+    return map(activations_of, _entries(document, "activations", ACTIVATIONS, is_optional=True))
+
+
+def units_in(document: Document) -> dict[str, str]:
+    """The units in a document; raises as :func:`events_in`."""
+    return {name: text_of(unit) for name, unit in _line(document, "units", UNITS).items()}
+
+
+def metadata_in(document: Document) -> dict[str, Any]:
+    """The metadata in a document; raises as :func:`events_in`."""
+    found = dict(_line(document, "metadata", METADATA))
+    texts_of(found.get("clocks", []))  # a figure looks for columns in it; all else is only shown
+    return found
+
+
+def _entries(
+    document: Document, key: str, begin: str, *, is_optional: bool = False
+) -> Iterator[Any]:
+    with _opened(document) as stream:
+        if stream.readline(len(BEGIN) + 2).strip() != BEGIN:
+            stream.seek(0)
+            entries = object_of(_whole_document(stream))
+            yield from list_of(entries[key] if key in entries or not is_optional else [])
+            return
+        lines = (line.strip() for line in lines_of(stream, "the facts of a run"))
+        for line in lines:
+            if line == begin:
+                break
+        for line in lines:
+            if line == BETWEEN:
+                return
+            if line:
+                yield parsed_json(line.removesuffix(","))
+        if is_optional:
+            return
+    raise ValueError("it ends in the middle")
+
+
+def _line(document: Document, key: str, begin: str) -> Mapping[str, Any]:
+    """An object that is a line of its own."""
+    with _opened(document) as stream:
+        if stream.readline(len(BEGIN) + 2).strip() != BEGIN:
+            stream.seek(0)
+            return object_of(object_of(_whole_document(stream))[key])
+        for line in lines_of(stream, "the facts of a run"):
+            if line.startswith(begin):
+                return object_of(parsed_json(line.removeprefix(begin).strip().removesuffix(",")))
+    raise ValueError("it ends in the middle")
+
+
+def _whole_document(stream: TextIO) -> Any:
+    text = stream.read(MOST_IN_MEMORY)
+    if len(text) == MOST_IN_MEMORY:
+        raise ValueError(f"it has more than {MOST_IN_MEMORY:,} characters")
+    return parsed_json(text)
+
+
+def _opened(document: Document) -> TextIO:
+    stream = BytesIO(document) if isinstance(document, bytes) else open_file(document)
+    return TextIOWrapper(stream, encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""The facts of a table as a document: events and steps during a run or at its end, units, metadata.
+"""The facts of a table, written as a document: events and steps during a run or at its end, units, metadata.
 
 The document is beside a CSV file, and inside of files of the other formats. It is JSON with a line for each event and
 each step, so that it can be written and read piece by piece.
@@ -16,10 +16,10 @@ from typing import Any
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.text import visible_json
-from fmimaster.record.causes import Activations, Event, Steps
+from fmimaster.record.causes import Activations, Event, Steps, needs_explanation
 from fmimaster.record.plain_data import activation_facts, event_facts, plain_values, step_facts
 from fmimaster.record.step_series import StepSeries
-from fmimaster.results.facts_reader import (
+from fmimaster.results.facts import (
     ACTIVATIONS,
     BEGIN,
     BETWEEN,
@@ -28,11 +28,9 @@ from fmimaster.results.facts_reader import (
     METADATA,
     STEPS,
     UNITS,
+    is_document,
 )
-
-_ANY_FORMAT = "fmimaster results "
-_HEAD = 100
-"""Characters of a file that are read to recognize a document of facts."""
+from fmimaster.results.table import Table
 
 _COPIED_AT_ONCE = 2**20
 """So many bytes of the steps are copied at one time."""
@@ -153,15 +151,24 @@ class FactsWriter:
         return self._failure
 
 
-def is_document(path: Path) -> bool:
-    """Whether a file is a document of facts, of any version of fmimaster."""
-    return _ANY_FORMAT in head_of(path)
+def write_facts(writer: FactsWriter, table: Table) -> None:
+    """Write the facts of a table, if it has any; those of an earlier table with that name are removed."""
+    finish_facts(writer, table.events, table.steps, table)
 
 
-def head_of(path: Path) -> str:
-    """The first characters of a file."""
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        return stream.read(_HEAD)
+def finish_facts(
+    writer: FactsWriter, events: Sequence[Event], steps: Sequence[Steps], table: Table
+) -> None:
+    """Complete a document, which the writer may have begun, by the last events and steps, and by units and metadata."""
+    has_facts = (
+        table.units or table.metadata or table.activations or needs_explanation(events, steps)
+    )
+    if writer.has_written or has_facts:
+        # formats without arrays have the units of the elements
+        units = {**table.units, **table.expand().units}
+        writer.finish(events, steps, table.activations, units, table.metadata)
+    else:
+        writer.remove_older()
 
 
 def _append(file: FileIO, before: int, entries: Sequence[str]) -> None:

@@ -16,8 +16,8 @@ from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import check_is_file, decoding, given_path, open_file
 from fmimaster.base.installation import optional
 from fmimaster.results.csv import CsvWriter, read_csv, write_csv
-from fmimaster.results.facts import Facts, facts_path, may_have_facts, write_facts
-from fmimaster.results.facts_writer import FactsWriter, is_document
+from fmimaster.results.facts import Facts, facts_path, is_document, may_have_facts
+from fmimaster.results.facts_writer import FactsWriter, write_facts
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.table import Table
 

@@ -1,30 +1,101 @@
-"""Display of figures: automatically in a notebook, and in a window of matplotlib's pyplot in a script."""
+"""Results in a notebook: a small table of the first and last rows with units, and figures; in a script, windows."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from html import escape
 from importlib import import_module
-from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib import get_backend
-from matplotlib.figure import Figure, SubFigure
+import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
+from fmimaster.base.installation import drawing
+from fmimaster.base.text import count, in_a_line
+from fmimaster.results.columns import as_text
+from fmimaster.results.table import Table
 
-_DOTS_PER_INCH = 110
-"""Resolution in a notebook: a figure is about as wide as the text."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+_ENDS = 4
+"""Rows that are shown at the start, and at the end."""
+_MOST_COLUMNS = 8
+"""Columns that are shown, with time; a line below names the number of the others."""
+_LONGEST = 24
+"""Letters of a text that are shown."""
 
 
-class ResultsFigure(Figure):
-    """A figure that a notebook shows if it is the last expression of a cell, without ``%matplotlib``."""
+def html_page(table: Table) -> str:
+    """The table as HTML, with the figure of :func:`fmimaster.results.plot.plot_results` if there is anything to draw."""
+    names = list(table)[:_MOST_COLUMNS]
+    others = len(table) - len(names)
+    rest = f"<p>{count(others, 'more column')}: {_text(_few(list(table)[len(names) :]))}</p>"
+    return (
+        f"<div style='overflow-x: auto'><p>{_text(_caption(table))}</p>"
+        "<table cellpadding='4' style='border-collapse: collapse; text-align: right'><thead>"
+        f"<tr>{_cells('th', names)}</tr><tr>{_cells('th', [_unit(table, n) for n in names])}</tr>"
+        f"</thead><tbody>{''.join(_rows(table, names))}</tbody></table>"
+        f"{rest if others else ''}{_figure(table)}</div>"
+    )
 
-    def _repr_png_(self) -> bytes:
-        stream = BytesIO()
-        self.savefig(stream, format="png", dpi=_DOTS_PER_INCH)
-        return stream.getvalue()
+
+def _caption(table: Table) -> str:
+    span = f", {table.time[0]:g} s to {table.time[-1]:g} s" if table.rows else ""
+    events = f", {count(len(table.events), 'event')}" if table.events else ""
+    return f"{count(table.rows, 'row')}, {count(len(table.columns), 'column')}{span}{events}"
+
+
+def _unit(table: Table, name: str) -> str:
+    return "s" if name == "time" else table.units.get(name, "")
+
+
+def _rows(table: Table, names: Sequence[str]) -> Iterator[str]:
+    is_whole = table.rows <= 2 * _ENDS
+    shown = range(table.rows) if is_whole else (*range(_ENDS), *range(-_ENDS, 0))
+    for k, row in enumerate(shown):
+        if k == _ENDS and not is_whole:
+            yield f"<tr>{_cells('td', ['…' for _ in names])}</tr>"
+        yield f"<tr>{_cells('td', [_shown(table[name], row) for name in names])}</tr>"
+
+
+def _shown(values: NDArray[Any], row: int) -> str:
+    """One value; of an array its shape; nothing if it is absent."""
+    value = values[row]
+    if np.ma.is_masked(value) and np.ma.getmaskarray(value).all():
+        return ""
+    if values.ndim > 1:
+        return "array " + " × ".join(map(str, values.shape[1:]))
+    text = f"{value:.6g}" if values.dtype.kind == "f" else as_text(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_ENDS]) + (", …" if len(names) > _ENDS else "")
+
+
+def _cells(kind: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{kind} align='right'>{_text(text)}</{kind}>" for text in texts)
+
+
+def _text(text: str) -> str:
+    return escape(in_a_line(text))
+
+
+def _figure(table: Table) -> str:
+    try:
+        drawing("The figure")
+        from fmimaster.results.plot import plot_results  # matplotlib takes half a second
+
+        figure: Any = plot_results(table)
+    except OptionError:  # matplotlib is not installed, or there are no numbers
+        return ""
+    picture = b64encode(figure._repr_png_()).decode()
+    return f'<img alt="columns over time" src="data:image/png;base64,{picture}">'
 
 
 def maker_of_figures(show: bool) -> Callable[..., Figure]:
@@ -35,6 +106,10 @@ def maker_of_figures(show: bool) -> Callable[..., Figure]:
     """
     if show and not _in_notebook():
         import matplotlib.pyplot  # noqa: F401 (slow, and it keeps a list of figures)
+    from matplotlib import get_backend  # the table needs no matplotlib
+
+    from fmimaster.results.plot import ResultsFigure
+
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
     if pyplot is None or "inline" in get_backend():
         return ResultsFigure
@@ -58,6 +133,7 @@ def check_window() -> None:
         If its backend only writes files, for example on a machine without a screen.
     """
     import matplotlib.pyplot  # noqa: F401 (it chooses the backend)
+    from matplotlib import get_backend
 
     registry: Any = import_module("matplotlib.backends.registry")
     backend = get_backend()

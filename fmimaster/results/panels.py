@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
+from fmimaster.results.columns import numbers
 from fmimaster.results.table import Table, matching
 
 MOST_PANELS = 8
@@ -114,11 +115,6 @@ def clocks_of(table: Table) -> tuple[str, ...]:
     """Columns that are clocks, by the metadata of the run: true where they are active."""
     names = table.metadata.get("clocks", ())
     return tuple(name for name in table.names if name in names)
-
-
-def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
-    """A column as floats; NaN where it has no value."""
-    return np.asarray(np.ma.filled(np.ma.asarray(column).astype(np.float64), np.nan))
 
 
 _Key = tuple[str, str, bool]

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import MOST_GROWTH, check_growth, check_width, decoding, open_file
 from fmimaster.base.installation import optional
+from fmimaster.results.columns import are_binaries, objects
 from fmimaster.results.facts import Facts
 from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table
-from fmimaster.results.text_file import are_binaries, objects
 
 _MOST_HEADER = 2**20
 """Bytes of a header of a page: with its statistics, the least and the largest value."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,49 +18,35 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.text import in_a_line
 from fmimaster.record.causes import Event
-from fmimaster.results.notebook import ResultsFigure
-from fmimaster.results.panels import Panel, clocks_of, numbers, panels
-from fmimaster.results.presence import is_clocked, is_present
-from fmimaster.results.superdense import (
+from fmimaster.results.columns import is_clocked, numbers
+from fmimaster.results.drawing import (
+    COLOURS,
+    DASHES,
     GREY,
-    TICK_HEIGHT,
-    TICKS_APART,
-    Spread,
+    HELD,
+    LINE,
+    MARGIN,
+    MARK,
+    MARKS,
+    REFERENCE,
+    as_they_are,
+    draw,
+    draw_ticks,
     event_key,
+    in_turns,
     key_of_instants,
     mark_events,
     mark_instants,
     spread,
+    styles_of,
 )
+from fmimaster.results.panels import Panel, clocks_of, panels
 from fmimaster.results.table import Table
-
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Colours of Okabe and Ito (2008), which colour-blind readers can distinguish, without yellow, which is hard to see on
-white."""
-_LINE: dict[str, Any] = {"linewidth": 1.2}
-_MARKS = ("o", "s", "^", "D", "v", "P", "X")
-"""Marks of clocked variables, one for each colour."""
-_MARK, _MANY_TICKS = 3.5, 300
-"""Size of a mark in points, and how many of them may have it."""
-_HELD: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.35}
-"""The value of a clocked variable between ticks, where it is absent."""
-_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
-"""Solid, dashed, dotted, dash-dotted: one per table."""
-_WIDEST, _NARROWEST, _PALEST = 3.4, 1.1, 0.4
-"""Of several tables, the first one has the widest and palest lines, so that later ones do not hide it."""
-_REFERENCE: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.35, "solid_capstyle": "butt"}
-_COINCIDE = 1 / 200
-"""Part of the height of an axes within which one line hides another."""
-_OFTEN = 0.2
-"""Part of the rows in which a line must hide another for both to be drawn in turns."""
-_TURN = 5.0
-"""Length of a piece of each of them, in line widths."""
 
 _FORMATS = (".pdf", ".png", ".svg")
 _TEXT = 8.0
@@ -72,8 +59,19 @@ _LONGEST_LINE = 34
 """Letters; longer names continue on another line of the legend."""
 _LONGEST_TEXT = 10 * _LONGEST_LINE
 """Letters of a name or title that are shown: a file of a stranger can have one of any length."""
-_MARGIN = 0.08
-"""Part of the axes that stays empty below and above the data."""
+
+
+_DOTS_PER_INCH = 110
+"""Resolution in a notebook: a figure is about as wide as the text."""
+
+
+class ResultsFigure(Figure):
+    """A figure that a notebook shows if it is the last expression of a cell, without ``%matplotlib``."""
+
+    def _repr_png_(self) -> bytes:
+        stream = BytesIO()
+        self.savefig(stream, format="png", dpi=_DOTS_PER_INCH)
+        return stream.getvalue()
 
 
 def plot_results(
@@ -126,21 +124,21 @@ def plot_results(
     events = tables[0].events if len(tables) == 1 else ()
     drawn, left_out = panels(tables, reference, names)
     figure, all_axes = _empty_figure(drawn, title, new_figure)
-    styles = _styles(len(tables))
+    styles = styles_of(len(tables))
     is_alone = len(tables) == 1 and reference is None
-    places = [spread(t) if is_alone else _as_they_are(t) for t in tables]
+    places = [spread(t) if is_alone else as_they_are(t) for t in tables]
     for axes, panel in zip(all_axes, drawn, strict=True):
         mark_events(axes, events)
         mark_instants(axes, tables[0], places[0], with_index=axes is all_axes[0])
         if reference is not None:
-            _draw(axes, panel, reference, _as_they_are(reference), [_REFERENCE] * len(panel.names))
+            draw(axes, panel, reference, as_they_are(reference), [REFERENCE] * len(panel.names))
         if len(tables) == 1:
-            _draw(axes, panel, tables[0], places[0], _in_turns(panel, tables[0]))
+            draw(axes, panel, tables[0], places[0], in_turns(panel, tables[0]))
         else:
             for table, place, style in zip(tables, places, styles, strict=True):
-                _draw(axes, panel, table, place, [style] * len(panel.names))
+                draw(axes, panel, table, place, [style] * len(panel.names))
         if communication_points:
-            _draw_ticks(axes, tables)
+            draw_ticks(axes, tables)
         _add_legend(axes, panel, tables)
     key = _key(labels, styles, communication_points, reference is not None, events)
     key += key_of_instants(places[0])
@@ -169,7 +167,7 @@ def plot_into(axes: Axes, table: Table, names: str | Sequence[str] | None = None
         values = numbers(chosen[name])
         if name in clocks or is_clocked(chosen.time, chosen[name]):
             ticks = values == 1.0 if name in clocks else np.isfinite(values)
-            axes.plot(chosen.time[ticks], values[ticks], "o", markersize=_MARK, label=_plain(label))
+            axes.plot(chosen.time[ticks], values[ticks], "o", markersize=MARK, label=_plain(label))
             continue
         kind = "default" if chosen[name].dtype.kind == "f" else "steps-post"
         axes.plot(chosen.time, values, label=_plain(label), drawstyle=kind)
@@ -205,9 +203,9 @@ def _labelled(
     results: Table | Sequence[tuple[str, Table]],
 ) -> tuple[list[str], list[Table]]:
     given = [("", results)] if isinstance(results, Table) else results
-    if len(given) > len(_DASHES):
+    if len(given) > len(DASHES):
         raise OptionError(
-            f"There are {len(given)} tables to plot; a figure can distinguish {len(_DASHES)}."
+            f"There are {len(given)} tables to plot; a figure can distinguish {len(DASHES)}."
             " Plot fewer at a time."
         )
     return [label for label, _ in given], [table.expand() for _, table in given]
@@ -236,7 +234,7 @@ def _empty_figure(
         axes.grid(linewidth=0.4, color="0.88")
         axes.set_axisbelow(True)
         axes.tick_params(labelsize=_TEXT, color=GREY, width=0.6, length=3.0)
-        axes.margins(x=0.0, y=_MARGIN / (1.0 - 2.0 * _MARGIN))  # matplotlib: as a part of the data
+        axes.margins(x=0.0, y=MARGIN / (1.0 - 2.0 * MARGIN))  # matplotlib: as a part of the data
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10], integer=panel.steps))
         axes.set_ylabel(_plain(panel.label(int(height / _LETTER))), fontsize=_TEXT)
     all_axes[-1].set_xlabel("time in s", fontsize=_TEXT)
@@ -246,126 +244,17 @@ def _empty_figure(
     return figure, all_axes
 
 
-def _styles(tables: int) -> list[dict[str, Any]]:
-    """How the lines of each table are drawn, from wide and pale to narrow and dark."""
-    if tables == 1:
-        return [_LINE]
-    parts = np.linspace(0.0, 1.0, tables)
-    return [
-        {
-            "linewidth": _WIDEST + part * (_NARROWEST - _WIDEST),
-            "alpha": _PALEST + part * (1.0 - _PALEST),
-            "linestyle": dashes,
-        }
-        for part, dashes in zip(parts, _DASHES, strict=False)
-    ]
-
-
-def _in_turns(panel: Panel, table: Table) -> list[dict[str, Any]]:
-    """How each line of a panel is drawn: solid, or over a line that it hides, in pieces between which that one is seen."""
-    columns = [numbers(table[name]) for name in panel.names]
-    with np.errstate(invalid="ignore"):  # infinite values
-        values = np.concatenate(columns)
-        finite = values[np.isfinite(values)]
-        near = _COINCIDE * float(np.ptp(finite)) if len(finite) else 0.0
-        groups: list[list[int]] = []
-        for k, column in enumerate(columns):
-            for group in groups:
-                if _coincide(columns[group[0]], column, near):
-                    group.append(k)
-                    break
-            else:
-                groups.append([k])
-    styles = [_LINE] * len(columns)
-    for group in groups:
-        for place, k in enumerate(group[1:], 1):
-            pieces = (place * _TURN, (_TURN, (len(group) - 1) * _TURN))
-            styles[k] = {**_LINE, "linestyle": pieces, "dash_capstyle": "butt"}
-    return styles
-
-
-def _coincide(a: NDArray[np.float64], b: NDArray[np.float64], near: float) -> bool:
-    return len(a) > 0 and bool(np.mean(np.abs(a - b) <= near) >= _OFTEN)
-
-
-def _as_they_are(table: Table) -> Spread:
-    """All rows at their times."""
-    none = np.empty(0, np.intp)
-    return Spread(table.time, none, none)
-
-
-def _draw(
-    axes: Axes, panel: Panel, table: Table, places: Spread, styles: Sequence[Mapping[str, Any]]
-) -> None:
-    if panel.clocks:
-        _draw_clocks(axes, panel, table, places)
-        return
-    marks = zip(panel.names, _COLOURS, _MARKS, styles, strict=False)
-    for name, colour, mark, style in marks:
-        if name not in table:
-            continue
-        if is_clocked(table.time, table[name]):
-            _draw_clocked(axes, table, name, places, {"color": colour, "marker": mark})
-        else:
-            kind = "steps-post" if panel.steps else "default"
-            x, y = places.course(numbers(table[name]))
-            axes.plot(x, y, color=colour, drawstyle=kind, **style)
-
-
-def _draw_clocked(
-    axes: Axes, table: Table, name: str, places: Spread, style: Mapping[str, Any]
-) -> None:
-    """A mark at each tick, and a pale line that holds the value."""
-    present = is_present(table[name])
-    x, y = places.places[present], numbers(table[name])[present]
-    if len(x):
-        held = {**_HELD, "color": style["color"], "drawstyle": "steps-post"}
-        axes.plot([*x, places.places[-1]], [*y, y[-1]], **held)
-        size = _MARK if len(x) <= _MANY_TICKS else _MARK / 3
-        axes.plot(x, y, linestyle="", markersize=size, clip_on=False, **style)
-
-
-def _draw_clocks(axes: Axes, panel: Panel, table: Table, places: Spread) -> None:
-    """A line of bars for each clock, the first one at the top."""
-    axes.set_ylim(0.0, len(panel.names))
-    axes.set_yticks([])
-    for k, (name, colour) in enumerate(zip(panel.names, _COLOURS, strict=False), start=1):
-        if name in table:
-            x = places.places[numbers(table[name]) == 1.0]
-            apart = TICKS_APART * float(np.ptp(table.time)) or 1.0
-            _, distinct = np.unique(np.round((x - table.time[0]) / apart), return_index=True)
-            low = len(panel.names) - k
-            bars: dict[str, Any] = {"color": colour, "linewidth": 1.0, "clip_on": False}
-            axes.vlines(x[distinct], low + 0.15, low + 0.85, **bars)
-
-
-def _draw_ticks(axes: Axes, tables: Sequence[Table]) -> None:
-    """A line of ticks per table at its rows; of ticks that would overlap, one."""
-    height = min(TICK_HEIGHT, _MARGIN / len(tables))
-    for line, time in enumerate(table.time for table in tables if table.rows):
-        apart = TICKS_APART * float(time[-1] - time[0]) or 1.0
-        _, distinct = np.unique(np.round((time - time[0]) / apart), return_index=True)
-        axes.vlines(
-            time[distinct],
-            line * height,
-            (line + 0.8) * height,
-            transform=axes.get_xaxis_transform(),
-            color=GREY,
-            linewidth=0.4,
-        )
-
-
 def _add_legend(axes: Axes, panel: Panel, tables: Sequence[Table]) -> None:
     """Names beside the axes, where they cover no data."""
     lines = []
-    for name, colour, mark in zip(panel.names, _COLOURS, _MARKS, strict=False):
+    for name, colour, mark in zip(panel.names, COLOURS, MARKS, strict=False):
         ticks = any(name in t and is_clocked(t.time, t[name]) for t in tables)
         if panel.clocks:
-            style: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 2 * _MARK}
+            style: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 2 * MARK}
         elif ticks:
-            style = {**_HELD, "alpha": 1.0, "marker": mark, "markersize": _MARK}
+            style = {**HELD, "alpha": 1.0, "marker": mark, "markersize": MARK}
         else:
-            style = _LINE
+            style = LINE
         lines.append(Line2D([], [], color=colour, **style))
     axes.legend(
         lines,
@@ -396,7 +285,7 @@ def _key(
         if label
     ]
     if reference:
-        key.append(("reference", Line2D([], [], color=GREY, **_REFERENCE)))
+        key.append(("reference", Line2D([], [], color=GREY, **REFERENCE)))
     if ticks:
         key.append(("communication points", Line2D([], [], color=GREY, linestyle="", marker="|")))
     return [*key, *event_key(events)]

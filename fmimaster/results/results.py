@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import unknown_attribute
 from fmimaster.base.installation import drawing, optional
-from fmimaster.results.comparison import TOLERANCE, Comparison, compare
+from fmimaster.results.columns import TOLERANCE, numbers
 from fmimaster.results.files import read_table, write_table
-from fmimaster.results.panels import numbers
 from fmimaster.results.statistics import BondStatistics
 from fmimaster.results.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from fmimaster.results.comparison import Comparison
 
 
 _ELSEWHERE = {
@@ -61,7 +62,7 @@ class Results(Table):
             raise unknown_attribute(self, name, _ELSEWHERE, hint)
 
     def _repr_html_(self) -> str:
-        from fmimaster.results.html import html_page  # only notebooks need it
+        from fmimaster.results.notebook import html_page  # only notebooks need it
 
         return html_page(self)
 
@@ -183,6 +184,8 @@ class Results(Table):
         FileError
             If the file cannot be read.
         """
+        from fmimaster.results.comparison import compare  # most runs have no reference
+
         other = reference if isinstance(reference, Table) else Results.read(reference)
         return compare(self, other, tolerance)
 

@@ -1,8 +1,9 @@
-"""Writers of the rows of a run, block by block: the common parts of all formats."""
+"""Writers of the rows of a run, block by block: what all formats share, and text files that replace older ones."""
 
 from __future__ import annotations
 
 import os
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,85 @@ from typing import BinaryIO, Protocol
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import given_path, own_name
 from fmimaster.results.table import Table
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+_CLOSED = -1
+"""No file has this number; the system gives that of a closed file to the next one that is opened."""
+
+
+class TextFile:
+    """A file that is opened at once, so that a mistake is found early, and whose content is replaced by the first text.
+
+    Text is not buffered. If a text cannot be written completely, the file ends with the last complete line. A new file
+    without any text is removed.
+
+    Raises
+    ------
+    FileError
+        If it cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = given_path(path)
+        self._is_new = not os.path.lexists(self._path)
+        try:
+            self._number = os.open(self._path, os.O_WRONLY | os.O_CREAT | _BINARY, 0o666)
+        except OSError as error:
+            raise FileError(
+                f"The results file '{path}' cannot be written: {error.strerror}."
+            ) from error
+        self.is_regular = stat.S_ISREG(os.fstat(self._number).st_mode)
+        """Whether it is a file on a disk, and not a pipe or device, where writing may block."""
+        self._has_text = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of the text so far; 0 for a pipe or device, and before the first text."""
+        return os.fstat(self._number).st_size if self._has_text and self.is_regular else 0
+
+    def go_on_behind(self, size: int) -> None:
+        """Append to the first bytes of what another process has written by this descriptor."""
+        if size and self.is_regular:
+            self._has_text = True
+            os.ftruncate(self._number, size)
+            os.lseek(self._number, size, os.SEEK_SET)
+
+    def write(self, text: str | memoryview) -> None:
+        """Append a text of whole lines; in UTF-8, if it comes as bytes."""
+        if not self._has_text:
+            self._has_text = True
+            if self.is_regular:
+                os.ftruncate(self._number, 0)
+                os.lseek(self._number, 0, os.SEEK_SET)
+        left = memoryview(text.encode("utf-8")) if isinstance(text, str) else text
+        written = 0
+        try:
+            while written < len(left):
+                written += os.write(self._number, left[written:])
+        except OSError:
+            self._end_with_a_line(bytes(left[:written]))
+            raise
+
+    def _end_with_a_line(self, written: bytes) -> None:
+        """Remove an incomplete line."""
+        part = len(written) - written.rfind(b"\n") - 1
+        if part and self.is_regular:
+            with suppress(OSError):
+                size = os.fstat(self._number).st_size - part
+                os.ftruncate(self._number, size)
+                os.lseek(self._number, size, os.SEEK_SET)
+
+    def flush(self) -> None:
+        """Nothing to flush."""
+
+    def close(self) -> None:
+        """Close it. What another thread still writes then is an OSError, and goes into no other file."""
+        number, self._number = self._number, _CLOSED
+        os.close(number)
+        if self._is_new and not self._has_text and self.is_regular:
+            with suppress(OSError):
+                self._path.unlink()
 
 
 class RowWriter(Protocol):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.instants.calendar import members, ticking
 from fmimaster.instants.instant import Goal, Instant, PointsAhead
-from fmimaster.instants.merged_ticks import members, ticking
 from fmimaster.record.causes import GRID, Cause
 from fmimaster.run.executor import EventsAhead
 from fmimaster.run.log import Stretch
@@ -31,7 +31,7 @@ class TicksAlong:
     clocks: tuple[int, ...]
     """Their triggers."""
     sets: NDArray[np.int64]
-    """Shape (steps, numbers): which of them tick after each step; see :func:`fmimaster.instants.merged_ticks.members`."""
+    """Shape (steps, numbers): which of them tick after each step; see :func:`fmimaster.instants.calendar.members`."""
     places: NDArray[np.int64]
     """Per step: number of the instant at its end, -1 for the end of a step that makes outputs known."""
 

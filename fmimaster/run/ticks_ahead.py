@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.instants.calendar import Period
+from fmimaster.instants.calendar import LARGEST, Every, Period, distinct, members, merged, ticking
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant
-from fmimaster.instants.merged_ticks import LARGEST, Every, distinct, members, merged, ticking
 from fmimaster.program.instructions.base import Program
 from fmimaster.record.causes import GRID, Cause
 from fmimaster.run.event_handler import EventHandler

@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fmimaster.base.errors import AccuracyError, FileError, OptionError
-from fmimaster.base.files import given_path
+from fmimaster.base.files import check_file_to_write, given_path, refuse_to_overwrite
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
-from fmimaster.results.facts import finish_facts
-from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.facts_writer import FactsWriter, finish_facts
 from fmimaster.results.files import facts_writer, row_writer
 from fmimaster.results.row_writer import RowWriter
-from fmimaster.results.text_file import check_file_to_write, refuse_to_overwrite
 from fmimaster.session.attendance import Attendance
 from fmimaster.session.progress import ProgressCallback
 from fmimaster.session.signals import Signals

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.conformance.curve import curves
+from fmimaster.conformance.curve import curves, thinned
 from fmimaster.conformance.measures import ConformanceLimits, FmuMeasures, Measure, measure
 from fmimaster.conformance.verdict import (
     VERDICTS_FILE,
@@ -21,10 +21,9 @@ from fmimaster.conformance.verdict import (
     VerdictOutcome,
     line_of,
 )
-from fmimaster.results.band import band
-from fmimaster.results.jumps import jump_times, jumps
+from fmimaster.results.comparison import jumps
+from fmimaster.results.deviations import band, jump_times
 from fmimaster.results.results import Results
-from fmimaster.results.thinned import thinned
 
 TIME = np.linspace(0.0, 10.0, 1001)
 

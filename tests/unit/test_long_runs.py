@@ -27,8 +27,8 @@ from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.front.simulation import Simulation
 from fmimaster.record.causes import GRID, RAMP, Event, Steps
-from fmimaster.results.facts import Facts, finish_facts, read_facts
-from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.facts import Facts, read_facts
+from fmimaster.results.facts_writer import FactsWriter, finish_facts
 from fmimaster.results.results import Results
 from fmimaster.run.event_checks import MOST_LATE
 from fmimaster.steps.ramp import FreeStep

@@ -37,7 +37,7 @@ from fmimaster.inputs.polynomial import KINDS
 from fmimaster.loops import Loops
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.plan import NO_TOLERANCE
-from fmimaster.results.comparison import TOLERANCE
+from fmimaster.results.columns import TOLERANCE
 from fmimaster.run import Backend
 from fmimaster.sequences.methods import METHODS
 from fmimaster.steps import PID, FixedStep, FreeStep, Ramp

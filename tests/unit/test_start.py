@@ -128,7 +128,6 @@ def test_info_imports_what_reads_an_fmu() -> None:
         "commands",
         "fmu",
         "pages",
-        "results",
         "system",
     }
 

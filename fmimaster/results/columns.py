@@ -1,7 +1,8 @@
-"""When the values of a column are present: at ticks, or over spans of time."""
+"""The values of a column: numbers, texts, binaries; and when they are present, at ticks or over spans of time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,39 @@ Array = NDArray[np.float64]
 SAME_TIME = 1e-9
 """Times of two tables are the same if they differ by this part of the larger one at most: files of other programs have
 fewer digits."""
+
+
+TOLERANCE = 0.01
+"""Largest permitted deviation, relative to the range of the reference: a difference that is visible in a figure."""
+
+
+def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    """A column as floats; NaN where it has no value."""
+    return np.asarray(np.ma.filled(np.ma.asarray(column).astype(np.float64), np.nan))
+
+
+def as_text(value: object) -> str:
+    """A text as it is, binaries in hexadecimal digits."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def are_binaries(values: NDArray[Any]) -> bool:
+    """Whether a column of objects has binaries: ``bytes``, also where a value is absent."""
+    return values.dtype == object and any(isinstance(v, bytes) for v in np.ma.getdata(values).flat)
+
+
+def objects(values: Sequence[str | bytes | None], absent: str | bytes = "") -> NDArray[Any]:
+    """Texts or binaries as a column; a masked array if one is None, which is absent.
+
+    Parameters
+    ----------
+    absent
+        The value below the mask.
+    """
+    column = np.empty(len(values), object)
+    column[:] = [absent if v is None else v for v in values]
+    mask = [v is None for v in values]
+    return np.ma.MaskedArray(column, mask) if any(mask) else column
 
 
 class Spans(NamedTuple):

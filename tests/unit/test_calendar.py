@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmimaster.instants.merged_ticks import LEAST, Every, members, merged, ticking
+from fmimaster.instants.calendar import LEAST, Every, members, merged, ticking
 
 
 def all_phases(longest: int) -> list[Every]:
