@@ -27,7 +27,7 @@ from fmimaster.fmu.instance import (
     UpdateAnswer,
 )
 from fmimaster.plan.layout import Group
-from fmimaster.plan.make import make_plan
+from fmimaster.plan.make import PlanRequest, make_plan
 from fmimaster.plan.plan import Plan, tolerance_of_run
 from fmimaster.plan.policy import EventUse
 from fmimaster.program.bond_powers import bond_measures
@@ -477,8 +477,10 @@ def plan_of(
         allow_lossy_conversions=allow_lossy_conversions,
         power_bonds=power_bonds,
     )
-    of_run = tolerance_of_run(tolerance, None)
-    return make_plan(resolved, outputs=outputs, use=use, tolerance=of_run)
+    request = PlanRequest(
+        outputs=outputs, use=use or EventUse(), tolerance=tolerance_of_run(tolerance, None)
+    )
+    return make_plan(resolved, request)
 
 
 MOST_PLACES = 16

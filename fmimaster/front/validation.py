@@ -18,7 +18,7 @@ from fmimaster.fmu.library import FmuFile, identity, used_twice
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.shared_library import compiled, find_library
-from fmimaster.plan.make import make_plan, step_order
+from fmimaster.plan.make import PlanRequest, make_plan, step_order
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.prepare.isolation import can_isolate
@@ -246,7 +246,7 @@ def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iter
         return
     try:
         order = step_order(resolved, described=description.sequence, matters=False)
-        plan = make_plan(resolved, order=order)
+        plan = make_plan(resolved, PlanRequest(order=order))
         assemble(plan, Jacobi())
     except InputError as error:
         yield Finding(place, Severity.ERROR, str(error))

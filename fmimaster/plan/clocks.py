@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.plan.events import Trigger
 from fmimaster.plan.policy import EventUse
-from fmimaster.plan.recorded import Chosen
+from fmimaster.plan.variables import Chosen
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Causality, DataType, Model, Variable
 from fmimaster.system.notes import listed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fmimaster.base.errors import DescriptionError
@@ -17,7 +17,6 @@ from fmimaster.plan.clocks import (
     without_clocked_links,
 )
 from fmimaster.plan.corrections import find_corrections
-from fmimaster.plan.dataflow import clocked_visits, held_inputs, is_clocked, loops_without_delay
 from fmimaster.plan.events import (
     PlanEvent,
     Trigger,
@@ -26,23 +25,41 @@ from fmimaster.plan.events import (
     plan_events,
     with_used_events,
 )
-from fmimaster.plan.graph import dependency_graph
+from fmimaster.plan.graph import Node, dependency_graph
 from fmimaster.plan.layout import Group, Layout, Signal, make_layout, routes
-from fmimaster.plan.links import Links, connected_parameters, other_programs, unread_outputs
-from fmimaster.plan.members import group_members, initial_sources
+from fmimaster.plan.links import (
+    Links,
+    clocked_visits,
+    connected_parameters,
+    held_inputs,
+    is_clocked,
+    loops_without_delay,
+    other_programs,
+    unread_outputs,
+)
 from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder, Tolerance, own_tolerance
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_inside
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
-from fmimaster.plan.recorded import (
+from fmimaster.plan.step_groups import (
+    Loops,
+    SteadyState,
+    in_order_of_sweeps,
+    settled,
+    steady_notes,
+    steady_states,
+    step_groups,
+    with_start_values,
+)
+from fmimaster.plan.variables import (
     NOTHING_RECORDED,
     Chosen,
     Recorded,
     chosen_variables,
+    group_members,
+    initial_sources,
     place_columns,
 )
-from fmimaster.plan.steady import SteadyState, steady_notes, steady_states, with_start_values
-from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, settled, step_groups
-from fmimaster.plan.visits import Visit, Visits, visits
+from fmimaster.plan.visits import Visits, visits
 from fmimaster.sequences.choice import SequenceSetting, choose_sequence
 from fmimaster.sequences.units import units_of
 from fmimaster.system.declarations import Interface, Scope
@@ -88,57 +105,45 @@ def step_order(
     return StepOrder(names, tuple(index[name] for name in chosen), by)
 
 
-def make_plan(
-    system: ResolvedSystem,
-    *,
-    outputs: Sequence[str] = (),
-    bare_names: bool = False,
-    use: EventUse | None = None,
-    signals: Sequence[Signal] = (),
-    order: StepOrder | None = None,
-    tolerance: Tolerance | None = None,
-    loops: Loops = Loops.REAL,
-    steady: Sequence[str] = (),
-) -> Plan:
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What a run asks of its plan."""
+
+    outputs: Sequence[str] = ()
+    """Globs of the names ``"component.variable"`` to record; empty for the outputs of all components and all signals."""
+    bare_names: bool = False
+    """Whether columns of the first component are named without its name, as users of single FMUs expect."""
+    use: EventUse = EventUse()
+    """The use of events in the run."""
+    signals: Sequence[Signal] = ()
+    """Values that hooks of the algorithm write, which can be recorded like outputs."""
+    order: StepOrder | None = None
+    """What :func:`step_order` returns, if it is known already."""
+    tolerance: Tolerance | None = None
+    """The tolerance of the run, for all instances; None for each FMU's own tolerance."""
+    loops: Loops = Loops.REAL
+    """Which algebraic loops are solved in Step Mode."""
+    steady: Sequence[str] = ()
+    """Names of states whose start values are unknown, and whose derivatives are 0 at the start."""
+
+
+def make_plan(system: ResolvedSystem, request: PlanRequest | None = None) -> Plan:
     """Derive the plan of a system: a pure function.
 
     Of one of several structures of a system, globs may fit nothing, and recorded outputs can be corrected too, so that they
     show a change.
 
-    Parameters
-    ----------
-    outputs
-        Globs of the names ``"component.variable"`` to record; empty for the outputs of all components and all signals.
-    bare_names : bool
-        Whether columns of the first component are named without its name, as users of single FMUs expect.
-    use
-        The use of events in the run. Default: no use.
-    signals
-        Values that hooks of the algorithm write, which can be recorded like outputs.
-    order
-        What :func:`step_order` returns, if it is known already.
-    tolerance
-        The tolerance of the run, for all instances. Default: each FMU's own tolerance.
-    loops
-        Which algebraic loops are solved in Step Mode.
-    steady
-        Names of states whose start values are unknown, and whose derivatives are 0 at the start.
-
     Raises
     ------
     OptionError
-        If a glob fits no variable, or a name no such state.
+        If a glob fits no variable, or a name no state with a time derivative.
     """
+    request = request or PlanRequest()
     draft = PlanDraft(
         system,
-        use or EventUse(),
-        order or step_order(system, loops=loops),
-        loops,
-        outputs,
-        (*signals, *bond_signals(system.power_bonds)),
-        bare_names,
-        tolerance,
-        steady,
+        request,
+        request.order or step_order(system, loops=request.loops),
+        (*request.signals, *bond_signals(system.power_bonds)),
     )
     for complete in PASSES:
         complete(draft)
@@ -151,14 +156,9 @@ class PlanDraft:
 
     system: ResolvedSystem
     """As far as it takes part in steps: passes leave out what does not."""
-    use: EventUse
+    request: PlanRequest
     order: StepOrder
-    loops: Loops
-    outputs: Sequence[str]
     signals: Sequence[Signal]
-    bare_names: bool
-    tolerance: Tolerance | None
-    steady_names: Sequence[str]
     described: ResolvedSystem = field(init=False)
     """The system before clocked links were left out."""
     refreshed: Sequence[bool] = field(init=False)
@@ -169,8 +169,8 @@ class PlanDraft:
     """Notes about variables that are not recorded, because their clocks never tick."""
     events: tuple[PlanEvent, ...] = field(init=False)
     triggers: tuple[Trigger, ...] = field(init=False)
-    initial_visits: tuple[Visit, ...] = field(init=False)
-    step_visits: tuple[Visit, ...] = field(init=False)
+    initial_visits: Visits = field(init=False)
+    step_visits: Visits = field(init=False)
     read: list[set[str]] = field(init=False)
     """Variables of each instance that are read."""
     steady: tuple[SteadyState, ...] = field(init=False)
@@ -190,8 +190,8 @@ def choose_variables(draft: PlanDraft) -> None:
     """Which variables are recorded."""
     draft.chosen = chosen_variables(
         draft.system.components,
-        draft.outputs,
-        draft.bare_names,
+        draft.request.outputs,
+        draft.request.bare_names,
         draft.signals,
         draft.system.root_connectors,
         must_fit=draft.system.structure is None,
@@ -200,12 +200,12 @@ def choose_variables(draft: PlanDraft) -> None:
 
 def connect_events(draft: PlanDraft) -> None:
     """The events that the run uses, and what triggers them; variables whose clocks never tick are not recorded."""
-    draft.refreshed = [draft.use.refreshes and _can_be_refreshed(m) for m in draft.models]
-    draft.system = system = with_used_events(draft.system, draft.use)
+    draft.refreshed = [draft.request.use.refreshes and _can_be_refreshed(m) for m in draft.models]
+    draft.system = system = with_used_events(draft.system, draft.request.use)
     check_clocks(system)
     draft.events, draft.triggers = plan_events(system)
     refuse_without_event_mode(system, draft.triggers)
-    draft.chosen, draft.silent = only_ticking(system, draft.chosen, draft.outputs)
+    draft.chosen, draft.silent = only_ticking(system, draft.chosen, draft.request.outputs)
     draft.described, draft.system = system, without_clocked_links(system, draft.triggers)
 
 
@@ -225,12 +225,12 @@ def order_visits(draft: PlanDraft) -> None:
         )
         for initial in (True, False)
     )
-    _refuse_late_parameters(system, draft.initial_visits)
+    _refuse_late_parameters(system, draft.initial_visits.loop_of)
 
 
 def lay_out(draft: PlanDraft) -> None:
     """A place in the value store for each variable that is read or set, and in a row for each that is recorded."""
-    use, triggers = draft.use, draft.triggers
+    use, triggers = draft.request.use, draft.triggers
     draft.read, given, clocks = event_members(draft.system, draft.events, triggers, use.fires)
     for entry in draft.chosen:
         if entry.instance is not None:
@@ -238,7 +238,7 @@ def lay_out(draft: PlanDraft) -> None:
     for i, model in enumerate(draft.models):
         draft.read[i].update(name for residual in model.residuals.values() for name in residual)
     sources = initial_sources(draft.system, triggers)
-    draft.steady = steady_states(draft.system.components, draft.steady_names)
+    draft.steady = steady_states(draft.system.components, draft.request.steady)
     for s in draft.steady:
         draft.read[s.instance].add(s.derivative)
         sources[s.instance].add(s.derivative)
@@ -253,7 +253,7 @@ def plan_instances(draft: PlanDraft) -> None:
     connected = any(k.input.type is DataType.CLOCK for k in draft.system.links)
     # other instances must go back to an early return, if there are any
     able = [model.capabilities.can_get_and_set_fmu_state for model in draft.models]
-    stops_alone = draft.use.fires and (len(able) == 1 or all(able))
+    stops_alone = draft.request.use.fires and (len(able) == 1 or all(able))
     draft.instances = Instances(
         _instance(draft, i, connected, stops_alone) for i in range(len(able))
     )
@@ -269,8 +269,8 @@ def complete_plan(draft: PlanDraft) -> None:
         if not instances[k.target].event_mode
         or (k.target, Group.DISCRETE, k.input.name) not in layout.slots
     ]
-    groups = step_groups(models, in_steps, draft.loops)
-    step_loops = [v.loop for v in draft.step_visits if v.loop is not None]
+    groups = step_groups(models, in_steps, draft.request.loops)
+    step_loops = draft.step_visits.loops
     in_event_mode = [i for i, planned in enumerate(instances) if planned.event_mode]
     draft.plan = Plan(
         instances=instances,
@@ -278,8 +278,8 @@ def complete_plan(draft: PlanDraft) -> None:
         parameter_links=Links(system.parameter_links),
         trigger_sequence=order.trigger_sequence,
         sequence_chosen_by=order.chosen_by,
-        visits=Visits(draft.initial_visits),
-        step_visits=Visits(draft.step_visits),
+        visits=draft.initial_visits,
+        step_visits=draft.step_visits,
         clocked_visits=clocked_visits(system.links, order.names),
         layout=layout,
         routes=routes((*system.links, *system.parameter_links), layout),
@@ -299,7 +299,7 @@ def complete_plan(draft: PlanDraft) -> None:
             () if system.structure is None else draft.read,
         ),
         step_groups=in_order_of_sweeps(groups, step_loops, models, order.trigger_sequence),
-        settled=settled(step_loops, models, draft.loops, groups, in_event_mode),
+        settled=settled(step_loops, models, draft.request.loops, groups, in_event_mode),
         structure=system.structure,
     )
 
@@ -322,7 +322,7 @@ def _notes(draft: PlanDraft) -> tuple[str, ...]:
         *system.notes,
         *unread_outputs(system),
         *connected_parameters(system),
-        *clock_notes(system.components, draft.use),
+        *clock_notes(system.components, draft.request.use),
         *held_inputs(system.links, draft.order.names),
         *draft.silent,
         *other_programs(system),
@@ -343,9 +343,8 @@ def _warnings(draft: PlanDraft) -> tuple[str, ...]:
     )
 
 
-def _refuse_late_parameters(system: ResolvedSystem, visits: Iterable[Visit]) -> None:
+def _refuse_late_parameters(system: ResolvedSystem, inside: Collection[Node]) -> None:
     """Raise if a parameter is calculated from itself over an FMU whose calculated parameters are readable too late."""
-    inside = {node for v in visits if v.loop for node in v.loop.variables}
     for link in system.parameter_links:
         if (link.source, link.output.name) in inside and not link.output.get_in_initialization:
             source, target = (system.components[i].name for i in (link.source, link.target))
@@ -358,7 +357,11 @@ def _refuse_late_parameters(system: ResolvedSystem, visits: Iterable[Visit]) -> 
 
 def _instance(draft: PlanDraft, i: int, connected: bool, stops_alone: bool) -> InstancePlan:
     """``connected``: whether any clocks are; ``stops_alone``: whether an instance may stop at its own private events."""
-    component, use, policies = draft.system.components[i], draft.use, draft.use.policies_of(i)
+    component, use, policies = (
+        draft.system.components[i],
+        draft.request.use,
+        draft.request.use.policies_of(i),
+    )
     model, can = component.model, component.model.capabilities
     wanted = {*policies} != {Policy.EXECUTE} or bool(use.early_return)
     asked = wanted if use.event_mode is None else use.event_mode
@@ -385,7 +388,7 @@ def _instance(draft: PlanDraft, i: int, connected: bool, stops_alone: bool) -> I
         policies,
         refreshed=refreshed and event_mode,
         priority=component.priority,
-        tolerance=draft.tolerance or own_tolerance(model),
+        tolerance=draft.request.tolerance or own_tolerance(model),
     )
 
 

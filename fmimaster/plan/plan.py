@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 from fmimaster.base.text import count
 from fmimaster.plan.corrections import Correction
-from fmimaster.plan.dataflow import ClockedVisit
 from fmimaster.plan.events import PlanEvent, Trigger, reached_by_events
 from fmimaster.plan.layout import Group, Layout, Route
-from fmimaster.plan.links import Links
+from fmimaster.plan.links import ClockedVisit, Links
 from fmimaster.plan.policy import Policy
 from fmimaster.plan.power_bonds import BondPlan
-from fmimaster.plan.recorded import Recorded
-from fmimaster.plan.steady import SteadyState
+from fmimaster.plan.step_groups import SteadyState
+from fmimaster.plan.variables import Recorded
 from fmimaster.plan.visits import AlgebraicLoop, Visits
 from fmimaster.system.description import Source
 from fmimaster.system.lifetime import Structure

@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fmimaster.plan.graph import Arcs, DependencyGraph, Node, components, is_loop
-from fmimaster.plan.stops import ALL_SET, ReadStop, stops
+from fmimaster.plan.graph import (
+    ALL_SET,
+    Arcs,
+    DependencyGraph,
+    Node,
+    ReadStop,
+    components,
+    is_loop,
+    stops,
+)
 
 if TYPE_CHECKING:
     from fmimaster.plan.tearing import Preference
@@ -196,14 +204,14 @@ MOST_SEARCHED = 10_000_000
 are cut, because the search takes as many steps."""
 
 
-def visits(graph: DependencyGraph, sequence: Sequence[int]) -> tuple[Visit, ...]:
+def visits(graph: DependencyGraph, sequence: Sequence[int]) -> Visits:
     """The order in which one exchange at one instant reaches every variable, upstream first.
 
     An instance recurs if some of its outputs are needed before some of its inputs are known. A visit contains all
     variables of the instance that are ready; then the next ready instance in ``sequence`` follows.
     """
     position = {instance: k for k, instance in enumerate(sequence)}
-    return tuple(
+    return Visits(
         Visit(stop.instances, _loop(graph, stop.nodes, position))
         if stop.is_loop
         else Visit(stop.instances, parameters=not graph.parameters.isdisjoint(stop.nodes))

@@ -28,7 +28,7 @@ from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import exact
 from fmimaster.plan.layout import Group, Signal
-from fmimaster.plan.make import make_plan, step_order
+from fmimaster.plan.make import PlanRequest, make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder, tolerance_of_run
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.prepare.isolation import isolated_fmus
@@ -211,8 +211,7 @@ def plan_system(draft: Draft) -> None:
     """The plan; rows without one of the isolated FMUs are marked, if the settings ask for that."""
     settings, rule = draft.settings, draft.schedule.rule
     marked = tuple(draft.isolated) if settings.used.on_fault.marks else ()
-    draft.plan = make_plan(
-        draft.resolved,
+    request = PlanRequest(
         outputs=settings.output_variables,
         bare_names=draft.description.is_single_fmu,
         use=_event_use(settings, draft.order),
@@ -227,6 +226,7 @@ def plan_system(draft: Draft) -> None:
         loops=settings.used.loops,
         steady=settings.steady_states,
     )
+    draft.plan = make_plan(draft.resolved, request)
     refuse_plan(draft.plan, rule, settings.used.event_clock)
     if draft.rates is not None:
         refuse_plan_with_rates(draft.plan)

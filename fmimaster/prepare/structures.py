@@ -16,7 +16,7 @@ from fmimaster.base.errors import FmimasterError, OptionError, did_you_mean
 from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.recorded import Recorded
+from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.corrections import Means
-from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.layout import Group
+from fmimaster.plan.links import is_held
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.instructions.base import Program

@@ -18,7 +18,7 @@ from fmimaster.configure.settings import Settings
 from fmimaster.fmu.library import call_in_words
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState, fmu_output_to_log
-from fmimaster.plan.recorded import Recorded
+from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.record.causes import Event, Steps

@@ -22,8 +22,8 @@ from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import check_fits, check_is_file, decoding, open_file, parsed_json
 from fmimaster.fmu.instance import Instance
 from fmimaster.instants.calendar import Calendar, Period
-from fmimaster.plan.dataflow import is_held
 from fmimaster.plan.layout import Route
+from fmimaster.plan.links import is_held
 from fmimaster.plan.plan import Plan
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.run.executor import Executor

@@ -18,7 +18,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.recorded import Recorded
+from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.results.table import Table

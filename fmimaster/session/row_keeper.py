@@ -15,7 +15,7 @@ from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import SharedNumber
 from fmimaster.base.errors import FmimasterError
 from fmimaster.configure.settings import Settings
-from fmimaster.plan.recorded import Recorded
+from fmimaster.plan.variables import Recorded
 from fmimaster.results.growth import Growth, Watched
 from fmimaster.results.recorder import Recorder
 from fmimaster.results.row_writer import RowWriter

@@ -14,7 +14,7 @@ from command_line import changed, reference
 from fmimaster import DescriptionError, OptionError, Simulation, SystemBuilder
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.clocks import Clock, Rhythm, check_clocks
-from fmimaster.plan.dataflow import is_held
+from fmimaster.plan.links import is_held
 from fmimaster.plan.plan import Plan
 from fmimaster.system import ClockInterval, SampleAndHold
 from fmimaster.system.resolve import resolve

@@ -13,7 +13,7 @@ from fmimaster.algorithms import Jacobi
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.base.errors import OptionError
 from fmimaster.plan.layout import Group
-from fmimaster.plan.make import make_plan
+from fmimaster.plan.make import PlanRequest, make_plan
 from fmimaster.plan.plan import Plan
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Initial, Variability
@@ -203,7 +203,7 @@ def work(n: int, **options: Any) -> int:
 
     sys.setprofile(count)
     try:
-        assemble(make_plan(resolved, outputs=names), Jacobi())
+        assemble(make_plan(resolved, PlanRequest(outputs=names)), Jacobi())
     finally:
         sys.setprofile(None)
     return calls

@@ -16,7 +16,7 @@ from python_fmu import PythonFmu, describe, plan_of
 
 from fmimaster.base.errors import NotANumberError
 from fmimaster.plan.layout import Group, Signal, make_layout
-from fmimaster.plan.recorded import Chosen, place_columns
+from fmimaster.plan.variables import Chosen, place_columns
 from fmimaster.program.store import ValueStore
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.kept_rows import _Part
