@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fmimaster.sequences.exact import best_by_subsets
 from fmimaster.sequences.feedback import least_stale
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.methods import nearest_neighbour
-from fmimaster.sequences.subsets import best_by_subsets
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 REQUIRED = {"tree": 358.485, "modules": 135.585, "grid": 680.997, "sparse": 27.7}

@@ -9,12 +9,11 @@ from math import fsum, inf
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.sequences.exact import TIE
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.levels import Levels
 from fmimaster.sequences.makespan import canonical
-from fmimaster.sequences.subsets import TIE
-from fmimaster.sequences.units import UnitConnection, Units
-from fmimaster.sequences.weights import Weights
+from fmimaster.sequences.weights import UnitConnection, Units, Weights
 
 Array = NDArray[np.float64]
 

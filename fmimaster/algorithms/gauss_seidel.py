@@ -14,12 +14,10 @@ from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.sequences.choice import GIVEN
 from fmimaster.sequences.graph import UnitGraph
-from fmimaster.sequences.level_sets import level_sets
-from fmimaster.sequences.levels import bounded_levels
-from fmimaster.sequences.units import units_of
-from fmimaster.sequences.weights import FeedThrough
+from fmimaster.sequences.levels import bounded_levels, level_sets
+from fmimaster.sequences.methods import GIVEN
+from fmimaster.sequences.weights import FeedThrough, units_of
 from fmimaster.system.notes import listed
 
 MODES: Mapping[str, InputMode] = {

@@ -9,7 +9,7 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.sequences.choice import GIVEN
+from fmimaster.sequences.methods import GIVEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ TABLE = (
             f": a method ({_names(METHODS)}), or the names of all components: a,b,c",
         ),
         read="configure.named:sequence",
-        convert=refused_by("sequences.choice:check_sequence"),
+        convert=refused_by("sequences.methods:check_sequence"),
     ),
     part(
         "levels",

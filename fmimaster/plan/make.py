@@ -60,8 +60,8 @@ from fmimaster.plan.variables import (
     place_columns,
 )
 from fmimaster.plan.visits import Visits, visits
-from fmimaster.sequences.choice import SequenceSetting, choose_sequence
-from fmimaster.sequences.units import units_of
+from fmimaster.sequences.methods import SequenceSetting, choose_sequence
+from fmimaster.sequences.weights import units_of
 from fmimaster.system.declarations import Interface, Scope
 from fmimaster.system.model import DataType, Model
 from fmimaster.system.resolved import ResolvedSystem

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from fmimaster.plan.graph import Node, components
 from fmimaster.program.delays import Delay
-from fmimaster.sequences.level_sets import level_sets
+from fmimaster.sequences.levels import level_sets
 from fmimaster.sequences.structure import topological_order
 
 Levels = tuple[tuple[tuple[int, ...], ...], ...]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
 from fmimaster.sequences.structure import topological_order
-from fmimaster.sequences.units import Units
-from fmimaster.sequences.weights import Weights
+from fmimaster.sequences.weights import Units, Weights
 
 Arc = tuple[int, int]
 """Source and target, as indices of units."""

@@ -19,7 +19,7 @@ from fmimaster.algorithms import AlongLine, GaussSeidel, InputMode, Jacobi
 from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.events import EarlyReturn
 from fmimaster.run import Backend
-from fmimaster.sequences.level_sets import level_sets
+from fmimaster.sequences.levels import level_sets
 from fmimaster.steps import FixedStep
 
 DATA = Path(__file__).parents[1] / "data"

@@ -26,7 +26,7 @@ from sequence_references import (
 
 from fmimaster.base.errors import OptionError
 from fmimaster.sequences import cycles, feedback, levels
-from fmimaster.sequences.cycles import cut_cycles
+from fmimaster.sequences.exact import best_by_subsets, cut_cycles
 from fmimaster.sequences.feedback import feedback_arcs, least_stale
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.insertion import greedy, improved
@@ -40,9 +40,14 @@ from fmimaster.sequences.makespan import (
 )
 from fmimaster.sequences.methods import nearest_neighbour
 from fmimaster.sequences.structure import AcyclicGraph
-from fmimaster.sequences.subsets import best_by_subsets
-from fmimaster.sequences.units import UnitConnection, Units
-from fmimaster.sequences.weights import Count, FeedThrough, GivenWeights, Weights
+from fmimaster.sequences.weights import (
+    Count,
+    FeedThrough,
+    GivenWeights,
+    UnitConnection,
+    Units,
+    Weights,
+)
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -27,7 +27,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
 from fmimaster.plan.step_groups import Loops
 from fmimaster.results.results import Results
-from fmimaster.sequences.level_sets import level_sets
+from fmimaster.sequences.levels import level_sets
 from fmimaster.system.model import DataType
 from fmimaster.system.states import FmiCall
 

@@ -24,10 +24,9 @@ from fmimaster.sequences import (
     NearestNeighbour,
     Upstream,
 )
-from fmimaster.sequences.choice import check_sequence, choose_sequence
 from fmimaster.sequences.graph import UnitGraph
-from fmimaster.sequences.methods import METHODS
-from fmimaster.sequences.units import UnitConnection, Units, units_of
+from fmimaster.sequences.methods import METHODS, check_sequence, choose_sequence
+from fmimaster.sequences.weights import UnitConnection, Units, units_of
 from fmimaster.system.model import Variability
 
 

@@ -57,7 +57,7 @@ _NOT_OF_AN_FMU = {
         "loops.discrete",
         "loops.hook",
         "plan.tearing",
-        "sequences.cycles",
+        "sequences.exact",
         "session.checkpoints",
         "session.fmu_states",
         "session.stepwise",

@@ -10,8 +10,7 @@ from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.levels import levels_of
 from fmimaster.sequences.makespan import pareto_front
 from fmimaster.sequences.methods import METHODS
-from fmimaster.sequences.units import units_of
-from fmimaster.sequences.weights import Count, FeedThrough
+from fmimaster.sequences.weights import Count, FeedThrough, units_of
 from fmimaster.studies.optimization.groups import Groups
 from fmimaster.studies.optimization.sequence_search import SequenceSearch
 from fmimaster.studies.optimization.signature import Candidate
