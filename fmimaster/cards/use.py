@@ -154,8 +154,7 @@ def _cards_of(
 ) -> dict[str, FmuCard]:
     """Name of a component → its card."""
     # few runs use cards
-    from fmimaster.cards.cache import cached_card
-    from fmimaster.cards.card import FmuCard
+    from fmimaster.cards.card import FmuCard, cached_card
 
     entries = _entries(given)
     hashes = {

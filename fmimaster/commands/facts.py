@@ -16,6 +16,7 @@ from fmimaster.fmu.shared_library import find_library
 from fmimaster.pages.bonds import described_bonds
 from fmimaster.pages.clocks import of_model
 from fmimaster.system.archive import open_archive
+from fmimaster.system.conversions import parse_value
 from fmimaster.system.declarations import (
     Capabilities,
     DefaultExperiment,
@@ -27,7 +28,6 @@ from fmimaster.system.declarations import (
 from fmimaster.system.description import Parameter, SharedEvent, System, SystemDescription
 from fmimaster.system.model import Causality, Model, Variable
 from fmimaster.system.start_values import described, received
-from fmimaster.system.values import parse_value
 
 
 def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:

@@ -8,24 +8,99 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fmimaster.base.errors import FileError, OptionError, did_you_mean
+from fmimaster.base.errors import FileError, FmimasterError, OptionError, did_you_mean
 from fmimaster.base.files import given_path
-from fmimaster.configure.input_values import input_values
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.table import Function, SignalTable
 from fmimaster.results import table as results
 from fmimaster.results.csv import is_time, read_csv
 from fmimaster.system.description import Component, Connector, Source
-from fmimaster.system.model import Causality
+from fmimaster.system.model import Causality, DataType, Variable
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import feed_open_inputs
 from fmimaster.system.resolved import OpenInput, ResolvedComponent, ResolvedSystem
+
+_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+_ACCEPTED: dict[DataType, tuple[type, ...]] = {DataType.STRING: (str,), DataType.BINARY: (bytes,)}
+"""Type of an input → types of values that it takes, if they are not numbers."""
+
+_NUMERIC_KINDS = "biuf"
+"""Kinds of NumPy's types that are numbers, without complex numbers, dates and durations."""
+
+_At = Callable[..., FmimasterError]
+"""Makes the error for a row, from its number, what the value is, and advice."""
+
+
+def _input_values(
+    time: NDArray[np.float64],
+    name: str,
+    values: NDArray[Any],
+    variable: Variable,
+    wrong: Callable[[str], FmimasterError],
+) -> NDArray[Any]:
+    """The values of a signal at these times in s, in the type of the input that it feeds.
+
+    ``wrong`` makes the error if a value is missing, is not finite, or has another type or size.
+    """
+    kind = variable.type
+    if variable.shape:
+        raise wrong(
+            f"'{name}' is an array of shape {variable.shape}. Only scalar inputs can be given."
+        )
+    if not len(values):
+        raise wrong(f"column '{name}' has no rows. Give at least one row of values.")
+
+    def wrong_at(k: int, what: str, advice: str = "Give a number.") -> FmimasterError:
+        return wrong(f"column '{name}' is {what} at t = {time[k]:g} s. {advice}")
+
+    if np.ma.is_masked(values):
+        raise wrong_at(int(np.ma.getmaskarray(values).argmax()), "empty")
+    values = np.ma.getdata(values)
+    is_text = values.dtype.kind == "O" and isinstance(values[0], str)
+    if is_text is not (kind is DataType.STRING):
+        given = "text" if is_text else "no text"
+        raise wrong(f"column '{name}' has {given}, but the input has the type {kind.value}.")
+    if kind in _ACCEPTED or values.dtype.kind not in _NUMERIC_KINDS:
+        _check_types(values, _ACCEPTED.get(kind, _NUMBERS), kind, wrong_at)
+    return _numbers(values, kind, wrong_at) if kind.is_numeric else values
+
+
+def _check_types(
+    values: NDArray[Any], accepted: tuple[type, ...], kind: DataType, wrong_at: _At
+) -> None:
+    for k, value in enumerate(values):
+        # for NumPy a duration is an integer
+        if not isinstance(value, accepted) or isinstance(value, np.timedelta64):
+            raise wrong_at(k, repr(value), f"Expected a value of type {kind.value}.")
+
+
+def _numbers(values: NDArray[Any], kind: DataType, wrong_at: _At) -> NDArray[Any]:
+    """Numbers that the type has."""
+    if values.dtype.kind == "O":
+        given = values.tolist()
+        is_exact = kind.is_integer and all(isinstance(value, int) for value in given)
+        # an array of 0 and 2**64 - 1 would have floats, because NumPy gives the two numbers different types
+        values = values if is_exact else np.array(given)
+    if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
+        k = int(finite.argmin())
+        raise wrong_at(k, "NaN" if np.isnan(values[k]) else "infinite")
+    if values.dtype.kind == "b":
+        return values.astype(np.float64) if kind.is_float else values
+    if kind.is_float:
+        return values
+    limits = (0, 1)
+    if kind.is_integer:
+        limits = np.iinfo(kind.dtype).min, np.iinfo(kind.dtype).max
+    for k, value in enumerate(values.tolist()):
+        if value != int(value) or not limits[0] <= value <= limits[1]:
+            raise wrong_at(k, f"{value}", f"Expected an integer from {limits[0]} to {limits[1]}.")
+    return values.astype(kind.dtype) if values.dtype.kind == "O" else values
+
 
 _NAME = "input"
 """Name of the component."""
@@ -114,10 +189,6 @@ class InputSignals:
         span = f", {self.time[0]:g} s to {self.time[-1]:g} s" if len(self.time) else ""
         return f"<InputSignals: {', '.join(self.names)}{many}{span}>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # proxies do not pickle
-        return type(self), (self.time, dict(self.columns), dict(self.functions))
-
 
 Input: TypeAlias = (
     str
@@ -132,7 +203,7 @@ Input: TypeAlias = (
 
 
 def _of_arrays(
-    arrays: Mapping[str, Any], functions: Mapping[str, Function] = MappingProxyType({})
+    arrays: Mapping[str, Any], functions: Mapping[str, Function] | None = None
 ) -> InputSignals:
     columns = {name: _copied(name, values) for name, values in arrays.items() if name != "time"}
     if not columns and not functions:
@@ -162,7 +233,7 @@ def _of_arrays(
             f"input: 'time' decreases from {float(time[k])!r} s to {float(time[k + 1])!r} s between rows {k} and {k + 1}; "
             "expected increasing or repeated times."
         )
-    return InputSignals(time, MappingProxyType(columns), MappingProxyType(dict(functions)))
+    return InputSignals(time, columns, functions or {})
 
 
 def _of_frame(frame: Any, counted: type[Any]) -> dict[str, Any]:
@@ -200,12 +271,14 @@ def _copied(name: str, values: Any) -> NDArray[Any]:
         raise OptionError(f"input: the values of '{name}' have unequal shapes.") from None
     if column.dtype.kind == "S":  # such an array drops zeros at the end of binary values
         column = np.array(values, object)
-    if column.ndim != 1:
-        kind = "a single value; start_values sets constants" if column.ndim == 0 else "an array"
+    if column.ndim > 1:
         raise OptionError(
-            f"input: each time has one value, but '{name}' is {kind} of shape {column.shape}."
-            if column.ndim
-            else f"input: '{name}' is {kind}. Give one value for each time, or a function of time."
+            f"input: each time has one value, but '{name}' is an array of shape {column.shape}."
+        )
+    if not column.ndim:
+        raise OptionError(
+            f"input: '{name}' is a single value; start_values sets constants. Give one value for each time, or a function "
+            "of time."
         )
     return _read_only(column.astype(object) if column.dtype.kind == "U" else column)
 
@@ -215,14 +288,11 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def input_names(system: ResolvedSystem, *, bare_names: bool) -> dict[str, list[OpenInput]]:
-    """Names of the open inputs: ``"component.input"``, and the name of a connector of the root system.
+def _open_inputs(system: ResolvedSystem, bare_names: bool) -> dict[str, list[OpenInput]]:
+    """Names of the open inputs: ``"component.input"``, the name of a connector of the root system, and bare names.
 
-    Parameters
-    ----------
-    bare_names : bool
-        Whether the name of an input alone will do, as for a single FMU. It has priority: ``filter.u`` of an FMU
-        ``filter`` with inputs ``u`` and ``filter.u`` is the latter, as for start values.
+    A bare name has priority: ``filter.u`` of an FMU ``filter`` with inputs ``u`` and ``filter.u`` is the latter, as for
+    start values.
     """
     known: dict[str, list[OpenInput]] = {}
     for open_input in system.open_inputs:
@@ -247,7 +317,7 @@ def attach_input(
     Parameters
     ----------
     bare_names : bool
-        As for :func:`input_names`.
+        Whether the name of an input alone will do, as for a single FMU.
     ignore_further : bool
         Whether signals without an open input are left out; otherwise they are an error.
 
@@ -260,7 +330,7 @@ def attach_input(
     FileError, OptionError
         If a file is not a table, a signal has no open input, or no signal has one.
     """
-    known = input_names(system, bare_names=bare_names)
+    known = _open_inputs(system, bare_names)
     wrong: type[OptionError | FileError] = OptionError
     if isinstance(given, str | os.PathLike):
         path = given_path(given)
@@ -271,7 +341,7 @@ def attach_input(
     chosen = _chosen(signals.names, known, what, ignore_further)
     of = {name: known[name][0].input for name in chosen}
     columns = {
-        name: input_values(
+        name: _input_values(
             signals.time, name, signals.columns[name], of[name], lambda t: wrong(f"{what}: {t}")
         )
         for name in signals.columns

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import DescriptionError, SimulationError
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
+from fmimaster.system.conversions import parse_value
 from fmimaster.system.declarations import Capabilities, Version
 from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
-from fmimaster.system.values import parse_value
 
 Function: TypeAlias = Callable[[float], Any]
 """Time in s → value of a signal."""

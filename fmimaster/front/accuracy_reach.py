@@ -20,7 +20,7 @@ from fmimaster.configure.settings import Settings
 from fmimaster.front.accuracy_pair import Difference, Pair, half
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
-from fmimaster.prepare.choice import Choice
+from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.recorder import output_intervals
 from fmimaster.results.results import Results
 from fmimaster.steps.step_rule import StepRule

@@ -18,8 +18,8 @@ from fmimaster.plan.power_bonds import BondPlan
 from fmimaster.plan.step_groups import SteadyState
 from fmimaster.plan.variables import Recorded
 from fmimaster.plan.visits import AlgebraicLoop, Visits
+from fmimaster.system.clocks import Structure
 from fmimaster.system.description import Source
-from fmimaster.system.lifetime import Structure
 from fmimaster.system.model import DataType, Model
 
 NO_TOLERANCE: Literal["none"] = "none"

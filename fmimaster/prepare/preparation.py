@@ -33,6 +33,7 @@ from fmimaster.plan.plan import Plan, StepOrder, tolerance_of_run
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.prepare.isolation import isolated_fmus
 from fmimaster.prepare.prepared import Isolated, Prepared
+from fmimaster.prepare.structures import is_dynamic, structure_at, structure_note
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals
 from fmimaster.program.fault_marks import mark_signals
@@ -52,10 +53,9 @@ from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import resolve
 from fmimaster.system.resolved import ResolvedSystem
-from fmimaster.system.structure import is_dynamic, structure_at, structure_note
 
 if TYPE_CHECKING:
-    from fmimaster.prepare.choice import Choice
+    from fmimaster.prepare.accuracy_choice import Choice
 
 
 @left_for_later()

@@ -48,7 +48,7 @@ class Table(Mapping[str, NDArray[Any]]):
     statistics
         Numbers of steps and calls, and wall times; :data:`NO_RUN` if the table does not come from a run.
     metadata : name → value
-        Origin of the table, as JSON values; for a run see :func:`fmimaster.prepare.provenance.run_metadata`.
+        Origin of the table, as JSON values; for a run see :func:`fmimaster.prepare.prepared.run_metadata`.
     events, steps, activations
         Events between the rows, the cause of the end of each step, and the activations of time-based clocks; see
         :mod:`fmimaster.record.causes`. Steps of a long run that repeat, as with periodic clocks, are not kept one by one:

@@ -22,8 +22,8 @@ from fmimaster.run.log import Stretch
 from fmimaster.run.registers import Registers
 from fmimaster.run.rows import RowBlock
 from fmimaster.steps.step_rule import RuleTwin
+from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import DataType
-from fmimaster.system.values import parse_value
 
 
 @dataclass(frozen=True, slots=True)

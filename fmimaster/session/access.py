@@ -12,10 +12,10 @@ from fmimaster.fmu.instance import Transfer
 from fmimaster.plan.layout import Group
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.session.session import Session
+from fmimaster.system.conversions import parse_value
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Variability, Variable
 from fmimaster.system.notes import listed
-from fmimaster.system.values import parse_value
 
 _SAME = Transformation()
 _STORED = (Group.OUTPUTS, Group.DISCRETE, Group.PARAMETERS)

@@ -26,7 +26,7 @@ from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plai
 from fmimaster.apart.shared_run import CommandPhase, SharedNumber, SharedRun
 from fmimaster.apart.watch import Lost, RunWatch
 from fmimaster.base.errors import FileError, SimulationError
-from fmimaster.prepare.provenance import run_metadata
+from fmimaster.prepare.prepared import run_metadata
 from fmimaster.record.causes import Event, Steps
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts import Facts

@@ -26,7 +26,7 @@ def log_begin(
     Parameters
     ----------
     metadata
-        The result of :func:`fmimaster.prepare.provenance.run_metadata`.
+        The result of :func:`fmimaster.prepare.prepared.run_metadata`.
     """
     if log.isEnabledFor(logging.INFO):
         for line in _lines(prepared, settings, metadata, executor):

@@ -16,8 +16,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Instant
-from fmimaster.prepare.prepared import Prepared
-from fmimaster.prepare.provenance import run_metadata
+from fmimaster.prepare.prepared import Prepared, run_metadata
 from fmimaster.prepare.structures import Structures
 from fmimaster.program.fault_marks import marks
 from fmimaster.record.causes import Event, Steps

@@ -22,8 +22,8 @@ from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Executor
 from fmimaster.session.session import Session
 from fmimaster.session.start_and_end import timeline_of
+from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import DataType, Variable
-from fmimaster.system.values import parse_value
 
 log = logging.getLogger("fmimaster")
 

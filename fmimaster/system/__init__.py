@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from fmimaster.system.adaptation import UnitDelay as UnitDelay
     from fmimaster.system.builder import SystemBuilder as SystemBuilder
     from fmimaster.system.clocks import ClockInterval as ClockInterval
+    from fmimaster.system.clocks import Lifetime as Lifetime
     from fmimaster.system.description import ConstraintEnd as ConstraintEnd
     from fmimaster.system.description import Level as Level
     from fmimaster.system.description import Port as Port
     from fmimaster.system.description import PowerBond as PowerBond
-    from fmimaster.system.lifetime import Lifetime as Lifetime
     from fmimaster.system.model import Unit as Unit
     from fmimaster.system.python_component import PythonComponent as PythonComponent
     from fmimaster.system.read import read_system as read_system

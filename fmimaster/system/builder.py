@@ -13,7 +13,7 @@ from fmimaster.base.files import given_path
 from fmimaster.base.text import count
 from fmimaster.base.typed_arguments import expect, typed
 from fmimaster.system.adaptation import Adaptation
-from fmimaster.system.clocks import check_priority
+from fmimaster.system.clocks import ALWAYS, Lifetime, check_priority
 from fmimaster.system.component_names import NamedComponents
 from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.declarations import Interface
@@ -35,7 +35,6 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
-from fmimaster.system.lifetime import ALWAYS, Lifetime
 from fmimaster.system.python_component import PythonComponent
 
 _IN_PYTHON = Source(Path("(Python)"), is_file=False)

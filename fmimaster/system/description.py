@@ -17,9 +17,8 @@ from fmimaster.base.errors import DescriptionError
 from fmimaster.base.text import count
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.adaptation import Adaptation
-from fmimaster.system.clocks import ClockInterval
+from fmimaster.system.clocks import ALWAYS, ClockInterval, Lifetime, Structure
 from fmimaster.system.declarations import Interface
-from fmimaster.system.lifetime import ALWAYS, Lifetime, Structure
 from fmimaster.system.model import Causality, DataType, Unit
 from fmimaster.system.python_component import PythonComponent
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fmimaster.system.clocks import Structure
 from fmimaster.system.declarations import EventDeclaration
 from fmimaster.system.description import Source, Transformation
-from fmimaster.system.lifetime import Structure
 from fmimaster.system.model import Model, Variable
 
 

@@ -12,14 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import Interface
 from fmimaster.system.description import (
     Component,
     Connection,
     Connector,
-    Endpoint,
     Source,
     System,
     SystemDescription,
@@ -32,11 +31,20 @@ from fmimaster.system.ssp_annotations import (
     read_sequence,
     with_lifetimes,
 )
-from fmimaster.system.ssp_clocks import read_adaptation, read_clocks, read_interval
-from fmimaster.system.ssp_document import Document, read_transformation, read_unit
-from fmimaster.system.ssp_events import read_shared_events
-from fmimaster.system.ssp_experiment import read_experiment
-from fmimaster.system.ssp_parameters import read_parameters
+from fmimaster.system.ssp_document import (
+    Document,
+    read_ends,
+    read_transformation,
+    read_unit,
+    refuse_unknown,
+)
+from fmimaster.system.ssp_events import (
+    read_adaptation,
+    read_clocks,
+    read_interval,
+    read_shared_events,
+)
+from fmimaster.system.ssp_parameters import read_experiment, read_parameters
 from fmimaster.system.xml import (
     Element,
     child,
@@ -97,11 +105,10 @@ def find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
             f"'{path}' has no {SSD}, but {', '.join(found)}. Give the path of the one to be "
             "simulated; unpack an archive first."
         )
+    ssd, advice = Source(path, found[0]), "unpack the archive and give its path"
     if path.is_dir():
-        return Source(path / found[0]), (*_about(path, found[0], names, "give its path"),)
-    return Source(path, found[0]), (
-        *_about(path, found[0], names, "unpack the archive and give its path"),
-    )
+        ssd, advice = Source(path / found[0]), "give its path"
+    return ssd, tuple(_about(path, found[0], names, advice))
 
 
 def _about(path: Path, read: str, names: Iterable[str], advice: str) -> Iterator[str]:
@@ -248,8 +255,7 @@ def _dimensions(element: Element) -> tuple[int | None, ...] | None:
 
 def _connection(element: Element, known: Collection[str], dictionaries: list[str]) -> Connection:
     connection = Connection(
-        Endpoint(element.get("startElement") or "", text_of(element, "startConnector")),
-        Endpoint(element.get("endElement") or "", text_of(element, "endConnector")),
+        *read_ends(element),
         read_transformation(element),
         value_of(element, "suppressUnitConversion", bool, False),
     )
@@ -260,11 +266,8 @@ def _connection(element: Element, known: Collection[str], dictionaries: list[str
                 f"{where} leads to a signal dictionary, which is not supported. Connect the "
                 "components directly."
             )
-        if end.element and end.element not in known:
-            raise DescriptionError(
-                f"{where}: there is no element '{end.element}' in this "
-                f"system.{did_you_mean(end.element, known)}"
-            )
+        if end.element:
+            refuse_unknown(end.element, known, "element", where)
     for indices in ("startIndices", "endIndices"):
         if element.get(indices) is not None:
             raise DescriptionError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import inf
 from typing import Literal, cast
 
 from fmimaster.base.errors import DescriptionError, FileError, OptionError, did_you_mean
-from fmimaster.system.clocks import exact
+from fmimaster.system.clocks import Lifetime, exact
 from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.description import (
     START_TOLERANCE,
@@ -16,15 +17,13 @@ from fmimaster.system.description import (
     Connection,
     Constraint,
     ConstraintEnd,
-    Endpoint,
     Level,
     Port,
     PowerBond,
     System,
 )
-from fmimaster.system.lifetime import Lifetime
 from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
-from fmimaster.system.ssp_document import Document
+from fmimaster.system.ssp_document import Document, read_ends
 from fmimaster.system.xml import Element, children, local_name, location, quoted, text_of, value_of
 from fmimaster.system.xml_form import (
     ANY,
@@ -80,27 +79,54 @@ class Annotation:
             If it is another element, or has a fault.
         """
         if element.tag != f"{{{self.namespace}}}{self.element}":
-            found = local_name(element)
-            raise FileError(
-                f"{location(element)}: element {found} is not known here, expected {self.element} in the namespace "
-                f"{self.namespace}.{did_you_mean(found, [self.element])}"
-            )
+            raise not_known(element, self.element, self.namespace)
         is_later = element.get("version") not in (None, VERSION)
-        for fault in faults(element, self.forms, self.namespace):
-            if not (fault.unknown and is_later):
-                raise FileError(f"{location(fault.element)}: {fault.text}.")
-            document.note(fault.element, f"{fault.text}; it is ignored")
+        check_form(element, self.forms, self.namespace, document, is_later=is_later)
 
 
-def _is_time(text: str) -> bool:
-    try:
-        exact(text)
-    except OptionError:
-        return False
-    return True
+def not_known(element: Element, expected: str, namespace: str) -> FileError:
+    """The error about an element that is another one than its annotation holds."""
+    found = local_name(element)
+    return FileError(
+        f"{location(element)}: element {found} is not known here, expected {expected} in the namespace "
+        f"{namespace}.{did_you_mean(found, [expected])}"
+    )
 
 
-_TIME = Value("a time in s, such as 0.1 or 1/3", _is_time)
+def check_form(
+    element: Element,
+    forms: Mapping[str, Form],
+    namespace: str,
+    document: Document,
+    *,
+    is_later: bool,
+) -> None:
+    """Compare an element with its form; what a later version may have added is ignored with a note.
+
+    Raises
+    ------
+    FileError
+        If it has a fault.
+    """
+    for fault in faults(element, forms, namespace):
+        if not (fault.unknown and is_later):
+            raise FileError(f"{location(fault.element)}: {fault.text}.")
+        document.note(fault.element, f"{fault.text}; it is ignored")
+
+
+def a_time(words: str, holds: Callable[[Fraction], bool] = lambda _: True) -> Value:
+    """A time as a decimal number or a fraction, of which this holds."""
+
+    def fits(text: str) -> bool:
+        try:
+            return holds(exact(text))
+        except OptionError:
+            return False
+
+    return Value(words, fits)
+
+
+_TIME = a_time("a time in s, such as 0.1 or 1/3")
 _FIELDS = {
     "fromTime": "from_time",
     "untilTime": "until_time",
@@ -145,7 +171,7 @@ def with_lifetimes(described: System, system: Element, document: Document) -> Sy
             k = _place(below, "component", text_of(below, "name"), names)
             components[k] = replace(components[k], lifetime=_lifetime(below))
         for below in children(element, "Connection"):
-            k = _place(below, "connection", _ends(below), ends)
+            k = _place(below, "connection", str(Connection(*read_ends(below))), ends)
             connections[k] = replace(connections[k], lifetime=_lifetime(below))
     return replace(described, components=tuple(components), connections=tuple(connections))
 
@@ -160,14 +186,6 @@ def _place(element: Element, what: str, name: str, names: list[str]) -> int:
     k = names.index(name)
     names[k] = ""
     return k
-
-
-def _ends(element: Element) -> str:
-    start, end = (
-        Endpoint(element.get(f"{end}Element") or "", text_of(element, f"{end}Connector"))
-        for end in ("start", "end")
-    )
-    return str(Connection(start, end))
 
 
 def _lifetime(element: Element) -> Lifetime:

@@ -1,112 +1,37 @@
-"""A system structure description that is being read, and the files that it refers to."""
+"""A system structure description that is being read, and the files that it refers to.
+
+A misspelt name of an element or attribute of SSP 1.0 and 2.0 is refused, since ignoring it changes the model. A name that
+is not near any of these may belong to a tool. It is ignored with a warning, see :mod:`.ssp_schema`. None of the 121 SSP
+files in public repositories is refused by it. Names of parameters are not refused: a set may be larger than the system.
+"""
 
 from __future__ import annotations
 
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from functools import cache
-from importlib.util import find_spec
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
-from textwrap import shorten
-from threading import Lock
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from lxml import etree  # type: ignore[import-untyped,unused-ignore]
-
-from fmimaster.base.errors import DescriptionError, FileError
+from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
 from fmimaster.system.archive import open_archive, read_file
-from fmimaster.system.description import Source, Transformation
+from fmimaster.system.description import Endpoint, Source, Transformation
 from fmimaster.system.model import Unit
-from fmimaster.system.notes import Notes
-from fmimaster.system.ssp_names import refuse_misspelt
-from fmimaster.system.ssp_schema_additions import with_version_2
+from fmimaster.system.notes import Notes, meant
+from fmimaster.system.ssp_schema import INTEGERS, NAMESPACE, PREFIXES, schema_findings
 from fmimaster.system.units import read_units
 from fmimaster.system.xml import (
     Element,
     children,
+    label,
     local_name,
     location,
     parse_lenient_xml,
     text_of,
     value_of,
 )
-
-_LOCK = Lock()
-"""A schema keeps its findings, so only one thread may use it at a time."""
-_NAMESPACE = "http://ssp-standard.org/SSP1/SystemStructure"
-_PREFIXES = {
-    "ssd": "Description",
-    "ssv": "ParameterValues",
-    "ssm": "ParameterMapping",
-    "ssb": "SignalDictionary",
-    "ssc": "Common",
-}
-"""Usual prefix → last part of the namespace and of the file of the schema."""
-
-_ROOTS = ("SystemStructureDescription", "ParameterSet", "ParameterMapping")
-_LONGEST = 300
-"""Most characters of a message, which can contain a value from the file."""
-
-
-def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
-    """Line and message of each place where a document breaks the schema of its kind.
-
-    Parameter sets and mappings inside of a description are checked as well. Undeclared prefixes have their usual meaning.
-    """
-    is_newer = any(e.get("version") == "2.0" for e in root.iter() if local_name(e) in _ROOTS)
-    schema = _schema(is_newer)
-    if schema is None:
-        return
-    if not root.tag.startswith("{"):
-        root = deepcopy(root)
-        _declare_prefixes(root)
-    with _LOCK:
-        errors = [] if schema.validate(root) else list(schema.error_log)
-    for error in errors:
-        # the message has a namespace before each name, which is of no use here
-        message = re.sub(r"\{http[^{}]*\}", "", error.message).strip().rstrip(".")
-        yield error.line, shorten(message, _LONGEST, placeholder=" ...")
-
-
-class _Version2(etree.Resolver):  # type: ignore[misc,unused-ignore]
-    """Gives the schemas in a folder, with the additions of version 2.0."""
-
-    def resolve(  # type: ignore[override,unused-ignore]
-        self, url: str, public_id: str | None, context: Any
-    ) -> Any:
-        path = Path(url)
-        schema = etree.fromstring(path.read_bytes())
-        with_version_2(path.stem.removeprefix("SystemStructure"), schema)
-        return self.resolve_string(etree.tostring(schema), context, base_url=url)
-
-
-@cache
-def _schema(is_newer: bool) -> Any:
-    """All schemas as one; None if there are none. They are read at the first use, in some milliseconds."""
-    fmpy = find_spec("fmpy")
-    folder = Path((fmpy and fmpy.origin) or "").parent / "ssp" / "schema"
-    if not (folder / "SystemStructureDescription.xsd").is_file():
-        return None
-    imports = "".join(
-        f'<xs:import namespace="{_NAMESPACE}{part}" schemaLocation="SystemStructure{part}.xsd"/>'
-        for part in _PREFIXES.values()
-    )
-    text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
-    parser = etree.XMLParser()
-    if is_newer:
-        parser.resolvers.add(_Version2())
-    return etree.XMLSchema(etree.fromstring(text, parser, base_url=str(folder / "all.xsd")))
-
-
-def _declare_prefixes(root: Any) -> None:
-    for element in root.iter():
-        prefix, colon, name = element.tag.rpartition("}")[2].partition(":")
-        if colon and prefix in _PREFIXES:
-            element.tag = f"{{{_NAMESPACE}{_PREFIXES[prefix]}}}{name}"
 
 
 class Document:
@@ -216,6 +141,34 @@ def read_unit(element: Element, units: Mapping[str, Unit]) -> Unit | None:
     return units.get(name, Unit(name)) if name else None
 
 
+def read_ends(element: Element) -> tuple[Endpoint, Endpoint]:
+    """Start and end of a connection; without an element, an end is a connector of the system."""
+    start, end = (
+        Endpoint(element.get(f"{end}Element") or "", text_of(element, f"{end}Connector"))
+        for end in ("start", "end")
+    )
+    return start, end
+
+
+def linear(element: Element) -> Transformation:
+    """The transformation that the attributes ``factor`` and ``offset`` describe."""
+    factor, offset = (value_of(element, n, float, d) for n, d in (("factor", 1.0), ("offset", 0.0)))
+    return Transformation(factor, offset)
+
+
+def refuse_unknown(name: str, known: Iterable[str], what: str, where: str) -> None:
+    """Refuse a name that is not among those of the elements or components of a system.
+
+    Raises
+    ------
+    DescriptionError
+    """
+    if name not in known:
+        raise DescriptionError(
+            f"{where}: there is no {what} '{name}' in this system.{did_you_mean(name, known)}"
+        )
+
+
 def read_transformation(element: Element) -> Transformation:
     """Linear transformation of a connection or mapping entry; the identity if there is none.
 
@@ -227,8 +180,7 @@ def read_transformation(element: Element) -> Transformation:
     for below in element:
         name = local_name(below)
         if name == "LinearTransformation":
-            factor = value_of(below, "factor", float, 1.0)
-            return Transformation(factor, value_of(below, "offset", float, 0.0))
+            return linear(below)
         if name.endswith("MappingTransformation"):
             raise DescriptionError(
                 f"{location(below)}: {name} is not supported, only LinearTransformation is. Map "
@@ -242,3 +194,151 @@ def _path_of(uri: str) -> str:
     from urllib.request import url2pathname  # it imports the HTTP modules
 
     return url2pathname(urlsplit(uri).path)
+
+
+# Names of SSP --------------------------------------------------------------------------------------------------------
+
+_NEAR_NAMESPACE = 0.93
+"""Share of equal letters from which a namespace is treated as misspelt; those of SSP differ from each other by more."""
+
+_BASE = ("id", "description")
+_FILE = (
+    *_BASE,
+    *("version", "name", "author", "fileversion", "copyright", "license"),
+    *("generationTool", "generationDateAndTime"),
+)
+_BOX = ("x1", "y1", "x2", "y2")
+_VALUE = ("value", "unit")
+_SOURCE = ("type", "source", "sourceBase")
+_SIGNATURE = (*_BASE, "role", "type", "source", "sourceBase")
+
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "SystemStructureDescription": _FILE,
+    "System": (*_BASE, "name"),
+    "Connectors": (),
+    "Connector": (*_BASE, "name", "kind"),
+    "ConnectorGeometry": ("x", "y", "systemInnerX", "systemInnerY"),
+    "ElementGeometry": (
+        *_BOX,
+        *("rotation", "iconSource", "iconRotation", "iconFlip", "iconFixedAspectRatio"),
+    ),
+    "SystemGeometry": _BOX,
+    "GraphicalElements": (),
+    "Note": (*_BOX, "text"),
+    "ParameterBindings": (),
+    "ParameterBinding": (*_BASE, *_SOURCE, "prefix"),
+    "ParameterValues": (),
+    "ParameterMapping": (*_FILE, *_SOURCE),
+    "MappingEntry": (*_BASE, "source", "target", "suppressUnitConversion"),
+    "LinearTransformation": ("factor", "offset"),
+    "BooleanMappingTransformation": (),
+    "IntegerMappingTransformation": (),
+    "EnumerationMappingTransformation": (),
+    "MapEntry": ("source", "target"),
+    "Elements": (),
+    "Component": (*_BASE, "name", "type", "source", "implementation"),
+    "SignalDictionaryReference": (*_BASE, "name", "dictionary"),
+    "SignalDictionaries": (),
+    "SignalDictionary": (*_FILE, *_SOURCE),
+    "DictionaryEntry": (*_BASE, "name"),
+    "Connections": (),
+    "Connection": (
+        *_BASE,
+        *("startElement", "startConnector", "endElement", "endConnector"),
+        *("suppressUnitConversion", "startIndices", "endIndices"),
+    ),
+    "ConnectionGeometry": ("pointsX", "pointsY"),
+    "DefaultExperiment": ("startTime", "stopTime"),
+    "ParameterSet": _FILE,
+    "Parameters": (),
+    "Parameter": (*_BASE, "name"),
+    **dict.fromkeys(("Real", "Float64", "Float32"), _VALUE),
+    **dict.fromkeys(("Integer", *INTEGERS, "Boolean", "String"), ("value",)),
+    "Binary": ("mime-type", "value"),
+    "Enumeration": (*_BASE, "name", "value"),
+    "Value": ("value",),
+    "Dimension": ("size", "sizeConnector"),
+    "Clock": (
+        "name",
+        *("intervalVariability", "intervalDecimal", "intervalCounter", "shiftDecimal"),
+        *("shiftCounter", "resolution", "priority", "canBeDeactivated", "supportsFraction"),
+    ),
+    "Enumerations": (),
+    "Item": ("name", "value"),
+    "Units": (),
+    "Unit": (*_BASE, "name"),
+    "BaseUnit": ("kg", "m", "s", "A", "K", "mol", "cd", "rad", "factor", "offset"),
+    "Annotations": (),
+    "Annotation": ("type",),
+    "MetaData": (*_SIGNATURE, "kind"),
+    "Signature": _SIGNATURE,
+    "Content": (),
+}
+"""Element → its attributes."""
+
+_ELEMENTS = tuple(_ATTRIBUTES)
+
+_FOREIGN = ("Annotation", "Content")
+"""Elements with arbitrary content."""
+
+
+def refuse_misspelt(root: Element) -> None:
+    """Refuse elements and attributes with misspelt names of SSP.
+
+    Raises
+    ------
+    DescriptionError
+        With the place of the first one, and the name that is probably meant.
+    """
+    for element in _elements_of_ssp(root):
+        name = local_name(element)
+        known = _ATTRIBUTES.get(name)
+        if known is None:
+            _refuse_near(element, f"element '{name}'", name, _ELEMENTS)
+            continue
+        for attribute in element.attrib:
+            if not attribute.startswith("{") and ":" not in attribute and attribute not in known:
+                what = f"attribute '{attribute}' of {label(element)}"
+                _refuse_near(element, what, attribute, known)
+
+
+def _elements_of_ssp(element: Element) -> Iterator[Element]:
+    """An element and those below it, without the content of other tools."""
+    if not _is_of_ssp(element):
+        return
+    yield element
+    if local_name(element) not in _FOREIGN:
+        for below in element:
+            yield from _elements_of_ssp(below)
+
+
+def _is_of_ssp(element: Element) -> bool:
+    if element.tag.startswith("{"):
+        namespace = element.tag[1:].partition("}")[0]
+        near = _namespace(namespace)
+        if near is not None and near != namespace:
+            raise DescriptionError(
+                f"{location(element)}: namespace '{namespace}' is not one of SSP. Did you mean '{near}'? Correct the "
+                "spelling."
+            )
+        return near is not None
+    prefix, colon, _ = element.tag.partition(":")
+    return not colon or prefix in PREFIXES
+
+
+def _refuse_near(element: Element, what: str, name: str, known: tuple[str, ...]) -> None:
+    near = _nearest(name, known)
+    if near is not None:
+        raise DescriptionError(
+            f"{location(element)}: {what} is not known in SSP. Did you mean '{near}'? Correct the spelling; otherwise "
+            "it would be ignored, and the model would be different."
+        )
+
+
+_nearest = lru_cache(maxsize=1000)(meant)
+
+
+@lru_cache(maxsize=100)
+def _namespace(namespace: str) -> str | None:
+    """The namespace of SSP that this one is, or that is probably meant."""
+    return meant(namespace, [NAMESPACE + part for part in PREFIXES.values()], _NEAR_NAMESPACE)

@@ -1,16 +1,29 @@
-"""Shared events of an SSD: an annotation of the system, which other tools ignore.
+"""Instants in an SSD: clocks of SSP 1.0, which has no type for them, semantic adaptation, and shared events.
 
-docs/proposal/ has its text and schema.
+All are annotations of a system, which other tools ignore. docs/proposal/ has the text and the schema of shared events.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
 
-from fmimaster.base.errors import FileError, did_you_mean
-from fmimaster.system.description import SharedEvent
-from fmimaster.system.ssp_document import Document
+from fmimaster.base.errors import DescriptionError, FileError
+from fmimaster.system.adaptation import ELEMENTS, Direction
+from fmimaster.system.clocks import ClockInterval, exact
+from fmimaster.system.description import (
+    ADAPTATION_SOURCE,
+    Component,
+    Connection,
+    Parameter,
+    SharedEvent,
+)
+from fmimaster.system.model import DataType
+from fmimaster.system.ssp_annotations import Annotation, a_time, check_form, not_known
+from fmimaster.system.ssp_document import Document, linear, read_ends, refuse_unknown
 from fmimaster.system.xml import (
     Element,
     children,
@@ -19,25 +32,247 @@ from fmimaster.system.xml import (
     quoted,
     shown,
     text_of,
+    value_of,
 )
 from fmimaster.system.xml_form import (
     ANNOTATIONS,
     ANY,
     AT_LEAST_ONE,
     AT_MOST_ONE,
+    BOOLEAN,
+    INT,
     NAME,
+    NUMBER,
+    TEXT,
+    WITH_VERSION,
     Form,
     Occurrence,
     Value,
-    faults,
+    one_of,
 )
 
-ANNOTATION = "org.fmimaster.fmi-ls-events"
+_INTERVAL = a_time("a time above 0 in s, such as 0.1 or 1/3", lambda t: t > 0)
+_SHIFT = a_time("a time in s, 0 or more", lambda t: t >= 0)
+
+_CONNECTION = Form(
+    {"startConnector": NAME, "endConnector": NAME},
+    {"startElement": NAME, "endElement": NAME, "factor": NUMBER, "offset": NUMBER},
+)
+"""A connection in an annotation, with the attributes of a connection of SSP, and those of its transformation."""
+
+
+def _connection(element: Element, known: Collection[str]) -> Connection:
+    """A connection in an annotation.
+
+    Parameters
+    ----------
+    known
+        Names of the elements of the system.
+
+    Raises
+    ------
+    DescriptionError
+        If an end is not an element of the system.
+    """
+    ends = read_ends(element)
+    for end in ends:
+        if end.element:
+            refuse_unknown(end.element, known, "element", location(element))
+    return Connection(*ends, linear(element))
+
+
+CLOCKS = Annotation(
+    "org.fmimaster.clocks",
+    "Clocks",
+    "https://fmimaster.org/clocks",
+    {
+        "Clocks": Form(WITH_VERSION, inside={"Priority": ANY, "Interval": ANY, "Connection": ANY}),
+        "Priority": Form({"component": NAME, "value": INT}),
+        "Interval": Form(
+            {"clock": NAME, "interval": _INTERVAL}, {"component": NAME, "shift": _SHIFT}
+        ),
+        "Connection": _CONNECTION,
+    },
+)
+"""Priorities, intervals and connections of clocks."""
+
+
+class Clocks(NamedTuple):
+    """What the annotations of a system say about clocks."""
+
+    priorities: Mapping[str, int]
+    """Component → its priority among discrete-event units."""
+    intervals: tuple[Parameter, ...]
+    """Start values of clocks, for the list of the system."""
+    connections: tuple[Connection, ...]
+
+    def with_priorities(self, components: Iterable[Component]) -> tuple[Component, ...]:
+        """The components of the system, each with its priority."""
+        return tuple(
+            replace(c, priority=self.priorities.get(c.name, c.priority)) for c in components
+        )
+
+
+def read_clocks(
+    system: Element, components: Collection[str], known: Collection[str], document: Document
+) -> Clocks:
+    """Priorities, intervals and connections of clocks in one system, not in those nested in it.
+
+    Parameters
+    ----------
+    components, known
+        Names of the components of the system, and of all its elements.
+
+    Raises
+    ------
+    FileError, DescriptionError
+        If an element is not known, an attribute is missing, or a name is not that of an element.
+    """
+    priorities: dict[str, int] = {}
+    intervals: list[Parameter] = []
+    connections: list[Connection] = []
+    for element in CLOCKS.elements(system, document):
+        for below in children(element, "Priority"):
+            name = _component(below, components)
+            if name in priorities:
+                raise DescriptionError(
+                    f"{location(below)}: component '{name}' has two priorities. Expected one."
+                )
+            priorities[name] = int(text_of(below, "value"))
+        intervals += (_interval(e, components) for e in children(element, "Interval"))
+        connections += (_connection(e, known) for e in children(element, "Connection"))
+    return Clocks(priorities, tuple(intervals), tuple(connections))
+
+
+def _component(element: Element, components: Collection[str]) -> str:
+    name = text_of(element, "component")
+    refuse_unknown(name, components, "component", location(element))
+    return name
+
+
+def _interval(element: Element, components: Collection[str]) -> Parameter:
+    """The interval of a clock of a component, or of all clocks that a connector of the system feeds."""
+    clock = text_of(element, "clock")
+    is_own = element.get("component") is None
+    name = clock if is_own else f"{_component(element, components)}.{clock}"
+    shift = element.get("shift")
+    interval = ClockInterval(
+        exact(text_of(element, "interval")), None if shift is None else exact(shift)
+    )
+    return Parameter(name, interval, where=location(element), must_fit=True)
+
+
+def read_interval(clock: Element) -> ClockInterval | None:
+    """The interval of a connector's element ``Clock`` (SSP 2.0, as in FMI 3.0); None if it has none.
+
+    Raises
+    ------
+    DescriptionError
+        If the interval is not above 0, or the shift is below 0.
+    """
+    resolution = value_of(clock, "resolution", int, 0)
+
+    def seconds(what: str) -> Fraction | None:
+        counter = value_of(clock, f"{what}Counter", int, None)
+        if counter and resolution > 0:
+            return Fraction(counter, resolution)
+        return value_of(clock, f"{what}Decimal", Fraction, None)
+
+    interval = seconds("interval")
+    if interval is None:
+        return None
+    try:
+        return ClockInterval(interval, seconds("shift"))
+    except DescriptionError as error:
+        raise DescriptionError(f"{location(clock)}: {error}") from None
+
+
+_TYPES = {kind.value: kind for kind in DataType if kind.is_numeric}
+_DIRECTIONS = {direction.value: direction for direction in Direction}
+_SAMPLED: Mapping[str, Value] = {
+    "period": _INTERVAL,
+    "shift": _SHIFT,
+    "clocked": BOOLEAN,
+    "type": one_of(*_TYPES),
+    "start": TEXT,
+}
+_NAMED = {"name": NAME}
+ADAPTATION = Annotation(
+    "org.fmimaster.semantic-adaptation",
+    "SemanticAdaptation",
+    "https://fmimaster.org/semantic-adaptation",
+    {
+        "SemanticAdaptation": Form(
+            WITH_VERSION, inside={**dict.fromkeys(ELEMENTS, ANY), "Connection": ANY}
+        ),
+        "SampleAndHold": Form(_NAMED, _SAMPLED),
+        "UnitDelay": Form(_NAMED, {**_SAMPLED, "microstep": BOOLEAN}),
+        "LevelCrossing": Form({**_NAMED, "level": NUMBER}, {"direction": one_of(*_DIRECTIONS)}),
+        "EventCounter": Form(_NAMED),
+        "Quantizer": Form({**_NAMED, "step": NUMBER}, {"hysteresis": NUMBER}),
+        "Connection": _CONNECTION,
+    },
+)
+"""Elements of semantic adaptation and their connections."""
+_IS_TRUE = ("true", "1").__contains__
+_PARSED: Mapping[str, Callable[[str], Any]] = {
+    "clocked": _IS_TRUE,
+    "microstep": _IS_TRUE,
+    "type": _TYPES.__getitem__,
+    "direction": _DIRECTIONS.__getitem__,
+    "level": float,
+    "step": float,
+    "hysteresis": float,
+}
+"""Attributes that are no texts in Python."""
+
+
+def read_adaptation(
+    system: Element, known: Collection[str], document: Document
+) -> tuple[list[Component], list[Connection]]:
+    """Elements of semantic adaptation of one system, not of those nested in it, and their connections.
+
+    Parameters
+    ----------
+    known
+        Names of the other elements of the system.
+
+    Raises
+    ------
+    FileError, DescriptionError
+        If an element is not known, an attribute is missing or wrong, or a connection leads to no element.
+    """
+    found: list[Element] = []
+    for element in ADAPTATION.elements(system, document):
+        found += element
+    components = [_adaptation(element) for element in found if local_name(element) in ELEMENTS]
+    names = [*known, *(c.name for c in components)]
+    return components, [
+        _connection(element, names) for element in found if local_name(element) == "Connection"
+    ]
+
+
+def _adaptation(element: Element) -> Component:
+    given: dict[str, Any] = {
+        name: _PARSED.get(name, str)(text.strip())
+        for name, text in element.items()
+        if name != "name" and not name.startswith("{")
+    }
+    if given.get("type") is DataType.BOOLEAN and "start" in given:
+        given["start"] = _IS_TRUE(given["start"])
+    try:
+        adaptation = ELEMENTS[local_name(element)](**given)
+    except DescriptionError as error:
+        raise DescriptionError(f"{location(element)}: {error}") from None
+    return Component(text_of(element, "name"), ADAPTATION_SOURCE, adaptation=adaptation)
+
+
+SHARED_EVENTS = "org.fmimaster.fmi-ls-events"
 """Type of the annotation that is written; any type with the same last part is read, from any publisher."""
 _ENDING = ".fmi-ls-events"
-NAMESPACE = "https://fmimaster.org/fmi-ls-events"
+EVENTS_NAMESPACE = "https://fmimaster.org/fmi-ls-events"
 """Of all elements inside. Version 0.1 had none, and no SharedEvents around them; that is read too."""
-VERSION = "0.2.0"
+EVENTS_VERSION = "0.2.0"
 
 _KNOWN = 2
 """Minor version; additions of later versions are ignored with a note."""
@@ -76,24 +311,17 @@ def _shared_events(element: Element, document: Document) -> Iterator[SharedEvent
     if element.tag == "SharedEvent":  # version 0.1
         _check(element, "", document)
         yield _shared_event(element)
-    elif element.tag == f"{{{NAMESPACE}}}SharedEvents":
-        _check(element, NAMESPACE, document)
+    elif element.tag == f"{{{EVENTS_NAMESPACE}}}SharedEvents":
+        _check(element, EVENTS_NAMESPACE, document)
         yield from map(_shared_event, children(element, "SharedEvent"))
     else:
-        name = local_name(element)
-        raise FileError(
-            f"{location(element)}: element {name} is not known here, expected SharedEvents in the namespace "
-            f"{NAMESPACE}.{did_you_mean(name, ['SharedEvents'])}"
-        )
+        raise not_known(element, "SharedEvents", EVENTS_NAMESPACE)
 
 
 def _check(element: Element, namespace: str, document: Document) -> None:
     version = _VERSION.fullmatch(element.get("version") or "")
     is_later = version is not None and int(version[1]) > _KNOWN
-    for fault in faults(element, _FORMS, namespace):
-        if not (fault.unknown and is_later):
-            raise FileError(f"{location(fault.element)}: {fault.text}.")
-        document.note(fault.element, f"{fault.text}; it is ignored")
+    check_form(element, _FORMS, namespace, document, is_later=is_later)
 
 
 def _shared_event(element: Element) -> SharedEvent:
@@ -123,8 +351,8 @@ def write_shared_events(shared_events: Iterable[SharedEvent]) -> str:
     shared_events = list(shared_events)
     if not shared_events:
         return ""
-    lines = [f'<ssc:Annotation type="{ANNOTATION}">']
-    lines.append(f'  <SharedEvents xmlns="{NAMESPACE}" version="{VERSION}">')
+    lines = [f'<ssc:Annotation type="{SHARED_EVENTS}">']
+    lines.append(f'  <SharedEvents xmlns="{EVENTS_NAMESPACE}" version="{EVENTS_VERSION}">')
     for shared in shared_events:
         lines.append(f"    <SharedEvent name={quoted(shared.name)}>")
         for component, event in shared.members:

@@ -1,16 +1,20 @@
-"""Parameters of an SSD: bindings, parameter sets (SSV) and mappings (SSM)."""
+"""Parameters of an SSD: bindings, parameter sets (SSV) and mappings (SSM); its experiment, and settings in annotations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from fmimaster.base.errors import DescriptionError, FileError
-from fmimaster.system.description import Parameter, Source
+from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.system.description import Experiment, Parameter, Source
 from fmimaster.system.model import Unit
 from fmimaster.system.notes import meant
+from fmimaster.system.ssp_annotations import CONSTRAINTS, LIFETIMES, POWER_BONDS, SEQUENCE
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
+from fmimaster.system.ssp_events import ADAPTATION, CLOCKS, SHARED_EVENTS
+from fmimaster.system.ssp_schema import INTEGERS
 from fmimaster.system.xml import (
     Element,
     child,
@@ -22,12 +26,11 @@ from fmimaster.system.xml import (
     value_of,
 )
 
-_INTEGERS = ("Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
 _KINDS: Mapping[str, type] = {
     "Real": float,
     "Float64": float,
     "Float32": float,
-    **dict.fromkeys(_INTEGERS, int),
+    **dict.fromkeys(("Integer", *INTEGERS), int),
     "Boolean": bool,
     "String": str,
     "Enumeration": str,
@@ -195,3 +198,120 @@ def _note_unknown_source(
         f"'{source}' (did you mean '{near}'?)",
         location(entry),
     )
+
+
+# Experiment -----------------------------------------------------------------------------------------------------------
+
+_OURS = "org.fmimaster"
+_SIMULATION = "Simulation"
+_SETTINGS = ("stepSize", "tolerance")
+"""Attributes of the element in our annotation."""
+_ANNOTATIONS = (
+    _OURS,
+    SHARED_EVENTS,
+    *(a.type for a in (ADAPTATION, CLOCKS, CONSTRAINTS, LIFETIMES, POWER_BONDS, SEQUENCE)),
+)
+"""Types of all annotations of fmimaster."""
+_NEAR_TYPE = 0.9
+"""Share of equal letters from which a type is treated as misspelt; types of other publishers differ by more."""
+_STEP_SIZES = (
+    (_OURS, _SIMULATION, "stepSize"),
+    ("com.opensimulationplatform", "FixedStepAlgorithm", "baseStepSize"),
+    ("org.openmodelica", "FixedStepMaster", "stepSize"),
+)
+"""Places where tools write the step size: type of annotation, element in it, attribute. The first one present is
+used."""
+_TOLERANCES = ((_OURS, _SIMULATION, "tolerance"),)
+
+
+def read_experiment(document: Document) -> Experiment:
+    """Start and stop time; step size and tolerance from an annotation of fmimaster, or the step size from that of a
+    known tool.
+
+    Annotations of the root system, of the default experiment and of the whole description are read.
+    All others are ignored, with a note for each type.
+    """
+    root = document.root
+    default = child(root, "DefaultExperiment")
+    tolerance, used = _first(document, _TOLERANCES)
+    step_size, also_used = _first(document, _STEP_SIZES)
+    for element in root.iter():
+        if local_name(element) != "Annotation":
+            continue
+        is_read = element in (used, also_used) or any(
+            element is a for a in document.read_annotations
+        )
+        kind = element.get("type") or ""
+        if kind == _OURS or not is_read:
+            _refuse_misspelt(element, kind)
+        if not is_read:
+            document.note(element, f"annotations of type '{kind}' are ignored")
+    start_time, stop_time = (
+        None if default is None else value_of(default, name, float, None)
+        for name in ("startTime", "stopTime")
+    )
+    return Experiment(start_time, stop_time, step_size, tolerance)
+
+
+def _refuse_misspelt(annotation: Element, kind: str) -> None:
+    """Refuse misspelt names in an annotation of fmimaster, and a misspelt type of such an annotation.
+
+    Raises
+    ------
+    DescriptionError
+    """
+    if kind == _OURS:
+        for element in annotation:
+            _check_settings(element)
+    elif kind not in _ANNOTATIONS and (near := meant(kind, _ANNOTATIONS, _NEAR_TYPE)) is not None:
+        raise DescriptionError(
+            f"{location(annotation)}: type '{kind}' of an Annotation is not known. Did you mean '{near}'?"
+        )
+
+
+def _check_settings(element: Element) -> None:
+    name = local_name(element)
+    if name != _SIMULATION:
+        raise DescriptionError(
+            f"{location(element)}: element '{name}' of an annotation of type '{_OURS}' is not known. Expected "
+            f"{_SIMULATION}."
+        )
+    for attribute in element.attrib:
+        if attribute not in _SETTINGS:
+            raise DescriptionError(
+                f"{location(element)}: attribute '{attribute}' of {name} is not known."
+                f"{did_you_mean(attribute, _SETTINGS)} Expected {' or '.join(_SETTINGS)}."
+            )
+
+
+def _first(
+    document: Document, choices: Iterable[tuple[str, str, str]]
+) -> tuple[float | None, Element | None]:
+    """The number in the first of these annotations, and the annotation."""
+    inside = [
+        (annotation, element)
+        for path in (("DefaultExperiment",), ("System",), ())
+        for annotation in children(document.root, *path, "Annotations", "Annotation")
+        for element in annotation.iter()
+    ]
+    for kind, name, attribute in choices:
+        for annotation, element in inside:
+            if annotation.get("type") != kind or local_name(element) != name:
+                continue
+            if element.get(attribute) is not None:
+                value = _positive(element, attribute)
+                if kind != _OURS:
+                    said = f"{name} of '{kind}'"
+                    document.note(element, f"step size {value:g} s is read from {said}")
+                return value, annotation
+    return None, None
+
+
+def _positive(element: Element, name: str) -> float:
+    value = value_of(element, name, float, 0.0)
+    if not 0 < value < math.inf:
+        raise FileError(
+            f"{location(element)}: attribute '{name}' of {local_name(element)} is {value:g}, "
+            "expected a number above 0."
+        )
+    return value

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.clocks import ClockAttributes, ClockInterval
-from fmimaster.system.conversions import Conversions, check_finite
+from fmimaster.system.conversions import Conversions, check_finite, outside_range, parse_value
 from fmimaster.system.description import Endpoint, Parameter, System, SystemDescription
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Initial, Model, Variability, Variable
 from fmimaster.system.notes import MOST_LISTED, Notes, meant
 from fmimaster.system.units import convert_units
-from fmimaster.system.values import outside_range, parse_value
 from fmimaster.system.wiring import Wiring
 
 

@@ -12,7 +12,7 @@ from ssd_text import annotated, component, elements, read, ssd
 
 from fmimaster import Results, SystemBuilder, simulate
 from fmimaster.run import Backend
-from fmimaster.system import ClockInterval, ssp_clocks
+from fmimaster.system import ClockInterval, ssp_events
 
 
 def ticks(r: Results, name: str) -> list[float]:
@@ -83,7 +83,7 @@ def test_a_time_based_clock_drives_a_triggered_clock_of_another_fmu(
         component("kinds", source=str(reference("fmi3/ClockKinds.fmu"))),
         component("logger", source=str(reference("fmi3/Logger.fmu"))),
     ) + annotated(
-        f'<ssc:Annotation type="{ssp_clocks.CLOCKS.type}"><Clocks xmlns="{ssp_clocks.CLOCKS.namespace}" version="1.0">'
+        f'<ssc:Annotation type="{ssp_events.CLOCKS.type}"><Clocks xmlns="{ssp_events.CLOCKS.namespace}" version="1.0">'
         f"{connection}</Clocks></ssc:Annotation>"
     )
     text = ssd(elements(f'<ssd:System name="inner">{inner}</ssd:System>'))

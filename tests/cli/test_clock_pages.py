@@ -11,7 +11,7 @@ import pytest
 from command_line import Outcome, reference
 from ssd_text import annotated, component, elements, ssd
 
-from fmimaster.system import ssp_clocks
+from fmimaster.system import ssp_events
 
 Run = Callable[..., Outcome]
 
@@ -44,10 +44,10 @@ def system(tmp_path: Path) -> Path:
     text = ssd(
         elements(*(component(n, source=str(reference(f"fmi3/{f}.fmu"))) for n, f in fmus.items()))
         + annotated(
-            f'<ssc:Annotation type="{ssp_clocks.CLOCKS.type}"><Clocks xmlns="{ssp_clocks.CLOCKS.namespace}" version="1.0">'
+            f'<ssc:Annotation type="{ssp_events.CLOCKS.type}"><Clocks xmlns="{ssp_events.CLOCKS.namespace}" version="1.0">'
             f"{clocks}</Clocks></ssc:Annotation>",
-            f'<ssc:Annotation type="{ssp_clocks.ADAPTATION.type}"><SemanticAdaptation version="1.0" '
-            f'xmlns="{ssp_clocks.ADAPTATION.namespace}">{adaptation}</SemanticAdaptation></ssc:Annotation>',
+            f'<ssc:Annotation type="{ssp_events.ADAPTATION.type}"><SemanticAdaptation version="1.0" '
+            f'xmlns="{ssp_events.ADAPTATION.namespace}">{adaptation}</SemanticAdaptation></ssc:Annotation>',
         )
     )
     path = tmp_path / "system.ssd"

@@ -28,7 +28,7 @@ from fmimaster.system.declarations import (
 from fmimaster.system.description import SharedEvent, Source
 from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
-from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
+from fmimaster.system.ssp_events import EVENTS_NAMESPACE, write_shared_events
 
 SSP_SCHEMA = Path(fmpy.__file__).parent / "ssp" / "schema" / "SystemStructureDescription.xsd"
 TWO_MASS = "\n".join(
@@ -110,9 +110,9 @@ def test_a_system_is_valid_ssp_and_so_are_its_shared_events(
 ) -> None:
     root = etree.parse(example(name))
     etree.XMLSchema(etree.parse(SSP_SCHEMA)).assertValid(root)
-    for element in root.iter(f"{{{NAMESPACE}}}SharedEvents"):
+    for element in root.iter(f"{{{EVENTS_NAMESPACE}}}SharedEvents"):
         of_systems.assertValid(element)
-    found = list(root.iter(f"{{{NAMESPACE}}}SharedEvent"))
+    found = list(root.iter(f"{{{EVENTS_NAMESPACE}}}SharedEvent"))
     (tmp_path / "s.ssd").write_bytes(example(name).read_bytes())
     description = read_system(tmp_path / "s.ssd")
     assert len(list(description.shared_events())) == len(found) > 0

@@ -30,7 +30,7 @@ from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.front.accuracy_pair import Pair
 from fmimaster.front.accuracy_reach import MOST_ROWS, OwnSteps, judged_columns, reach
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
-from fmimaster.prepare.choice import Choice
+from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.csv import read_csv
 from fmimaster.results.statistics import Statistics
 from fmimaster.steps import FixedStep, Ramp

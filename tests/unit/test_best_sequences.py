@@ -25,7 +25,7 @@ from sequence_references import (
 )
 
 from fmimaster.base.errors import OptionError
-from fmimaster.sequences import cycles, feedback, levels
+from fmimaster.sequences import exact, feedback, levels
 from fmimaster.sequences.exact import best_by_subsets, cut_cycles
 from fmimaster.sequences.feedback import feedback_arcs, least_stale
 from fmimaster.sequences.graph import UnitGraph
@@ -298,7 +298,7 @@ def test_a_programme_that_needs_too_many_cycles_is_given_up(
 ) -> None:
     graph = random_graph(3, 40, 3.0)
     best = graph.cost(least_stale(graph))
-    monkeypatch.setattr(cycles, "MOST_CYCLES", 1)
+    monkeypatch.setattr(exact, "MOST_CYCLES", 1)
     assert cut_cycles(graph.weights)[1] is False
     assert best <= graph.cost(least_stale(graph)) <= 1.05 * best
 
@@ -318,7 +318,7 @@ def test_moves_of_single_units_find_the_optimum_of_small_systems() -> None:
 
 @pytest.mark.parametrize(
     ("module", "limit"),
-    [(cycles, "MOST_ARCS"), (feedback, "MOST_ROUNDED")],
+    [(exact, "MOST_ARCS"), (feedback, "MOST_ROUNDED")],
     ids=["arcs", "rounded"],
 )
 def test_more_arcs_than_the_programme_takes_are_ordered_by_weight_or_greedily_and_by_moves(

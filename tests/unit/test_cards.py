@@ -15,8 +15,7 @@ from misbehaving_fmu import Act, misbehaving
 import fmimaster
 from fmimaster import FileError, OptionError, reference_path
 from fmimaster.cards import FmuCard
-from fmimaster.cards.cache import cached_card, keep
-from fmimaster.cards.card import FORBIDDEN, NO_RUN, NOT_DECLARED, NOTHING_THERE
+from fmimaster.cards.card import FORBIDDEN, NO_RUN, NOT_DECLARED, NOTHING_THERE, cached_card, keep
 from fmimaster.cards.findings import Weight, differences
 from fmimaster.cards.measured import Repetition, ReplayedStep
 from fmimaster.studies.probing.excitation import Use

@@ -13,7 +13,7 @@ from edited_fmu import edited_fmu
 import fmimaster
 from fmimaster import OptionError, Simulation, SystemBuilder, reference_path
 from fmimaster.cards import FmuCard
-from fmimaster.cards.cache import keep
+from fmimaster.cards.card import keep
 from fmimaster.cards.measured import Repetition, ReplayedStep, Tried
 from fmimaster.loops.unknowns import precision
 from fmimaster.prepare.prepared import Prepared

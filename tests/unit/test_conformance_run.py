@@ -20,7 +20,7 @@ from fmimaster import reference_path
 from fmimaster.base.errors import FileError, Interrupted, OptionError
 from fmimaster.base.installation import installed_version
 from fmimaster.cards import FmuCard
-from fmimaster.cards.cache import keep
+from fmimaster.cards.card import keep
 from fmimaster.conformance.cases import NOT_COMPLIANT
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance

@@ -21,7 +21,7 @@ from fmimaster.system.model import Causality, DataType, Model, Variability, Vari
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import resolve
 from fmimaster.system.resolved import ResolvedSystem
-from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
+from fmimaster.system.ssp_events import EVENTS_NAMESPACE, write_shared_events
 
 COLLISION = SharedEvent("collision", (("upper", "collision"), ("lower", "collision")))
 
@@ -136,7 +136,7 @@ def test_what_is_misspelt_is_told_with_its_line(
     inside: str, told: str, version: str, tmp_path: Path
 ) -> None:
     if version == "0.2" and not inside.startswith("<SharedEventz"):
-        inside = f'<SharedEvents xmlns="{NAMESPACE}" version="0.2.0">{inside}</SharedEvents>'
+        inside = f'<SharedEvents xmlns="{EVENTS_NAMESPACE}" version="0.2.0">{inside}</SharedEvents>'
     with pytest.raises(FileError, match="system.ssd, line 7: " + re.escape(told)):
         read_system(event_system(tmp_path, annotation(inside)))
 
@@ -150,7 +150,7 @@ def test_the_version_of_shared_events_is_known(version: str, tmp_path: Path) -> 
 
 def test_what_a_later_minor_version_adds_is_left_aside_with_a_note(tmp_path: Path) -> None:
     text = write_shared_events([COLLISION]).replace('"0.2.0"', '"0.3.0" colour="red"')
-    text = text.replace("<SharedEvent ", f'<Unheard xmlns="{NAMESPACE}"/><SharedEvent ')
+    text = text.replace("<SharedEvent ", f'<Unheard xmlns="{EVENTS_NAMESPACE}"/><SharedEvent ')
     description = read_system(event_system(tmp_path, text))
     assert list(description.shared_events()) == [COLLISION]
     notes = " ".join(description.notes)

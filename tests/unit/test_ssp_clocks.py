@@ -23,7 +23,7 @@ from fmimaster.system import (
     Quantizer,
     SampleAndHold,
     UnitDelay,
-    ssp_clocks,
+    ssp_events,
 )
 from fmimaster.system.description import Endpoint, SystemDescription
 from fmimaster.system.model import DataType
@@ -42,13 +42,13 @@ WIRES = """<ssd:Connections>
 
 
 def clocks(inside: str) -> str:
-    text = f'<Clocks xmlns="{ssp_clocks.CLOCKS.namespace}" version="1.0">{inside}</Clocks>'
-    return annotated(f'<ssc:Annotation type="{ssp_clocks.CLOCKS.type}">{text}</ssc:Annotation>')
+    text = f'<Clocks xmlns="{ssp_events.CLOCKS.namespace}" version="1.0">{inside}</Clocks>'
+    return annotated(f'<ssc:Annotation type="{ssp_events.CLOCKS.type}">{text}</ssc:Annotation>')
 
 
 def adaptation(inside: str) -> str:
-    text = f'<SemanticAdaptation xmlns="{ssp_clocks.ADAPTATION.namespace}" version="1.0">{inside}</SemanticAdaptation>'
-    return annotated(f'<ssc:Annotation type="{ssp_clocks.ADAPTATION.type}">{text}</ssc:Annotation>')
+    text = f'<SemanticAdaptation xmlns="{ssp_events.ADAPTATION.namespace}" version="1.0">{inside}</SemanticAdaptation>'
+    return annotated(f'<ssc:Annotation type="{ssp_events.ADAPTATION.type}">{text}</ssc:Annotation>')
 
 
 def resolved(description: SystemDescription, **start_values: object) -> ResolvedSystem:

@@ -9,7 +9,7 @@ from command_line import command, reference
 from ssd_text import annotated, component, elements, read, ssd
 
 from fmimaster.base.errors import DescriptionError, FileError, InputError
-from fmimaster.system.lifetime import ALWAYS, Lifetime
+from fmimaster.system.clocks import ALWAYS, Lifetime
 from fmimaster.system.ssp_annotations import LIFETIMES
 
 FUNCTION = "fmi3/LoopFunction.fmu"

@@ -197,6 +197,14 @@ def test_a_parameter_that_another_one_has_set_is_not_meant(tmp_path: Path) -> No
             '"org.fmimaster.power-bond"',
             "Did you mean 'org.fmimaster.power-bonds'?",
         ),
+        *(
+            ('"org.fmimaster"', f'"org.fmimaster.{wrong}"', f"Did you mean 'org.fmimaster.{kind}'?")
+            for wrong, kind in (
+                ("clock", "clocks"),
+                ("lifetime", "lifetimes"),
+                ("semantic-adaption", "semantic-adaptation"),
+            )
+        ),
         ("fm:Simulation ", "fm:Simulaton ", "Expected Simulation."),
         ("tolerance=", "tolerence=", "Did you mean 'tolerance'? Expected stepSize or tolerance."),
     ],

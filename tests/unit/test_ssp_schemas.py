@@ -25,7 +25,7 @@ from ssd_text import (
 from fmimaster import reference_path, simulate
 from fmimaster.front.validation import Severity, validate
 from fmimaster.system.read import read_system
-from fmimaster.system.ssp_document import schema_findings
+from fmimaster.system.ssp_schema import schema_findings
 from fmimaster.system.xml import parse_xml
 
 
@@ -183,7 +183,7 @@ def test_a_system_with_findings_runs_and_tells_them(tmp_path: Path) -> None:
 
 def test_a_run_without_a_description_reads_no_schema() -> None:
     code = (
-        "import fmimaster, fmimaster.system.ssp_document as s\n"
+        "import fmimaster, fmimaster.system.ssp_schema as s\n"
         f"fmimaster.simulate({str(reference_path('fmi3/Dahlquist.fmu'))!r}, stop_time=1, step_size=0.5)\n"
         "print(s._schema.cache_info().currsize)"
     )

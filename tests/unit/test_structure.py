@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from fmimaster import SystemBuilder, reference_path
-from fmimaster.system.lifetime import Lifetime, Structure
-from fmimaster.system.structure import structure_at
+from fmimaster.prepare.structures import structure_at
+from fmimaster.system.clocks import Lifetime, Structure
 
 BALL = reference_path("fmi3/Dahlquist.fmu")
 

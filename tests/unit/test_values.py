@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fmimaster.base.errors import DescriptionError
+from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import Causality, DataType, Variability, Variable
-from fmimaster.system.values import parse_value
 
 
 def variable(kind: DataType, **attributes: Any) -> Variable:

@@ -12,6 +12,7 @@ from fmimaster.base.errors import DescriptionError
 from fmimaster.fmu.description.entries import Dialect, References, TypeDefinition, VariableEntry
 from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted, whole_number
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
+from fmimaster.system.conversions import outside_range, parse_value
 from fmimaster.system.model import (
     MOST_ELEMENTS,
     Causality,
@@ -21,7 +22,6 @@ from fmimaster.system.model import (
     Variability,
     Variable,
 )
-from fmimaster.system.values import outside_range, parse_value
 from fmimaster.system.xml import Element, child, children, shown, value_of
 
 _LONGEST = 10**100

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.system.conversions import parse_value
 from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Source
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
-from fmimaster.system.values import parse_value
 
 _USUAL_STEPS = 500
 """Steps of a run of an FMU that suggests no step size, as in a simulation."""

@@ -15,7 +15,6 @@ from fmimaster.base.errors import FmimasterError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version
 from fmimaster.base.text import clipped
-from fmimaster.cards.cache import cached_card, keep
 from fmimaster.cards.card import (
     DEADLINE,
     FORBIDDEN,
@@ -24,6 +23,8 @@ from fmimaster.cards.card import (
     NOT_DECLARED,
     NOTHING_THERE,
     FmuCard,
+    cached_card,
+    keep,
 )
 from fmimaster.cards.findings import TITLES
 from fmimaster.fmu.fingerprint import source_hash

@@ -1,4 +1,4 @@
-"""What SSP 2.0 adds to the schemas of SSP 1.0, as changes of these schemas.
+"""The schemas of SSP: where a file breaks them, and what SSP 2.0 adds to those of SSP 1.0, as changes of these.
 
 A document of version 2.0 is checked as it stands, so findings name the elements that it has. Source: SSP 2.0, sections on
 the formats of the files.
@@ -6,16 +6,100 @@ the formats of the files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import shorten
+from threading import Lock
 from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
+from fmimaster.system.xml import Element, local_name
+
+_LOCK = Lock()
+"""A schema keeps its findings, so only one thread may use it at a time."""
+NAMESPACE = "http://ssp-standard.org/SSP1/SystemStructure"
+"""Of SSP, without its last part."""
+PREFIXES = {
+    "ssd": "Description",
+    "ssv": "ParameterValues",
+    "ssm": "ParameterMapping",
+    "ssb": "SignalDictionary",
+    "ssc": "Common",
+}
+"""Usual prefix → last part of the namespace and of the file of the schema."""
+
+_ROOTS = ("SystemStructureDescription", "ParameterSet", "ParameterMapping")
+_LONGEST = 300
+"""Most characters of a message, which can contain a value from the file."""
+
+
+def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
+    """Line and message of each place where a document breaks the schema of its kind.
+
+    Parameter sets and mappings inside of a description are checked as well. Undeclared prefixes have their usual meaning.
+    """
+    is_newer = any(e.get("version") == "2.0" for e in root.iter() if local_name(e) in _ROOTS)
+    schema = _schema(is_newer)
+    if schema is None:
+        return
+    if not root.tag.startswith("{"):
+        root = deepcopy(root)
+        _declare_prefixes(root)
+    with _LOCK:
+        errors = [] if schema.validate(root) else list(schema.error_log)
+    for error in errors:
+        # the message has a namespace before each name, which is of no use here
+        message = re.sub(r"\{http[^{}]*\}", "", error.message).strip().rstrip(".")
+        yield error.line, shorten(message, _LONGEST, placeholder=" ...")
+
+
+class _Version2(etree.Resolver):  # type: ignore[misc,unused-ignore]
+    """Gives the schemas in a folder, with the additions of version 2.0."""
+
+    def resolve(  # type: ignore[override,unused-ignore]
+        self, url: str, public_id: str | None, context: Any
+    ) -> Any:
+        path = Path(url)
+        schema = etree.fromstring(path.read_bytes())
+        _change_to_version_2(path.stem.removeprefix("SystemStructure"), schema)
+        return self.resolve_string(etree.tostring(schema), context, base_url=url)
+
+
+@cache
+def _schema(is_newer: bool) -> Any:
+    """All schemas as one; None if there are none. They are read at the first use, in some milliseconds."""
+    fmpy = find_spec("fmpy")
+    folder = Path((fmpy and fmpy.origin) or "").parent / "ssp" / "schema"
+    if not (folder / "SystemStructureDescription.xsd").is_file():
+        return None
+    imports = "".join(
+        f'<xs:import namespace="{NAMESPACE}{part}" schemaLocation="SystemStructure{part}.xsd"/>'
+        for part in PREFIXES.values()
+    )
+    text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
+    parser = etree.XMLParser()
+    if is_newer:
+        parser.resolvers.add(_Version2())
+    return etree.XMLSchema(etree.fromstring(text, parser, base_url=str(folder / "all.xsd")))
+
+
+def _declare_prefixes(root: Any) -> None:
+    for element in root.iter():
+        prefix, colon, name = element.tag.rpartition("}")[2].partition(":")
+        if colon and prefix in PREFIXES:
+            element.tag = f"{{{NAMESPACE}{PREFIXES[prefix]}}}{name}"
+
+
 _SCHEMA = "http://www.w3.org/2001/XMLSchema"
-_COMMON = "http://ssp-standard.org/SSP1/SystemStructureCommon"
+_COMMON = f"{NAMESPACE}Common"
 _PATHS = {"xs": _SCHEMA}
 
-_INTEGERS: Mapping[str, str] = {
+INTEGERS: Mapping[str, str] = {
     "Int8": "byte",
     "UInt8": "unsignedByte",
     "Int16": "short",
@@ -35,7 +119,7 @@ _IMPLEMENTATION, _KIND = "//xs:attribute[@name='implementation']", "//xs:attribu
 _END = "//xs:element[@name='Annotations']"
 
 
-def with_version_2(part: str, schema: Any) -> None:
+def _change_to_version_2(part: str, schema: Any) -> None:
     """Change a schema of SSP 1.0 so that it describes files of both versions.
 
     Parameters
@@ -66,7 +150,7 @@ def _change_common(schema: Any) -> None:
     types = _one(schema, "//xs:group[@name='GTypeChoice']/xs:choice")
     for name in _FLOATS:
         _into(types, _element(name, _UNIT))
-    for name in _INTEGERS:
+    for name in INTEGERS:
         _into(types, _element(name, ""))
     _into(types, _CLOCK)
     for text in _GROUPS:
@@ -102,7 +186,7 @@ def _change_connector(connector: Any) -> None:
 
 def _change_parameters(schema: Any) -> None:
     values = _one(schema, "//xs:complexType[@name='TParameter']/xs:sequence/xs:choice")
-    for name, kind in {**_FLOATS, **_INTEGERS, **_OLDER}.items():
+    for name, kind in {**_FLOATS, **INTEGERS, **_OLDER}.items():
         for older in values.iterfind(f"xs:element[@name='{name}']", _PATHS):
             values.remove(older)
         unit = _UNIT if kind in ("double", "float") else ""
