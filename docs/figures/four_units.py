@@ -14,7 +14,6 @@ from fmimaster.algorithms import AlongLine, GaussSeidel
 from fmimaster.commands.plan_figure import plan_figure
 from fmimaster.results.plot import save_figure
 from fmimaster.studies.demos import four_units
-from fmimaster.studies.demos.four_units_figures import objectives, trajectories
 
 HERE = Path(__file__).parent
 
@@ -22,8 +21,8 @@ HERE = Path(__file__).parent
 def main(folder: Path) -> None:
     """Run all sequences, draw, and print the best one."""
     runs = four_units.run_all("fmi3")
-    save_figure(trajectories(runs), folder / "four_units.svg")
-    save_figure(objectives(runs), folder / "four_units_objective.svg")
+    save_figure(four_units.trajectories(runs), folder / "four_units.svg")
+    save_figure(four_units.objectives(runs), folder / "four_units_objective.svg")
     simulation = Simulation(
         reference_path("systems/four-units-fmi3.ssp"), algorithm=GaussSeidel(mode=AlongLine())
     )

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 from fmimaster.results.plot import save_figure
-from fmimaster.studies.demos.figures import step_sizes
-from fmimaster.studies.demos.methods import METHODS, run_method
+from fmimaster.studies.demos.methods import METHODS, run_method, step_sizes
 
 
 def main(folder: Path) -> None:

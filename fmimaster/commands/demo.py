@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
 
 def _version(chosen: Demo, version: str | None) -> str:
     if version is None:
-        return ""
+        return chosen.versions[0] if chosen.versions else ""
     if not chosen.versions:
         raise OptionError(f"Demo '{chosen.name}' has only one version. Omit --fmus.")
     if version not in chosen.versions:

@@ -9,7 +9,7 @@ import pytest
 from command_line import Outcome
 
 from fmimaster import reference_path
-from fmimaster.studies.demos.example_files import EXAMPLE_FILES, ExampleFile
+from fmimaster.studies.demos.catalogue import EXAMPLE_FILES, ExampleFile
 
 
 def test_the_files_are_written_and_listed(run: Callable[..., Outcome], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from command_line import Outcome, reference
 from pytest import approx
 
 from fmimaster.results.csv import read_csv
-from fmimaster.studies.demos import quarter_car_runs as runs
+from fmimaster.studies.demos import quarter_car as runs
 from fmimaster.studies.demos import quarter_car_schemes
 from fmimaster.studies.demos.quarter_car_schemes import SCHEMES
 

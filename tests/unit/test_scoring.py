@@ -10,8 +10,7 @@ from command_line import reference
 
 from fmimaster import AccuracyWarning, Results
 from fmimaster.record.causes import Kind
-from fmimaster.studies.demos.figures import errors
-from fmimaster.studies.demos.methods import METHODS, Method, MethodRun, run_method
+from fmimaster.studies.demos.methods import METHODS, Method, MethodRun, errors, run_method
 from fmimaster.studies.demos.scoring import (
     Execution,
     compare_events,

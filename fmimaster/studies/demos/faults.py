@@ -14,6 +14,7 @@ from fmimaster.base.errors import SimulationError
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
+from fmimaster.studies.demos.stage import Stage, write_files
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
 
@@ -108,3 +109,14 @@ def table(runs: Sequence[CaseRun]) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def show(stage: Stage) -> None:
+    """Run all cases."""
+    runs = []
+    for case in CASES:
+        stage.tell([f"{case.title}, on_fault={case.policy}:"])
+        runs.append(run_case(case, stage.version))
+        stage.tell([f"  {runs[-1].error or 'completed'}"])
+    stage.print(table(runs))
+    stage.tell(write_files(stage, "faults", runs[-1].results, " of the last run", {}))

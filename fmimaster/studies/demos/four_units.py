@@ -4,7 +4,7 @@ Three rotating masses and a controller; S3 - S4 - S1 are coupled by spring-dampe
 sequences are simulated and compared with the monolithic solution, for which all units are solved as one.
 
 Source: Holzinger and Benedikt (2019), Optimal Trigger Sequence for Non-iterative Co-simulation, SIMULTECH 2019, section 4.
-Their corrected equations: docs/trigger-sequence.md.
+Their corrected equations: docs/trigger-sequence.md. The figures are 5 and 6 there: cost of all sequences, and trajectories.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
@@ -21,6 +24,7 @@ from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
+from fmimaster.studies.demos.stage import TEXT, Stage, legend, plain, write_files
 
 UNITS = ("S1", "S2", "S3", "S4")
 OUTPUTS = ("S1.y11", "S1.y12", "S2.y21", "S3.y31", "S4.y41", "S4.y42")
@@ -229,3 +233,82 @@ def monolithic() -> NDArray[np.float64]:
         rows.append(y)
         x = x + MICRO_STEP * (a @ x + b @ (link @ y) + e)
     return np.array(rows)
+
+
+# The figures ----------------------------------------------------------------------------------------------------------
+
+_GREY, _MARK = "0.72", "0.9"
+_STRATEGIES: dict[str, dict[str, Any]] = {
+    "default strategy: stale inputs": {"color": "#0072B2", "marker": "o"},
+    "default strategy: direct feed-through": {"color": "#D55E00", "marker": "s"},
+    "advanced strategy": {"color": "black", "marker": "D"},
+}
+_OPTIMAL: dict[str, Any] = {"color": "black", "linewidth": 1.3}
+_MONOLITHIC: dict[str, Any] = {"color": "#D55E00", "linewidth": 1.1, "linestyle": (0, (4, 2))}
+_PERMUTED: dict[str, Any] = {"color": _GREY, "linewidth": 0.6}
+_RANGES = {"S1.y11": (0.0, 12.5), "S1.y12": (-20.0, 60.0)}
+"""Limits of the paper; the first one is slightly larger, to show whole curves."""
+
+
+def objectives(runs: Sequence[SequenceRun]) -> Figure:
+    """Cost of each sequence by three weightings, as in figure 5; the best one is marked."""
+    figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+    axes = figure.subplots()
+    best = winner(runs)
+    at = np.arange(len(runs))
+    axes.axvspan(runs.index(best) - 0.5, runs.index(best) + 0.5, color=_MARK, zorder=0)
+    values = (
+        [run.objective.count for run in runs],
+        [run.objective.feed_through for run in runs],
+        [run.objective.advanced for run in runs],
+    )
+    for (label, style), cost in zip(_STRATEGIES.items(), values, strict=True):
+        axes.plot(at, cost, label=label, linewidth=1.0, markersize=3.5, **style)
+    axes.set_xticks(at, ["".join(run.order) for run in runs], rotation=90, fontsize=TEXT - 1)
+    axes.set_xlim(-0.7, len(runs) - 0.3)
+    axes.set_ylim(-0.1, 4.3)
+    axes.set_xlabel("trigger sequence (grey: smallest error in the simulation)", fontsize=TEXT)
+    axes.set_ylabel("objective function", fontsize=TEXT)
+    plain(axes)
+    figure.legend(loc="outside upper center", ncols=3, fontsize=TEXT, frameon=False)
+    return figure
+
+
+def trajectories(runs: Sequence[SequenceRun]) -> Figure:
+    """Outputs of S1 with all sequences, the best one and the monolithic solution, as in figure 6."""
+    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    best, exact = winner(runs), monolithic()
+    times = MICRO_STEP * np.arange(len(exact))
+    for axes, (name, limits) in zip(figure.subplots(1, 2), _RANGES.items(), strict=True):
+        for run in runs:
+            axes.plot(run.results.time, run.results[name], **_PERMUTED)
+        axes.plot(best.results.time, best.results[name], **_OPTIMAL)
+        axes.plot(times, exact[:, OUTPUTS.index(name)], **_MONOLITHIC)
+        axes.set_xlim(0.0, float(times[-1]))
+        axes.set_ylim(*limits)
+        axes.set_xlabel("time in s", fontsize=TEXT)
+        axes.set_ylabel(name, fontsize=TEXT)
+        plain(axes)
+    key = [
+        (f"optimal sequence {' '.join(best.order)}", Line2D([], [], **_OPTIMAL)),
+        ("monolithic simulation", Line2D([], [], **_MONOLITHIC)),
+        ("other sequences", Line2D([], [], **_PERMUTED)),
+    ]
+    legend(figure, key, loc="outside upper center")
+    return figure
+
+
+def show(stage: Stage) -> None:
+    """Run all sequences."""
+    runs = run_all(stage.version)
+    stage.print(table(runs))
+    best = winner(runs)
+    published = ", as published" if best.order == PUBLISHED else ""
+    figures = {"four-units-objective": objectives(runs), "four-units": trajectories(runs)}
+    stage.tell(
+        [
+            f"The sequence {' '.join(best.order)} has the smallest error, {best.error:.5f}{published}.",
+            f"Set it by --algorithm GaussSeidel --mode lin --sequence {','.join(best.order)}",
+            *write_files(stage, "four-units", best.results, " of its results", figures),
+        ]
+    )

@@ -1,11 +1,21 @@
-"""Methods that simulate the collisions of the two masses, side by side: the benchmark of events."""
+"""Methods that simulate the collisions of the two masses, side by side: the benchmark of events, its tables and figures.
+
+The figures are those of Dejaco and Benedikt (2017), Figs. 4 to 6, and Tischer et al., LookAhead, Figs. 5 and 6.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import pi
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
@@ -18,9 +28,18 @@ from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.record.causes import Cause, Kind, Steps
 from fmimaster.results.results import Results
-from fmimaster.studies.demos.scoring import Found, Score, events_of, executions, score
-from fmimaster.studies.demos.two_mass import TwoMassReference, Wall
+from fmimaster.studies.demos.scoring import (
+    Found,
+    Score,
+    events_of,
+    executions,
+    position_error,
+    score,
+)
+from fmimaster.studies.demos.stage import TEXT, Stage, legend, write_files
+from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference, Wall
 
 QUINTIC = Polynomial(2, 2)
 """Through values and two derivatives at the last two communication points."""
@@ -189,3 +208,184 @@ def costs_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
             for r in runs
         ),
     ]
+
+
+# The figures ----------------------------------------------------------------------------------------------------------
+
+UPPER, LOWER, GREY = "#0072B2", "#D55E00", "0.45"
+_SHORT = {
+    Kind.LOOK_AHEAD: "look-ahead to an event",
+    Kind.PREDICTED: "event predicted",
+    Kind.EARLY_RETURN: "early return",
+}
+_LINES = ("#D55E00", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#56B4E9", "#000000")
+_EXACT: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
+_SHORTEST, _LONGEST = 3e-5, 0.3
+"""[s] The same range for all methods, so that their steps can be compared."""
+
+
+def trajectories(runs: Sequence[MethodRun]) -> Figure:
+    """Positions of both blocks over the exact solution, with communication points and events; a row for each run."""
+    figure, rows = _figure(len(runs), 2.4)
+    for axes, run in zip(rows, runs, strict=True):
+        r, exact = run.results, exact_solution(run.method.benchmark)
+        times = np.linspace(r.time[0], r.time[-1], 2001)
+        states = exact(times)
+        for name, column, colour in (("upper.x", 0, UPPER), ("lower.x", 2, LOWER)):
+            axes.plot(r.time, r[name], color=colour, linewidth=0.9, marker=".", markersize=3.5)
+            axes.plot(times, states[:, column], color="black", **_EXACT)
+            bottom, top = r[name] - Blocks().dx, r[name] + Blocks().dx
+            axes.fill_between(r.time, bottom, top, color=colour, alpha=0.12, linewidth=0.0)
+        walls = BENCHMARKS[run.method.benchmark]
+        for wall in (walls.ceiling, walls.floor):
+            if wall is not None:
+                axes.plot(times, [wall.position(t) for t in times], color="black", linewidth=1.2)
+        _mark(axes, run.events)
+        axes.set_ylabel("position in m", fontsize=TEXT)
+        _title(axes, run)
+        axes.margins(x=0.0)
+    lines = [
+        ("upper block (dots: communication points)", Line2D([], [], color=UPPER, marker=".")),
+        ("lower block", Line2D([], [], color=LOWER, marker=".")),
+        ("exact solution", Line2D([], [], color="black", **_EXACT)),
+        ("walls", Line2D([], [], color="black", linewidth=1.2)),
+        ("shared event", Line2D([], [], color=GREY, linewidth=0.7)),
+        ("private event", Line2D([], [], color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))),
+    ]
+    return _finished(figure, rows, lines, columns=3)
+
+
+def errors(runs: Sequence[MethodRun]) -> Figure:
+    """Position error over time: as in the paper, and on a logarithmic scale with all methods."""
+    figure, (linear, logarithmic) = _figure(2, 2.6)
+    key = []
+    for k, run in enumerate(runs):
+        colour = _LINES[k % len(_LINES)]
+        style: Any = "-" if k < len(_LINES) else (0, (3, 1))
+        error, times = position_error(run.results, exact_solution(run.method.benchmark))
+        label = f"{run.method.name}, H = {run.method.size:g} s"
+        key.append((label, Line2D([], [], color=colour, linewidth=1.4, linestyle=style)))
+        if run.method.clock is None or not run.method.clock.fires:  # the paper's methods
+            linear.plot(times, error, color=colour, linewidth=1.0)
+        logarithmic.plot(times, error, color=colour, linewidth=0.9, linestyle=style)
+    logarithmic.set_yscale("log")
+    logarithmic.set_ylim(1e-11, 30.0)
+    for axes in (linear, logarithmic):
+        axes.set_ylabel("error of positions in m", fontsize=TEXT)
+        axes.margins(x=0.0)
+    linear.set_title("With and without LookAhead", fontsize=TEXT + 1, loc="left")
+    logarithmic.set_title("All methods", fontsize=TEXT + 1, loc="left")
+    return _finished(figure, [linear, logarithmic], key, columns=2)
+
+
+def step_sizes(runs: Sequence[MethodRun]) -> Figure:
+    """Step size over time, coloured by the reason of the end of each step; a row for each event clock."""
+    first = {type(r.method.clock): r for r in reversed(runs)}
+    runs = [r for r in runs if r is first[type(r.method.clock)]]
+    figure, rows = _figure(len(runs), 1.5)
+    kinds: dict[str, str] = {}
+    for axes, run in zip(rows, runs, strict=True):
+        _mark(axes, run.events)
+        edges, sizes, reasons = _each_step(run.results.steps)
+        axes.stairs(sizes, edges, color="0.8", linewidth=0.8, baseline=None)
+        for reason in dict.fromkeys(reasons):
+            colour = kinds.setdefault(reason, _LINES[len(kinds) % len(_LINES)])
+            chosen = np.array([r == reason for r in reasons])
+            middle = (edges[1:] + edges[:-1]) / 2
+            axes.plot(middle[chosen], sizes[chosen], ".", color=colour, markersize=4)
+        axes.set_yscale("log")
+        axes.set_ylim(_SHORTEST, _LONGEST)
+        axes.set_ylabel("H in s", fontsize=TEXT)
+        _title(axes, run)
+        axes.margins(x=0.0)
+    key = [
+        (reason, Line2D([], [], color=colour, linestyle="", marker="."))
+        for reason, colour in kinds.items()
+    ]
+    key.append(("shared event", Line2D([], [], color=GREY, linewidth=0.7)))
+    key.append(("private event", Line2D([], [], color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))))
+    return _finished(figure, rows, key, columns=4)
+
+
+def _each_step(
+    steps: Sequence[Steps],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
+    """Start of the first step and ends of all steps, sizes, and reasons in the words of a legend."""
+    edges, reasons = [steps[0].begin], list[str]()
+    for s in steps:
+        edges += [s.begin + (k + 1) * s.size for k in range(s.count)]
+        reasons += [_in_short(s.cause)] * s.count
+    times = np.array(edges)
+    return times, np.diff(times), reasons
+
+
+def _in_short(cause: Cause) -> str:
+    """A cause without names."""
+    if cause.kind in (Kind.GRID, Kind.STEP_SIZE, Kind.STOP_TIME):
+        return "grid or step size"
+    return _SHORT.get(cause.kind) or str(cause)
+
+
+def _mark(axes: Axes, events: Sequence[Found]) -> None:
+    for event in events:
+        shared = event.kind == "collision"
+        axes.axvline(
+            event.time,
+            color=GREY,
+            linewidth=0.7 if shared else 0.8,
+            linestyle="-" if shared else (0, (1, 2)),
+            zorder=0.5,
+        )
+
+
+def _title(axes: Axes, run: MethodRun) -> None:
+    m, s = run.method, run.score
+    paper = f", Dejaco {m.paper}" if m.is_drawn else ""
+    text = f"{m.name}, {m.benchmark.upper()}, H = {m.size:g} s{paper}: RMS error {s.e_rms:.2g} m, {s.steps} steps"
+    axes.set_title(text, fontsize=TEXT + 1, loc="left")
+
+
+def _figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(8.0, 0.9 + rows * height), layout="constrained")
+    all_axes = list(figure.subplots(rows, squeeze=False)[:, 0])
+    for axes in all_axes:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(linewidth=0.4, color="0.9")
+        axes.set_axisbelow(True)
+        axes.tick_params(labelsize=TEXT)
+    return figure, all_axes
+
+
+def _finished(
+    figure: Figure, rows: Sequence[Axes], key: Sequence[tuple[str, Line2D]], columns: int
+) -> Figure:
+    rows[-1].set_xlabel("time in s", fontsize=TEXT)
+    figure.align_ylabels(rows)
+    legend(figure, key, columns)
+    return figure
+
+
+def show(stage: Stage) -> None:
+    """Run all methods."""
+    runs = [run_method(method, stage.version) for method in METHODS]
+    stage.print(errors_table(runs))
+    stage.print(costs_table(runs))
+    best = next(run for run in runs if run.method is SHOWN)
+    long = [r for r in runs if r.method.benchmark == "b3"]
+    figures = {
+        "two-mass": trajectories([best]),
+        "two-mass-trajectories": trajectories([r for r in runs if r.method.is_drawn]),
+        "two-mass-error": errors(long),
+        "two-mass-steps": step_sizes([r for r in long if r.method.clock is not None]),
+    }
+    stage.tell(
+        [
+            *(
+                f"warning of '{run.method.name}', H = {run.method.size:g} s: {warning}"
+                for run in runs
+                for warning in run.results.statistics.warnings
+            ),
+            *write_files(stage, "two-mass", best.results, f" of '{best.method.name}'", figures),
+            f"Next: fmimaster steps {stage.folder / 'two-mass.csv'}",
+        ]
+    )

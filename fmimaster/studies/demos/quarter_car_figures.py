@@ -1,9 +1,9 @@
-"""Figures 4, 7, 8 and 10 of Sadjina et al. (2017), drawn from runs, and a work-precision diagram of all schemes."""
+"""Figures 4, 7, 8 and 10 of Sadjina et al. (2017), drawn from runs, a work-precision diagram of all schemes,
+and the demo that shows them with the tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from fmimaster.studies.demos.drawing import TEXT, plain, saved
-from fmimaster.studies.demos.quarter_car import BOND
-from fmimaster.studies.demos.quarter_car_runs import CASES, CONSTANT, ECCO, CarRun, PaperRow
+from fmimaster.studies.demos import quarter_car as runs
+from fmimaster.studies.demos import quarter_car_schemes as schemes
+from fmimaster.studies.demos.quarter_car import BOND, CASES, CONSTANT, ECCO, CarRun
 from fmimaster.studies.demos.quarter_car_schemes import Scheme
+from fmimaster.studies.demos.stage import TEXT, Stage, legend, plain, write_files
 
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "0.45"
 _DASHED: Any = (0, (4, 2))
@@ -41,34 +42,45 @@ Precision = Mapping[tuple[Scheme, str], Sequence[CarRun]]
 """Scheme and case → its runs with several tolerances."""
 
 
-def write_figures(
-    rows: Mapping[PaperRow, CarRun],
-    over_step: Mapping[str, Sequence[CarRun]],
-    precision: Precision,
-    name: str,
-    folder: Path,
-) -> list[Path]:
-    """Draw all figures; returns their paths. The work-precision diagram has the name of the demo."""
+def show(stage: Stage) -> None:
+    """Run all rows and schemes."""
+    rows = runs.run_rows(stage.version)
+    stage.print(runs.paper_table(rows))
+    euler = schemes.run_schemes(schemes.SCHEMES, stage.version)
+    stage.print(schemes.schemes_table(euler, "Euler"))
+    drawn = [scheme for scheme in schemes.SCHEMES if scheme.is_drawn]
+    precision = schemes.run_schemes(
+        drawn, stage.version, schemes.STEPS_OF_DIAGRAM, schemes.RUNGE_KUTTA
+    )
+    stage.print(schemes.schemes_table(precision, "Runge-Kutta"))
     by_control = {(row.case, row.control): run for row, run in reversed([*rows.items()])}
+    linear = by_control["lin A", CONSTANT], by_control["lin A", ECCO]
+    nonlinear = by_control["nl A", CONSTANT], by_control["nl A", ECCO]
     figures = {
-        name: work_precision(precision),
-        f"{name}-figure-4": errors_over_step(over_step),
-        f"{name}-figure-7": energy_transactions(by_control["lin A", CONSTANT]),
-        f"{name}-figure-8": residual_energies(
-            by_control["lin A", CONSTANT], by_control["lin A", ECCO]
-        ),
-        f"{name}-figure-10": energy_transactions(
-            by_control["nl A", CONSTANT], by_control["nl A", ECCO]
-        ),
+        "quarter-car": work_precision(precision),
+        "quarter-car-figure-4": errors_over_step(runs.run_over_step(stage.version)),
+        "quarter-car-figure-7": energy_transactions(linear[0]),
+        "quarter-car-figure-8": residual_energies(*linear),
+        "quarter-car-figure-10": energy_transactions(*nonlinear),
     }
-    return saved(figures, folder)
+    which = f" of '{runs.SHOWN.case}', steps {runs.SHOWN.control},"
+    stage.tell(
+        [
+            *(
+                f"warning of '{row.case}', steps {row.control}: {warning}"
+                for row, run in rows.items()
+                for warning in run.results.statistics.warnings
+            ),
+            *write_files(stage, "quarter-car", rows[runs.SHOWN].results, which, figures),
+        ]
+    )
 
 
-def errors_over_step(runs: Mapping[str, Sequence[CarRun]]) -> Figure:
+def errors_over_step(over_step: Mapping[str, Sequence[CarRun]]) -> Figure:
     """Power error and its estimate over constant steps, by case, as in figure 4."""
     figure = Figure(figsize=(5.0, 3.6), layout="constrained")
     axes = figure.subplots()
-    for colour, (case, of_case) in zip((_BLUE, _ORANGE), runs.items(), strict=False):
+    for colour, (case, of_case) in zip((_BLUE, _ORANGE), over_step.items(), strict=False):
         steps = [1e3 * run.measures.mean_step for run in of_case]
         errors = [run.measures.power_error for run in of_case]
         estimates = [run.measures.half_residual for run in of_case]
@@ -147,18 +159,18 @@ def _residual_energy(axes: Axes, constant: CarRun, controlled: CarRun | None) ->
     axes.margins(x=0.0)
 
 
-def work_precision(runs: Precision) -> Figure:
+def work_precision(precision: Precision) -> Figure:
     """Power error over the number of steps of each FMU, a panel for each case."""
     figure = Figure(figsize=(8.0, 6.6), layout="constrained")
     figure.suptitle(
         "Error over the number of steps; FMUs with the Runge-Kutta method inside",
         fontsize=TEXT + 1,
     )
-    schemes = list(dict.fromkeys(scheme for scheme, _ in runs))
-    styles = [_style(scheme) for scheme in schemes]
+    shown = list(dict.fromkeys(scheme for scheme, _ in precision))
+    styles = [_style(scheme) for scheme in shown]
     for axes, case in zip(figure.subplots(2, 2).flat, CASES, strict=True):
-        for scheme, style in zip(schemes, styles, strict=True):
-            of_scheme = sorted(runs[scheme, case], key=lambda run: run.do_steps)
+        for scheme, style in zip(shown, styles, strict=True):
+            of_scheme = sorted(precision[scheme, case], key=lambda run: run.do_steps)
             errors = np.array([run.measures.power_error for run in of_scheme])
             work = np.array([run.do_steps for run in of_scheme])
             axes.loglog(work, errors, linewidth=1.0, markersize=3.5, **style)
@@ -171,14 +183,11 @@ def work_precision(runs: Precision) -> Figure:
         axes.set_xlabel("steps of each FMU", fontsize=TEXT)
         axes.set_ylabel("mean absolute power error in W", fontsize=TEXT)
         plain(axes)
-    figure.legend(
-        [Line2D([], [], markersize=4, linewidth=1.0, **style) for style in styles],
-        [scheme.name for scheme in schemes],
-        loc="outside lower center",
-        ncols=3,
-        fontsize=TEXT,
-        frameon=False,
-    )
+    key = [
+        (scheme.name, Line2D([], [], markersize=4, linewidth=1.0, **style))
+        for scheme, style in zip(shown, styles, strict=True)
+    ]
+    legend(figure, key)
     return figure
 
 

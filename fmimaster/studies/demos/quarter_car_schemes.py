@@ -20,8 +20,8 @@ from fmimaster.steps.estimators.predictor_corrector import PredictorCorrector
 from fmimaster.steps.estimators.step_doubling import EnergyDoubling
 from fmimaster.steps.pid import PID
 from fmimaster.steps.step_rule import FixedStep, StepRule
-from fmimaster.studies.demos.quarter_car import BOND, measures
-from fmimaster.studies.demos.quarter_car_runs import (
+from fmimaster.studies.demos.quarter_car import (
+    BOND,
     CASES,
     COMMON,
     LARGEST,
@@ -30,6 +30,7 @@ from fmimaster.studies.demos.quarter_car_runs import (
     Case,
     exact_power,
     fmi_version,
+    measures,
     run_case,
 )
 

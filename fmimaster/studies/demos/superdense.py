@@ -3,6 +3,8 @@
 Row 0 of an instant is its left limit, row n + 1 follows event iteration n. A held signal has the index of its row at its
 time; an event, which is absent in all other rows, has the index of its event iteration.
 
+In the figure, instants with several rows are wide, so that each row has a place.
+
 The topics are those of Broman et al. (2015), Requirements for Hybrid Cosimulation Standards, HSCC.
 """
 
@@ -14,10 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
+from fmimaster.studies.demos.stage import TEXT
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
 
@@ -235,3 +242,108 @@ def _zero_countdown() -> SystemDescription:
     builder.add("countdown", _fmu("Countdown"), {"interval.counter": 0})
     builder.connect("source.event", "countdown.start")
     return builder.build()
+
+
+# The figure -----------------------------------------------------------------------------------------------------------
+
+_BAND, _NUMBER = "0.93", "0.4"
+"""Greys of an instant that is made wide, and of the numbers of its rows."""
+_LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+
+
+@dataclass(frozen=True)
+class SuperdenseAxis:
+    """Where each row of a table is on the axis."""
+
+    time: NDArray[np.float64]
+    """In s."""
+    index: NDArray[np.int32]
+    begin: NDArray[np.float64]
+    """Where the place of each row begins."""
+    end: NDArray[np.float64]
+    """Where it ends; equal to ``begin`` for a row that is alone at its time."""
+
+    @classmethod
+    def of(cls, results: Results, rows: NDArray[np.bool_], width: float) -> SuperdenseAxis:
+        """Chosen rows; each of several at one time is ``width`` wide, as a part of the time that is shown."""
+        time, index = results.time[rows], results.index[rows]
+        follows = np.append(np.diff(time) == 0, False)
+        is_wide = follows | np.insert(follows[:-1], 0, False)
+        widths = np.where(is_wide, width * max(float(time[-1] - time[0]), 1e-9), 0.0)
+        if time[-1] == time[0]:
+            widths = np.ones(len(time))
+        before = np.cumsum(widths) - widths
+        return cls(time, index, time + before, time + before + widths)
+
+    @property
+    def middle(self) -> NDArray[np.float64]:
+        """The middles of all places."""
+        return (self.begin + self.end) / 2
+
+    def prepare(self, axes: Axes) -> None:
+        """Shade the wide instants, number their rows, and write the times below."""
+        is_wide = self.end > self.begin
+        for time in np.unique(self.time[is_wide]):
+            rows = (self.time == time) & is_wide
+            axes.axvspan(
+                self.begin[rows][0], self.end[rows][-1], color=_BAND, linewidth=0, zorder=0
+            )
+            for x, n in zip(self.middle[rows], self.index[rows], strict=True):
+                axes.text(
+                    *(x, 1.01, str(n)),
+                    transform=axes.get_xaxis_transform(),
+                    ha="center",
+                    fontsize=TEXT - 2,
+                    color=_NUMBER,
+                )
+        times = np.unique(np.concatenate([self.time[[0, -1]], self.time[is_wide]]))
+        places = [float(np.mean(self.middle[self.time == time])) for time in times]
+        axes.set_xticks(places, [f"{time:g}" for time in times], fontsize=TEXT - 1)
+        axes.set_xlim(self.begin[0], self.end[-1])
+
+    def held(self, axes: Axes, values: NDArray[np.float64], **style: object) -> None:
+        """A signal that has a value at all times: level over each place, and a line to the next one."""
+        x = np.column_stack([self.begin, self.end]).ravel()
+        axes.plot(x, np.repeat(values, 2), **style)  # type: ignore[arg-type]
+
+    def events(self, axes: Axes, values: NDArray[np.float64], colour: str, **style: object) -> None:
+        """A signal that is absent in most rows: a marker where it is present."""
+        present = ~np.ma.getmaskarray(values)
+        x, y = self.middle[present], np.ma.getdata(values)[present]
+        axes.vlines(x, 0.0, y, color=colour, linewidth=1.0)
+        axes.plot(x, y, color=colour, linestyle="", **style)  # type: ignore[arg-type]
+
+
+def superdense_figure(suite: Sequence[tuple[SuperdenseCase, Results]]) -> Figure:
+    """A panel for each test: signals over superdense time, in which instants with several rows are wide."""
+    columns = 3
+    rows = -(-len(suite) // columns)
+    figure = Figure(figsize=(9.6, 0.5 + 1.75 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (case, results) in zip(panels, suite, strict=False):
+        at = SuperdenseAxis.of(results, np.ones(results.rows, bool), width=0.07)
+        at.prepare(axes)
+        for colour, (signal, column) in zip(_LINES, case.held.items(), strict=False):
+            at.held(axes, results[column].astype(float), color=colour, linewidth=1.3, label=signal)
+        for colour, (signal, column) in zip(_LINES, case.events.items(), strict=False):
+            at.events(axes, results[column], colour, marker="o", markersize=4.0, label=signal)
+        axes.set_title(
+            f"{case.name.partition('_')[0]}  {case.title}", fontsize=TEXT, loc="left", pad=11
+        )
+        axes.margins(y=0.15)
+        if case.names:
+            axes.set_yticks(range(1, len(case.names) + 1), case.names)
+        else:
+            axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        axes.tick_params(labelsize=TEXT - 1)
+        axes.spines[["top", "right"]].set_visible(False)
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(bottom, max(top, 1.0))  # a single 0 would get a range of its own
+        axes.legend(fontsize=TEXT - 1, frameon=False, loc="upper left", handlelength=1.2)
+    for axes in panels[len(suite) :]:
+        axes.set_visible(False)
+    figure.supxlabel(
+        "time in s; a grey instant is wide: one place for each of its rows 0, 1, 2, ... (row 0: left limit)",
+        fontsize=TEXT,
+    )
+    return figure
