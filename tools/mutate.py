@@ -3,10 +3,13 @@
     python tools/mutate.py fmimaster/steps --number 25 --seed 1
     python tools/mutate.py fmimaster/steps/pid.py fmimaster/loops
 
-Each mutation changes one expression or statement of a module, in a copy of the checkout. The tests that belong to the
-module (`tools/tests_of.py`, nearest first) are run until one fails, then unit tests further away. A mutation that none of
-them notices has survived: it is shown with its place. A survivor is either equivalent, which nothing can notice, or lacks
-a test.
+    python tools/mutate.py fmimaster/steps --calls FOLDER
+
+Each mutation changes one expression or statement of a module, in a copy of the checkout. First all tests run once, and it
+is kept which functions each test file calls (`tools/calls_of_tests.py`; in FOLDER for the next time, if there is one). Then
+the files that call the changed function run, quickest first, until one fails. Of code outside of functions these are the
+files that `tools/tests_of.py` lists. A mutation that none of them notices has survived: it is shown with its place. A
+survivor is either equivalent, which nothing can notice, or lacks a test.
 """
 
 from __future__ import annotations
@@ -14,19 +17,23 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import house
-from tests_of import tests_of
+import tests_of as near
+from calls_of_tests import Caller, callers
 
 _OTHERS: dict[type, tuple[type, ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -53,10 +60,6 @@ _OTHERS: dict[type, tuple[type, ...]] = {
 _LEFT_OUT = (ast.Raise, ast.Assert, ast.Import, ast.ImportFrom, ast.JoinedStr)
 """Messages, and what only checks or imports."""
 _SILENT = ("__repr__", "__str__")
-MOST_FILES = 6
-"""Test files that are run for a module."""
-MOST_FURTHER = 40
-"""Files of unit tests that are run where those have not noticed a mutation."""
 _COPIED = ("benchmarks", "conformance", "docs", "fmimaster", "fmus", "tests", "tools")
 
 
@@ -92,6 +95,25 @@ def mutations(path: Path) -> list[Mutation]:
     """All mutations of a module."""
     source = path.read_text(encoding="utf-8")
     return [Mutation(path, source, *change) for change in _changes(ast.parse(source))]
+
+
+def function_of(mutation: Mutation) -> str:
+    """Qualified name of the innermost function that holds a mutation; empty if it is outside of all."""
+
+    def within(node: ast.AST, name: str, scope: str) -> str:
+        for child in ast.iter_child_nodes(node):
+            first, last = getattr(child, "lineno", 0), getattr(child, "end_lineno", 0)
+            if not first <= mutation.node.lineno <= mutation.node.end_lineno <= last:
+                continue
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                own = scope + child.name
+                return within(child, own, f"{own}.<locals>.")
+            if isinstance(child, ast.ClassDef):
+                return within(child, name, f"{scope}{child.name}.")
+            name = within(child, name, scope)
+        return name
+
+    return within(ast.parse(mutation.source), "", "")
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
@@ -164,11 +186,13 @@ class Copy:
 
     Parameters
     ----------
+    calls : Path
+        Folder of the functions that test files call; if it is empty, all tests run.
     seconds : float
-        Longest time of the tests of a module: test files that take longer with those before them are left out.
+        Longest time of the tests for a mutation: test files that take longer with those before them are left out.
     """
 
-    def __init__(self, folder: Path, seconds: float) -> None:
+    def __init__(self, folder: Path, calls: Path, seconds: float) -> None:
         self._folder, self._seconds = folder, seconds
         for name in _COPIED:
             shutil.copytree(
@@ -178,35 +202,30 @@ class Copy:
             if file.is_file():
                 shutil.copy(file, folder)
         # the copy comes before the installed package, also in the processes that tests start
-        self._environment = dict(os.environ, PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
-        self._durations: dict[Path, float] = {}
+        paths = f"{folder}{os.pathsep}{folder / 'tools'}"
+        self._environment = dict(os.environ, PYTHONPATH=paths, PYTHONDONTWRITEBYTECODE="1")
+        if not any(calls.glob("*.json")):
+            plugin = ("-p", "calls_of_tests", "--calls-to", str(calls))
+            self._run(["-n", "auto", "--dist", "loadfile", *plugin], None)
+        self._callers = callers(calls)
+        self._seconds_of = {c.file: c.seconds for found in self._callers.values() for c in found}
 
-    @cache  # noqa: B019 (there is one copy)
-    def tests(self, module: Path) -> tuple[tuple[Path, ...], float]:
-        """The nearest test files that pass in time, and how long they take in s."""
-        chosen, total = [], 0.0
-        for touch in tests_of(module)[:MOST_FILES]:
-            duration = self._duration(touch.path)
-            if total + duration > self._seconds:
-                continue
-            chosen.append(touch.path)
-            total += duration
-            if total > 0.5 * self._seconds:
-                break
-        return tuple(chosen), total
+    def tests(self, mutation: Mutation) -> list[Caller]:
+        """The test files for a mutation, in time; the quickest in any case."""
+        module = mutation.path.relative_to(house.ROOT / "fmimaster").as_posix()
+        if function := function_of(mutation):
+            found = self._callers.get(f"{module}:{function}", [])
+        else:
+            files = [
+                t.path.relative_to(house.ROOT).as_posix() for t in near.tests_of(mutation.path)
+            ]
+            found = [Caller(self._seconds_of[f], f) for f in files if f in self._seconds_of]
+        total = list(accumulate(caller.seconds for caller in found))
+        return found[: max(1, bisect_right(total, self._seconds))]
 
-    def _duration(self, path: Path) -> float:
-        """How long a test file takes in s; infinite if it fails or takes too long."""
-        if path not in self._durations:
-            begin = time.monotonic()
-            passes = self.passes([path], self._seconds)
-            self._durations[path] = time.monotonic() - begin if passes else float("inf")
-        return self._durations[path]
-
-    def passes(self, files: Sequence[Path], limit: float) -> bool | None:
-        """Whether test files pass; None if they do not end in time."""
-        given = [str(path.relative_to(house.ROOT)) for path in files]
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *given]
+    def _run(self, arguments: Sequence[str], limit: float | None) -> bool:
+        """Whether tests pass within a limit of CPU time in s for each process. One that waits ends too, but later."""
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
         with subprocess.Popen(
             command,
             cwd=self._folder,
@@ -214,29 +233,31 @@ class Copy:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=None if limit is None else partial(_allow, int(limit)),
         ) as process:
             try:
-                return process.wait(limit) == 0
+                return process.wait(limit and 5.0 * limit) == 0
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                return None
+                os.killpg(process.pid, signal.SIGKILL)
+                return False
 
     def survives(self, mutation: Mutation) -> bool | None:
-        """Whether no test notices a mutation; None if no test belongs to its module."""
-        files, duration = self.tests(mutation.path)
-        if not files:
+        """Whether no test notices a mutation; None if none calls the function."""
+        tests = self.tests(mutation)
+        if not tests:
             return None
         place = self._folder / mutation.path.relative_to(house.ROOT)
         place.write_text(mutation.text(), encoding="utf-8")
         try:
-            if not self.passes(files, 3.0 * duration + 10.0):
-                return False
-            further = [t.path for t in tests_of(mutation.path) if not t.is_whole][:MOST_FURTHER]
-            if not further or self.passes(further, 5.0 * self._seconds) is not False:
-                return True
+            limit = 3.0 * sum(test.seconds for test in tests) + 20.0
+            return self._run(["-x", *(test.file for test in tests)], limit)
         finally:
             place.write_text(mutation.source, encoding="utf-8")
-        return self.passes(further, 5.0 * self._seconds) is not True  # they may fail without it
+
+
+def _allow(seconds: int) -> None:
+    """Limit the CPU time of this process and of those that it starts, of each."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -245,7 +266,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("places", nargs="+", type=Path, help="folders and modules of the package")
     parser.add_argument("--number", type=int, default=25, help="mutations to try")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=60.0, help="for the tests of a module")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for the tests of a mutation")
+    parser.add_argument("--calls", type=Path, help="folder that keeps what each test file calls")
     options = parser.parse_args(arguments)
     paths = [
         p for place in options.places for p in (place.rglob("*.py") if place.is_dir() else [place])
@@ -254,7 +276,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = Random(options.seed).sample(every, min(options.number, len(every)))
     counts = {True: 0, False: 0, None: 0}
     with tempfile.TemporaryDirectory() as folder:
-        copy = Copy(Path(folder), options.seconds)
+        calls = options.calls or Path(folder) / "calls"
+        calls.mkdir(exist_ok=True)
+        copy = Copy(Path(folder) / "copy", calls.absolute(), options.seconds)
         for mutation in sorted(chosen, key=lambda m: (m.path, m.node.lineno)):
             survives = copy.survives(mutation)
             counts[survives] += 1

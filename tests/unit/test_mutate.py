@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import calls_of_tests  # type: ignore[import-not-found]
 import pytest
 import tests_of as near  # type: ignore[import-not-found]
-from mutate import mutations  # type: ignore[import-not-found]
+from mutate import function_of, mutations  # type: ignore[import-not-found]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,58 @@ def test_a_mutation_is_shown_with_its_place() -> None:
     assert place.startswith("fmimaster/run/choice.py:")
     assert old.removeprefix("-") in path.read_text(encoding="utf-8").splitlines()
     assert new == "+    if (backend is not Backend.REFERENCE):"
+
+
+def test_a_mutation_is_in_the_innermost_function(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("""
+a = 1
+class A:
+    b = 2
+    def f(self, c=3):
+        if self:
+            def g():
+                return 4
+        return 5
+""")
+    found = {m.node.lineno: function_of(m) for m in mutations(path)}
+    assert found == {2: "", 4: "", 5: "A.f", 6: "A.f", 8: "A.f.<locals>.g", 9: "A.f"}
+
+
+_TESTS = {
+    "test_calls.py": """
+import subprocess, sys
+from fmimaster.base.text import count
+
+def test_here():
+    assert count(2, "row") == "2 rows"
+
+def test_in_another_process():
+    code = "from fmimaster.base.text import named; print(named('ab'))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+""",
+    "test_that_fails.py": """
+from fmimaster.base.text import count
+
+def test_fails():
+    assert count(1, "row") == "1 rows"
+""",
+}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no qualified names before 3.11")
+def test_calls_are_followed_into_processes_and_not_in_tests_that_fail(tmp_path: Path) -> None:
+    for name, text in _TESTS.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "pytest.ini").write_text("[pytest]")
+    tools = Path(calls_of_tests.__file__).parent
+    command = ["-m", "pytest", "-p", "calls_of_tests", "--calls-to", "calls"]
+    environment = dict(os.environ, PYTHONPATH=str(tools))
+    run = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, check=False)
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED
+    found = calls_of_tests.callers(tmp_path / "calls")
+    for function in ("count", "named"):
+        assert [c.file for c in found[f"base/text.py:{function}"]] == ["test_calls.py"]
 
 
 def test_the_nearest_test_file_is_the_one_of_the_module() -> None:
