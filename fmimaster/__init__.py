@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from fmimaster.front.simulation import Simulation as Simulation
     from fmimaster.front.validation import validate as validate
     from fmimaster.results.results import Results as Results
-    from fmimaster.session.progress import Progress as Progress
     from fmimaster.session.stepwise import Run as Run
+    from fmimaster.session.work_thread import Progress as Progress
     from fmimaster.studies.probing.probe import probe as probe
     from fmimaster.system.builder import SystemBuilder as SystemBuilder
     from fmimaster.system.python_component import PythonComponent as PythonComponent

@@ -33,7 +33,7 @@ from fmimaster.plan.policy import EventUse
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program
-from fmimaster.program.outcome import Outcome
+from fmimaster.program.programs import Outcome
 from fmimaster.run.choice import Backend, choose_executor
 from fmimaster.run.executor import InitialTimes
 from fmimaster.run.registers import Counted

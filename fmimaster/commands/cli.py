@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parsed.process = arguments is None and parsed.command in _RUNNING
             command = _command(parsed.command)
             if arguments is None and _runs_often(parsed):
-                from fmimaster.session.own_command import go_on_in_own_process
+                from fmimaster.session.lost_run import go_on_in_own_process
 
                 go_on_in_own_process()
             status: int = command.run(parsed)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fmimaster.base.text import page_width, visible
-from fmimaster.session.progress import Progress
+from fmimaster.session.work_thread import Progress
 
 Show = Callable[[Progress], None]
 

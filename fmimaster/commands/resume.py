@@ -90,7 +90,7 @@ def _continued(arguments: Namespace, path: Path) -> tuple[Simulation, str | None
     """The simulation that the checkpoint belongs to, and the file for its results."""
     from fmimaster.apart import shared_run
     from fmimaster.front.simulation import Simulation
-    from fmimaster.session.checkpoint.file import CheckpointFile
+    from fmimaster.session.checkpoint_file import CheckpointFile
     from fmimaster.session.origin import results_beside, settings_in
 
     file = CheckpointFile.read(path)

@@ -18,7 +18,7 @@ from fmimaster.front.simulation import Simulation
 from fmimaster.numerics.times import SLIVER
 from fmimaster.results.columns import values_of
 from fmimaster.results.results import Results
-from fmimaster.session.progress import Progress
+from fmimaster.session.work_thread import Progress
 
 _MOST_BYTES = 8
 """Bytes of a binary that are shown."""
@@ -90,7 +90,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
         file = Path(path).resolve()
         if option == "--checkpoint":
             # most runs have none
-            from fmimaster.session.checkpoint.file import is_checkpoint
+            from fmimaster.session.checkpoint_file import is_checkpoint
 
             refuse_to_overwrite(file, read, is_ours=is_checkpoint)
         else:

@@ -11,7 +11,7 @@ from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.session.progress import ProgressCallback
+from fmimaster.session.work_thread import ProgressCallback
 
 _P = ParamSpec("_P")
 
@@ -128,7 +128,7 @@ def resume(
     >>> float(resume("ball.checkpoint").time[-1])
     2.0
     """
-    from fmimaster.session.checkpoint.file import CheckpointFile  # few runs are continued
+    from fmimaster.session.checkpoint_file import CheckpointFile  # few runs are continued
     from fmimaster.session.origin import results_beside, settings_in
 
     path = given_path(checkpoint).absolute()

@@ -33,8 +33,7 @@ from fmimaster.session.launch import (
     refuse_one_file_for_two,
 )
 from fmimaster.session.own_process import run_in_own_process
-from fmimaster.session.progress import ProgressCallback, silent, unanswered
-from fmimaster.session.signals import Signals
+from fmimaster.session.work_thread import ProgressCallback, Signals, silent, unanswered
 
 if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Pair

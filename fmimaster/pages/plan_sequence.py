@@ -7,8 +7,7 @@ from typing import Any
 
 from fmimaster.base.text import aligned, named, section
 from fmimaster.plan.plan import Plan
-from fmimaster.program.delays import Delay, in_steps
-from fmimaster.program.levels import levels, order_of_steps
+from fmimaster.program.delays import Delay, in_steps, levels, order_of_steps
 from fmimaster.sequences.methods import METHODS, LeastStale, NearestNeighbour, SequenceSetting
 from fmimaster.sequences.weights import NOT_DIRECT, Count, FeedThrough, Weights, units_of
 

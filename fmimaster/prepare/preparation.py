@@ -35,9 +35,8 @@ from fmimaster.prepare.isolation import isolated_fmus
 from fmimaster.prepare.prepared import Isolated, Prepared
 from fmimaster.prepare.structures import is_dynamic, structure_at, structure_note
 from fmimaster.program.bond_powers import bond_measures
-from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals
-from fmimaster.program.fault_marks import mark_signals
 from fmimaster.program.programs import Programs
+from fmimaster.program.signals import extrapolation_measures, extrapolation_signals, mark_signals
 from fmimaster.run.event_handler import begins_anew_at_jumps
 from fmimaster.run.observed import points_to_observe
 from fmimaster.steps.measures import (

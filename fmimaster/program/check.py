@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from fmimaster.plan.plan import Plan
-from fmimaster.program.checker import Checker
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.control import MOST_NESTED, Repeat, closings
 from fmimaster.program.instructions.outputs import Recall
-from fmimaster.program.knowledge import Knowledge
+from fmimaster.program.instructions.steps import MOST_NESTED, Repeat, closings
+from fmimaster.program.knowledge import Checker, Knowledge
 from fmimaster.system.states import State
 
 

@@ -18,14 +18,13 @@ from fmimaster.program.fits import (
     sub_steps,
 )
 from fmimaster.program.hook import Hook, Hooks
-from fmimaster.program.instructions.control import Call, Mode, Tick, Update
 from fmimaster.program.instructions.inputs import Fit, Move, Set
 from fmimaster.program.instructions.outputs import (
     Correct,
     Derive,
     Get,
 )
-from fmimaster.program.instructions.steps import Align, Parallel, Step
+from fmimaster.program.instructions.steps import Align, Call, Mode, Parallel, Step, Tick, Update
 from fmimaster.program.writer import Writer
 from fmimaster.system.states import State
 

@@ -8,8 +8,8 @@ from fmimaster.base.errors import OptionError
 from fmimaster.inputs.polynomial import HOLD, MOST_COEFFICIENTS, Polynomial
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.effects import Fitted
 from fmimaster.program.instructions.inputs import Fit
+from fmimaster.program.knowledge import Fitted
 
 
 def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> list[Polynomial]:

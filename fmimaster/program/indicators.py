@@ -32,7 +32,6 @@ from fmimaster.base.errors import SimulationError
 from fmimaster.instants.grid import rounding
 from fmimaster.numerics.indicators import FAR, OF_INPUTS, ROUNDING
 from fmimaster.plan.plan import Plan
-from fmimaster.program.fault_marks import marks_of_events
 from fmimaster.program.indicator_set import (
     EventPhase,
     IndicatorSet,
@@ -42,6 +41,7 @@ from fmimaster.program.indicator_set import (
     sources,
     variables_of,
 )
+from fmimaster.program.signals import marks_of_events
 from fmimaster.program.store import OutputCopy, ValueStore, floats
 
 NONE: frozenset[int] = frozenset()

@@ -1,14 +1,90 @@
-"""The known state of instances, places and buffers at one point of a program."""
+"""What instructions do, what is known of a run at one point of a program, and what instructions require there."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from fmimaster.base.errors import ProgramError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.effects import Effects
-from fmimaster.system.states import State
+from fmimaster.system.states import FmiCall, State, after, states_that_allow
+
+
+class Fitted(NamedTuple):
+    """The operands of FIT for one route."""
+
+    points: int
+    derivatives: int
+    history: bool = False
+    held: float | None = None
+    mean: float | None = None
+    adaptive: bool = False
+    compensation: float = 0.0
+    late: float | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients of the polynomial."""
+        return self.points * (self.derivatives + 1)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the input is constant over the interval, because its polynomial is held."""
+        return self.held is not None or self.mean is not None
+
+
+class Effects:
+    """Follows a program: each instruction calls the method of what it does. Here none has a consequence.
+
+    The checker derives its knowledge in this way, :mod:`fmimaster.program.delays` the delays, and the emitter the buffers
+    that it can use.
+    """
+
+    def move(self, i: int, group: Group, fitted: Callable[[int], Fitted] | None = None) -> None:
+        """Inputs of a group in the store belong to the time of the instance; not held, with the operands of
+        FIT for the k-th route."""
+
+    def set(self, i: int, group: Group) -> None:
+        """A group in the store → FMU."""
+
+    def get(self, i: int, group: Group) -> None:
+        """A group of the FMU → store."""
+
+    def update(self, i: int) -> None:
+        """The instance has other discrete states."""
+
+    def enter(self, i: int, state: State) -> None:
+        """The instance is in another state of FMI."""
+
+    def step(self, i: int, end: float) -> None:
+        """The instance stands at a fraction of the interval."""
+
+    def align(self, i: int) -> None:
+        """The instance is not past an early return, and its outputs are read again if it was."""
+
+    def save(self, i: int, place: int) -> None:
+        """State of the instance → place."""
+
+    def restore(self, i: int, place: int) -> None:
+        """State of the instance ← place."""
+
+    def keep(self, buffer: int) -> None:
+        """All outputs in the store → buffer."""
+
+    def recall(self, buffer: int) -> None:
+        """All outputs in the store ← buffer."""
+
+    def revert(self, i: int, buffer: int) -> None:
+        """Outputs of the instance in the store ← buffer."""
+
+    def change(self) -> None:
+        """Outputs in the store change without being read."""
+
+    def repeat(self) -> None:
+        """A repetition starts."""
+
 
 NO_GROUPS: frozenset[Group] = frozenset()
 NEVER = -1
@@ -16,8 +92,9 @@ INPUTS = (Group.CONTINUOUS, Group.DISCRETE)
 """Groups that an instance must have been given before it steps."""
 
 
-class Known(NamedTuple):
-    """The known state of an instance; an immutable value, so copies cost nothing."""
+@dataclass(slots=True)
+class Known:
+    """The known state of an instance."""
 
     state: State
     at: float = 0.0
@@ -32,28 +109,6 @@ class Known(NamedTuple):
     """Stamp when its outputs in the store were read."""
     since: int = 0
     """Count of steps when it left the start of the interval, or when it was last aligned or restored."""
-
-    # a program has thousands of instructions: these take a third of the time of _replace
-
-    def with_moved(self, group: Group) -> Known:
-        """With a group of inputs that was moved."""
-        state, at, moved, given, stamp, read, since = self
-        return Known(state, at, moved | {group}, given, stamp, read, since)
-
-    def with_given(self, group: Group) -> Known:
-        """With a group of inputs that was set."""
-        state, at, moved, given, stamp, read, since = self
-        return Known(state, at, moved, given | {group}, stamp, read, since)
-
-    def with_stamp(self, stamp: int) -> Known:
-        """With other outputs."""
-        state, at, moved, given, _, read, since = self
-        return Known(state, at, moved, given, stamp, read, since)
-
-    def with_read(self, read: int) -> Known:
-        """With outputs in the store that were read at a stamp."""
-        state, at, moved, given, stamp, _, since = self
-        return Known(state, at, moved, given, stamp, read, since)
 
     @property
     def is_read(self) -> bool:
@@ -88,12 +143,12 @@ class Knowledge(Effects):
         read = 0 if begin is State.STEP_MODE else NEVER
         self.instances = [Known(begin, read=read) for _ in plan.instances]
         for i in under_way:
-            self.instances[i] = self.instances[i]._replace(moved=frozenset(INPUTS))
+            self.instances[i].moved = frozenset(INPUTS)
         self.ends = [who.get(i, 0.0) for i in range(len(plan.instances))]
-        self.places: dict[int, tuple[int, Known]] = {}
-        """Place → instance, and its known state."""
-        self.kept: dict[int, list[Known]] = {}
-        """Buffer → the known states of all instances."""
+        self.places: dict[int, tuple[int, State, float, int]] = {}
+        """Place → instance, with its state, time and stamp."""
+        self.kept: dict[int, list[tuple[float, int]]] = {}
+        """Buffer → time of each instance, and stamp when its outputs were read."""
         self._stamps = 0
         self._steps = 0
         self._returns: list[_Return] = []
@@ -107,12 +162,12 @@ class Knowledge(Effects):
 
     def move(self, i: int, group: Group, fitted: object = None) -> None:
         """Inputs of the instance are up to date."""
-        self.instances[i] = self.instances[i].with_moved(group)
+        self.instances[i].moved |= {group}
 
     def set(self, i: int, group: Group) -> None:
         """Inputs of the instance are given, and its outputs change where they follow without a step."""
         if group in INPUTS:
-            self.instances[i] = self.instances[i].with_given(group)
+            self.instances[i].given |= {group}
         is_open = self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE)
         follows = group in INPUTS and bool(self.plan.instances[i].model.followed)
         if group is Group.TRIGGERS or (group is not Group.INTERVALS and (is_open or follows)):
@@ -121,29 +176,26 @@ class Knowledge(Effects):
     def get(self, i: int, group: Group) -> None:
         """The outputs in the store are those of the present state."""
         if group is Group.OUTPUTS:
-            self.instances[i] = self.instances[i].with_read(self.instances[i].stamp)
+            self.instances[i].read = self.instances[i].stamp
 
     def update(self, i: int) -> None:
         """The instance has other outputs from now on."""
         self._stamps += 1
-        self.instances[i] = self.instances[i].with_stamp(self._stamps)
+        self.instances[i].stamp = self._stamps
 
     def enter(self, i: int, state: State) -> None:
         """The instance is in another state of FMI: no inputs are known there."""
         known = self.instances[i]
-        self.instances[i] = Known(
-            state, known.at, stamp=known.stamp, read=known.read, since=known.since
-        )
+        known.state, known.moved, known.given = state, NO_GROUPS, NO_GROUPS
 
     def step(self, i: int, end: float) -> None:
         """The instance has done a step."""
         known = self.instances[i]
-        since = self._steps if known.at == 0.0 else known.since
+        if known.at == 0.0:
+            known.since = self._steps
         self._steps += 1
-        self._stamps += 1
-        self.instances[i] = Known(
-            known.state, end, stamp=self._stamps, read=known.read, since=since
-        )
+        known.at, known.moved, known.given = end, NO_GROUPS, NO_GROUPS
+        self.update(i)
         if end < 1.0 and self.plan.instances[i].may_request_events:
             self._past |= {j: i for j, other in enumerate(self.instances) if other.at > end}
         if self.plan.instances[i].may_return_early:
@@ -152,34 +204,33 @@ class Knowledge(Effects):
 
     def align(self, i: int) -> None:
         """The instance is not past an early return."""
-        self.instances[i] = self.instances[i]._replace(since=self._steps)
+        self.instances[i].since = self._steps
         self._past.pop(i, None)
 
     def save(self, i: int, place: int) -> None:
         """What is known of the instance is known of the place."""
-        self.places[place] = (i, self.instances[i])
+        known = self.instances[i]
+        self.places[place] = i, known.state, known.at, known.stamp
 
     def restore(self, i: int, place: int) -> None:
         """The instance has its saved state; the outputs in the store are unchanged."""
-        _, saved = self.places[place]
-        read = self.instances[i].read
+        known = self.instances[i]
+        _, known.state, known.at, known.stamp = self.places[place]
+        known.moved, known.given, known.since = NO_GROUPS, NO_GROUPS, self._steps
         self._past.pop(i, None)
-        self.instances[i] = Known(
-            saved.state, saved.at, stamp=saved.stamp, read=read, since=self._steps
-        )
 
     def keep(self, buffer: int) -> None:
         """What is known of all outputs is known of the buffer."""
-        self.kept[buffer] = list(self.instances)
+        self.kept[buffer] = [(known.at, known.read) for known in self.instances]
 
     def recall(self, buffer: int) -> None:
         """The outputs in the store are those of the buffer."""
-        for i, then in enumerate(self.kept[buffer]):
-            self.instances[i] = self.instances[i].with_read(then.read)
+        for i in range(len(self.instances)):
+            self.revert(i, buffer)
 
     def revert(self, i: int, buffer: int) -> None:
         """The outputs of the instance in the store are those of the buffer."""
-        self.instances[i] = self.instances[i].with_read(self.kept[buffer][i].read)
+        _, self.instances[i].read = self.kept[buffer][i]
 
     def ahead_of(self, i: int) -> int:
         """An instance that may have stopped at an event, while this one may be past that time; -1 for none.
@@ -202,3 +253,128 @@ class Knowledge(Effects):
         """The properties of an instance that must be the same in the second pass of a REPEAT as in the first."""
         k = self.instances[i]
         return k.state, k.at, k.moved, k.given, k.is_read, self.ahead_of(i)
+
+
+MOVED = (Group.CONTINUOUS, Group.DISCRETE, Group.PARAMETERS)
+"""Groups that MOVE writes, besides triggers."""
+
+
+class Checker:
+    """Refuses the present instruction of a program.
+
+    Parameters
+    ----------
+    program : str
+        Its name.
+    instructions : sequence of Instruction
+        Of the program.
+    knowledge : Knowledge
+    history : bool
+        Whether there is a history.
+
+    Attributes
+    ----------
+    line : int
+        Index of the present instruction.
+    """
+
+    def __init__(
+        self, program: str, instructions: Sequence[object], knowledge: Knowledge, history: bool
+    ) -> None:
+        self._program = program
+        self.instructions = instructions
+        self.plan: Plan = knowledge.plan
+        self.knowledge = knowledge
+        self.instances = knowledge.instances
+        self._history = history
+        self.line = 0
+
+    def fail(self, message: str) -> None:
+        """Refuse the program at this instruction."""
+        raise ProgramError(f"Program '{self._program}', instruction {self.line}: {message}")
+
+    def name(self, instance: int) -> str:
+        """Name of an instance, for messages."""
+        return f"'{self.plan.instances[instance].name}'"
+
+    def has_instance(self, i: int | None) -> None:
+        """There is the instance that an instruction works on, if any."""
+        if i is not None and not 0 <= i < len(self.instances):
+            self.fail(f"there is no instance {i}")
+
+    def call(self, instance: int, call: FmiCall) -> None:
+        """FMI allows the call in the present state of the instance."""
+        state = self.instances[instance].state
+        if after(state, call) is None:
+            allowed = " or ".join(s.value for s in states_that_allow(call))
+            self.fail(
+                f"{call.value} is not allowed for {self.name(instance)} in {state.value}, only in {allowed}"
+            )
+
+    def has_inputs(self, i: int, group: Group) -> None:
+        """The instance has connected inputs of a group."""
+        if group not in MOVED:
+            self.fail(f"{group.name.lower()} of {self.name(i)} is not a group of inputs")
+        if (i, group) not in self.plan.routes:
+            self.fail(f"{self.name(i)} has no connected {group.name.lower()} inputs")
+
+    def has_triggers(self, i: int) -> None:
+        """The instance has triggers."""
+        if not self.plan.triggers_of(i):
+            self.fail(f"{self.name(i)} has no triggers")
+
+    def may_be_read(self, i: int, group: Group) -> None:
+        """No variable of a group is one that FMI 2.0 does not allow to read in Initialization Mode."""
+        for segment in self.plan.layout.segments(i, group):
+            for v in segment.variables:
+                if not v.get_in_initialization:
+                    self.fail(
+                        f"'{v.name}' of {self.name(i)} is read in Initialization Mode; FMI 2.0 forbids that"
+                    )
+
+    def has_states(self, instance: int, what: str) -> None:
+        """The FMU has states that can be saved and restored."""
+        if not self.plan.instances[instance].model.capabilities.can_get_and_set_fmu_state:
+            self.fail(
+                f"{self.name(instance)} is {what}, but it cannot get and set its FMU state "
+                "(canGetAndSetFMUState is false)"
+            )
+
+    def was_saved(self, i: int, place: int) -> None:
+        """The instance can be restored from a place."""
+        self.has_states(i, "restored")
+        self.call(i, FmiCall.SET_FMU_STATE)
+        places = self.knowledge.places
+        if place not in places or places[place][0] != i:
+            self.fail(f"{self.name(i)} is restored from place {place}, where it was never saved")
+
+    def has_history(self) -> None:
+        """There is a history."""
+        if not self._history:
+            self.fail("there is no history")
+
+    def all_read(self, what: str) -> None:
+        """The outputs of all instances in the store are those of their present states."""
+        for i, instance in enumerate(self.instances):
+            if not instance.is_read and self.plan.layout.segments(i, Group.OUTPUTS):
+                self.fail(f"{what}, but the outputs of {self.name(i)} have not been read")
+
+    def finish(self, end: State) -> None:
+        """The end of the program, where all instances must be in a state."""
+        self.line = len(self.instructions)
+        for i, instance in enumerate(self.instances):
+            if instance.state is not end:
+                self.fail(
+                    f"at the end {self.name(i)} is in {instance.state.value}, not in {end.value}"
+                )
+            if instance.at != self.knowledge.ends[i]:
+                self.fail(
+                    f"at the end {self.name(i)} stands at {instance.at:g}, not at {self.knowledge.ends[i]:g}"
+                )
+            if (early := self.knowledge.ahead_of(i)) >= 0:
+                self.fail(
+                    f"{self.name(early)} may stop at an event, but {self.name(i)} has been stepped and is never "
+                    "aligned"
+                )
+        if end is State.STEP_MODE:
+            self.all_read("the program ends")

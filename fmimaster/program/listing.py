@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.control import Call, closings
+from fmimaster.program.instructions.steps import Call, closings
 
 Row = tuple[str, str, str, str]
 """Name of the instruction, of the instance, operand, remark."""

@@ -13,8 +13,7 @@ from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.plan import Plan
 from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.indicators import NONE
-from fmimaster.program.outcome import Outcome, Reason
-from fmimaster.program.programs import Variant
+from fmimaster.program.programs import Outcome, Reason, Variant
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.changes import Changes

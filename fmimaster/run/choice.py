@@ -62,7 +62,7 @@ def told_of_exit(
 ) -> AbstractContextManager[None]:
     """Call a function if an FMU that is called in a thread ends the process by exit(); that needs the kernel."""
     try:
-        from fmimaster.run.native.exit_guard import guarded
+        from fmimaster.run.native.shared import guarded
     except ImportError:
         return nullcontext()
     return guarded(thread, tell)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fmimaster.instants.grid import rounding
 from fmimaster.program.indicators import NONE
-from fmimaster.program.outcome import Outcome
+from fmimaster.program.programs import Outcome
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_checks import EventChecks

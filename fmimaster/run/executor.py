@@ -16,7 +16,7 @@ from fmimaster.plan.links import is_held
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.outcome import Outcome
+from fmimaster.program.programs import Outcome
 from fmimaster.program.store import ValueStore
 from fmimaster.run.log import Stretch
 from fmimaster.run.registers import Registers

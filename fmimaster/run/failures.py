@@ -8,7 +8,7 @@ from fmimaster.base.errors import CallError, ConvergenceError, SimulationError, 
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.plan import Plan
-from fmimaster.program.outcome import Halt, Reason
+from fmimaster.program.programs import Halt, Reason
 from fmimaster.record.causes import Cause
 from fmimaster.run.log import Late
 from fmimaster.system.model import DataType

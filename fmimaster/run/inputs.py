@@ -19,8 +19,8 @@ from fmimaster.inputs.polynomial import (
 from fmimaster.numerics.polynomials import NEAREST, best_candidate, compensated, faded
 from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.effects import Fitted
 from fmimaster.program.instructions.inputs import Fit
+from fmimaster.program.knowledge import Fitted
 from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.system.model import DataType
 

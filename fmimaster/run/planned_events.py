@@ -16,8 +16,8 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.control import Mode
 from fmimaster.program.instructions.outputs import Get, Sample
+from fmimaster.program.instructions.steps import Mode
 from fmimaster.program.programs import ChangedStructure
 from fmimaster.run.loop import Loop
 from fmimaster.system.resolved import Link

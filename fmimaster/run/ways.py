@@ -14,7 +14,7 @@ from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.hook import Twin
 from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.outcome import Outcome
+from fmimaster.program.programs import Outcome
 from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler

@@ -27,11 +27,17 @@ from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import told_of_exit
 from fmimaster.session.instances import words_for_fmus
-from fmimaster.session.progress import Progress, ProgressCallback, silent
 from fmimaster.session.run_log import log_end
 from fmimaster.session.session import Session
-from fmimaster.session.signals import Signals
-from fmimaster.session.work_thread import RunStopped, StopRequest, WorkThread
+from fmimaster.session.work_thread import (
+    Progress,
+    ProgressCallback,
+    RunStopped,
+    Signals,
+    StopRequest,
+    WorkThread,
+    silent,
+)
 
 if TYPE_CHECKING:
     from fmimaster.session.checkpoints import Checkpoints

@@ -26,11 +26,19 @@ from fmimaster.record.plain_data import (
     steps_as_bytes,
 )
 from fmimaster.results.kept_rows import Block
-from fmimaster.session.checkpoint.file import CheckpointFile, damaged
-from fmimaster.session.checkpoint.row_log import Record, RowLog, records, remove_others, rows_path
-from fmimaster.session.origin import RunOrigin, check_is_of_run
-from fmimaster.session.snapshot import (
-    SessionParts,
+from fmimaster.session.checkpoint_file import (
+    CheckpointFile,
+    Record,
+    RowLog,
+    damaged,
+    records,
+    remove_others,
+    rows_path,
+)
+from fmimaster.session.instances import SessionParts
+from fmimaster.session.origin import (
+    RunOrigin,
+    check_is_of_run,
     put_back,
     rows_as_bytes,
     rows_of,

@@ -22,8 +22,7 @@ from fmimaster.results.facts_writer import FactsWriter, finish_facts
 from fmimaster.results.files import facts_writer, row_writer
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.session.attendance import Attendance
-from fmimaster.session.progress import ProgressCallback
-from fmimaster.session.signals import Signals
+from fmimaster.session.work_thread import ProgressCallback, Signals
 
 if TYPE_CHECKING:
     from fmimaster.session.checkpoints import Checkpoints
@@ -119,8 +118,8 @@ def _checkpoints(
     if given is None:
         return None
     from fmimaster.configure.checkpoint_interval import interval_of
-    from fmimaster.session.checkpoint.file import CheckpointFile, check_fingerprint  # few runs
-    from fmimaster.session.checkpoint.file import is_checkpoint as is_ours
+    from fmimaster.session.checkpoint_file import CheckpointFile, check_fingerprint  # few runs
+    from fmimaster.session.checkpoint_file import is_checkpoint as is_ours
     from fmimaster.session.checkpoints import Checkpoints
     from fmimaster.session.origin import is_place_of_results, origin_of
 

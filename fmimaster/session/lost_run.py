@@ -1,13 +1,21 @@
-"""The process of a run seen from outside: what it calls, and the message about its end."""
+"""The process of a run, or of a whole command, seen from outside: what it calls, and the message about its end."""
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
+from fmimaster.apart import shared_run, watch
 from fmimaster.apart.shared_run import Called, SharedNumber, SharedRun
-from fmimaster.apart.watch import Lost, first_words
+from fmimaster.apart.watch import Lost, RunWatch, first_words
 from fmimaster.base.errors import FmuLostError, Interrupted
+from fmimaster.run.choice import native_executor
+
+_ENDED_FROM_OUTSIDE = "It was ended from outside; the system does this if there is no memory left."
+_ASK_THE_VENDOR = (
+    "Ask the FMU's vendor, with the call that is named here; --debug-logging may say more."
+)
 
 
 class OutsideCalls:
@@ -68,11 +76,8 @@ def advice_for(lost: Lost) -> str:
     if lost.limit or "memory" in lost.how:
         return "If the run needs so much, raise --memory-limit; a results file (--output-file) keeps no rows in memory."
     if lost.how.endswith("SIGKILL"):
-        return "It was ended from outside; the system does this if there is no memory left."
-    return (
-        "Ask the FMU's vendor, with the call that is named here; --debug-logging may say more. --on-fault restart starts "
-        "such an FMU again, and --on-fault drop goes on without it."
-    )
+        return _ENDED_FROM_OUTSIDE
+    return f"{_ASK_THE_VENDOR} --on-fault restart starts such an FMU again, and --on-fault drop goes on without it."
 
 
 def lost_error(message: str, lost: Lost, shared: SharedRun) -> FmuLostError:
@@ -93,5 +98,43 @@ def lost_error(message: str, lost: Lost, shared: SharedRun) -> FmuLostError:
 def interrupted(lost: Lost, time: float | None) -> Interrupted:
     """The error of a run that was asked to end, and had to be ended."""
     when = "before the first row" if time is None else f"at t = {time:.12g} s"
-    hangs = f" {first_words(lost.call)} did not return; its process was ended." if lost.call else ""
-    return Interrupted(f"Interrupted {when}.{hangs}", time=time)
+    return Interrupted(f"Interrupted {when}.{_hangs(lost)}", time=time)
+
+
+def _hangs(lost: Lost) -> str:
+    return f" {first_words(lost.call)} did not return; its process was ended." if lost.call else ""
+
+
+def go_on_in_own_process() -> None:
+    """Fork; the new process returns and does the rest of the command, this one waits and ends. Where there can be no other
+    process, this one returns.
+
+    Raises
+    ------
+    FmuLostError, Interrupted
+        In the process that waits, if the other one is lost.
+    """
+    if not watch.can_fork() or native_executor() is None:
+        return
+    shared_run.is_command = True
+    shared = SharedRun()
+    pid = watch.fork()
+    if pid == 0:
+        shared_run.current = shared
+        return
+    end = RunWatch(shared, pid, OutsideCalls(shared), call_timeout=None, memory_limit=None).wait()
+    if isinstance(end, int):
+        os._exit(end)  # all was done there
+    if end.is_asked:
+        raise Interrupted(f"Interrupted.{_hangs(end)}")
+    raise lost_error(_message(end), end, shared)
+
+
+def _message(lost: Lost) -> str:
+    where = f", in {lost.call}" if lost.call else ""
+    message = f"The process of the command {lost.how}{where}."
+    if "memory" in lost.how:
+        return message
+    if lost.how.endswith("SIGKILL"):
+        return f"{message} {_ENDED_FROM_OUTSIDE}"
+    return f"{message} {_ASK_THE_VENDOR}"

@@ -1,16 +1,30 @@
-"""What a checkpoint says about its run: its settings, and what must not have changed when the run continues."""
+"""What a checkpoint says about its run: its settings, what must not have changed meanwhile, and all that changes in a run.
+
+The rows, the events, the steps and the calls of FMUs that cannot save their state are in the file beside the checkpoint
+(:mod:`fmimaster.session.checkpoint_file`).
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import escape
 from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContentError
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.base.codec import (
+    Decoder,
+    Encoder,
+    NotPlainError,
+    UnknownContentError,
+    joined,
+    separated,
+)
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version
@@ -19,11 +33,16 @@ from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fingerprint import source_hash
+from fmimaster.fmu.journal import packed, unpacked
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import SUFFIXES, begins_with
+from fmimaster.results.kept_rows import Block
 from fmimaster.results.results import Results
-from fmimaster.session.checkpoint.file import CheckpointFile, damaged
+from fmimaster.run.rows import RowBlock
+from fmimaster.session.checkpoint_file import CheckpointFile, damaged
+from fmimaster.session.instances import SessionParts
+from fmimaster.system.model import DataType
 
 _WRITTEN = {row.name: row.beside for row in ROWS.values() if row.writes}
 """Settings that are files which a run writes → what follows in their names on that of the checkpoint."""
@@ -204,3 +223,72 @@ def _facts(settings: Settings, prepared: Prepared) -> Iterator[object]:
     for variant in (*programs.variants, *filter(None, [programs.restart])):
         yield [str(instruction) for instruction in variant.attempt.instructions]
     yield [str(instruction) for instruction in programs.initialize.instructions]
+
+
+_NOT_SAVED = frozenset({"timeline", "stretch", "asked", "pauses", "step_log", "event_log"})
+"""Parts of the state of a run that its preparation gives, that are empty between steps, or that are saved otherwise."""
+
+
+def snapshot(session: SessionParts) -> dict[str, Any]:
+    """The state of a session between two steps, without rows, events, steps, and the states of FMUs."""
+    s, executor = session.state, session.executor
+    return {
+        "state": {n: v for n, v in vars(s).items() if n not in _NOT_SAVED},
+        "last step": {n: v for n, v in vars(s.step_log).items() if n not in ("ended", "handed_on")},
+        "late": dict(s.event_log.late),
+        "delayed": dict(s.event_log.delayed),
+        "registers": executor.registers.copy(),
+        "store": executor.store.copy(),
+        "hooks": [(hook.name, hook.remembered()) for hook in session.programs.hooks],
+        "recorder": session.rows.recorder.remembered(),
+        "row": last_row(executor.rows),
+        "seconds": session.seconds,
+    }
+
+
+def put_back(session: SessionParts, saved: dict[str, Any]) -> None:
+    """Bring an initialized session to the state of :func:`snapshot`; its FMUs and its rows are not changed."""
+    s, executor = session.state, session.executor
+    for name, value in saved["state"].items():
+        setattr(s, name, value)
+    for name, value in saved["last step"].items():
+        setattr(s.step_log, name, value)
+    s.event_log.late = saved["late"]
+    s.event_log.delayed = saved["delayed"]
+    executor.registers.restore(saved["registers"])
+    executor.store.restore(saved["store"])
+    # hooks of programs of events are made when such an event happens first
+    for hook, (name, numbers) in zip(session.programs.hooks, saved["hooks"], strict=False):
+        if hook.name == name and numbers:
+            hook.remember(numbers)
+    executor.rows.take()
+    if saved["row"] is not None:
+        executor.rows.begin_behind(*saved["row"])
+    session.rows.recorder.remember(saved["recorder"])
+    session.stepper.indicators.renew()
+
+
+def last_row(rows: RowBlock) -> tuple[float, dict[DataType, NDArray[Any]]] | None:
+    """The last row of a block: an equal one at the same time is not taken again."""
+    n = rows.count
+    return (
+        (rows.times.item(n - 1), {k: v[n - 1].copy() for k, v in rows.values.items()})
+        if n
+        else None
+    )
+
+
+# Records --------------------------------------------------------------------------------------------------------------
+
+
+def rows_as_bytes(times: NDArray[np.float64], block: Block) -> bytes:
+    """Rows as the content of a record."""
+    return joined([times.tobytes(), *(packed(values.ravel()) for values in block.values())])
+
+
+def rows_of(content: bytes, kinds: Sequence[DataType]) -> tuple[NDArray[np.float64], Block]:
+    """The rows of :func:`rows_as_bytes`, whose blocks have these types."""
+    parts = separated(content)
+    times = np.frombuffer(parts[0])
+    columns = zip(kinds, parts[1:], strict=True)
+    return times, {k: unpacked(k, part).reshape(len(times), -1) for k, part in columns}

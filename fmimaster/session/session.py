@@ -18,7 +18,7 @@ from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Instant
 from fmimaster.prepare.prepared import Prepared, run_metadata
 from fmimaster.prepare.structures import Structures
-from fmimaster.program.fault_marks import marks
+from fmimaster.program.signals import marks
 from fmimaster.record.causes import Event, Steps
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
@@ -31,14 +31,16 @@ from fmimaster.run.ways import OFTEN
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.instances import (
     InstanceMaker,
+    first_state,
+    initialize,
     intermediate_outputs,
     intermediate_tables,
+    terminate_others,
     words_for_fmus,
 )
 from fmimaster.session.row_keeper import RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import EarlierStructures, run_statistics, warnings_of_run
-from fmimaster.session.start_and_end import first_state, initialize, terminate_others
 from fmimaster.session.work_thread import RunStopped, StopRequest
 
 if TYPE_CHECKING:

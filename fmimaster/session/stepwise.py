@@ -18,7 +18,7 @@ from fmimaster.results.results import Results
 from fmimaster.session.access import Access
 from fmimaster.session.attendance import Attendance
 from fmimaster.session.session import Session
-from fmimaster.session.signals import Signals
+from fmimaster.session.work_thread import Signals
 from fmimaster.steps.step_rule import Time
 
 log = logging.getLogger("fmimaster")

@@ -20,8 +20,8 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Set
 from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Executor
+from fmimaster.session.instances import timeline_of
 from fmimaster.session.session import Session
-from fmimaster.session.start_and_end import timeline_of
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import DataType, Variable
 

@@ -1,15 +1,132 @@
-"""The thread in which FMUs are called; the waiting thread can always handle signals."""
+"""The thread in which FMUs are called; what the waiting thread handles meanwhile: signals, requests to stop, progress."""
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from queue import SimpleQueue
+from types import FrameType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from fmimaster.fmu.process_state import expect_hanging_streams
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of a run, passed to the progress callback.
+
+    Examples
+    --------
+    >>> progress = Progress(start_time=0.0, time=5.0, stop_time=20.0, steps=50, seconds=2.0)
+    >>> progress.fraction, progress.real_time_factor, progress.remaining
+    (0.25, 2.5, 6.0)
+    """
+
+    start_time: float
+    """In s."""
+    time: float
+    """Time that the run has reached, in s."""
+    stop_time: float
+    """In s."""
+    steps: int
+    """Number of steps so far."""
+    seconds: float
+    """Wall time in s since the start of the first step; 0 before."""
+
+    @property
+    def fraction(self) -> float:
+        """Simulated part of the run, from 0 to 1."""
+        return (self.time - self.start_time) / (self.stop_time - self.start_time)
+
+    @property
+    def real_time_factor(self) -> float | None:
+        """Simulated seconds per second of wall time; None before the first step has ended."""
+        done = self.time - self.start_time
+        return done / self.seconds if done > 0.0 and self.seconds > 0.0 else None
+
+    @property
+    def remaining(self) -> float | None:
+        """Wall time in s until the stop time, at the present speed; None before the first step has ended."""
+        factor = self.real_time_factor
+        return None if factor is None else (self.stop_time - self.time) / factor
+
+
+ProgressCallback = Callable[[Progress], object]
+"""Called about ten times a second. The run ends if it returns ``False`` or raises an exception."""
+
+
+def silent(progress: Progress) -> None:
+    """No progress."""
+    del progress
+
+
+def unanswered(progress: ProgressCallback) -> ProgressCallback:
+    """The callback for runs that must be whole: its returned value has no effect."""
+
+    def show(reached: Progress) -> None:
+        progress(reached)
+
+    return show
+
+
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Windows has no SIGHUP."""
+
+
+class Signals:
+    """Exceptions of signal handlers are kept until they are requested, so no operation is interrupted halfway.
+
+    The program's handlers are called as usual: Python's own for Ctrl-C raises KeyboardInterrupt. Signals that the
+    program leaves to the system, or ignores, are not changed. Signals arrive only in the main thread.
+    """
+
+    def __init__(self) -> None:
+        self.raised: list[BaseException] = []
+        """Received exceptions, oldest first."""
+        self.is_held = False
+        """Whether the first one is kept; otherwise it is raised. The second one is always raised."""
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (getattr(signal, name) for name in _ENDING if hasattr(signal, name)):
+                handler = signal.getsignal(number)
+                if callable(handler) and not isinstance(handler, signal.Handlers):
+                    self._before[number] = handler
+                    signal.signal(number, self._heard)
+        return self
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether this is the main thread, and there are handlers."""
+        return bool(self._before)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        try:
+            handler = self._before[number]
+            handler(number, frame)
+            outer = getattr(handler, "__self__", None)
+            if isinstance(outer, Signals) and outer.raised:  # a nested run ends too
+                raise outer.raised[-1]
+        except BaseException as error:  # the exception with which the run must end
+            self.raised.append(error)
+            if not self.is_held or len(self.raised) > 1:
+                raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if self.raised and error is None:  # it arrived after the end of the run
+            raise self.raised[0]
 
 
 class RunStopped(BaseException):

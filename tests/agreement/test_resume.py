@@ -13,7 +13,7 @@ from fmimaster import Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.algorithms import Aligned, GaussSeidel, Jacobi, Richardson, Waveform
 from fmimaster.events import EarlyReturn, LookAhead, Predictive
 from fmimaster.inputs import NEPCE, Polynomial
-from fmimaster.session.checkpoint.file import CheckpointFile
+from fmimaster.session.checkpoint_file import CheckpointFile
 from fmimaster.steps import PID, EmbeddedOrders, FreeStep, MultiRate, Ramp
 
 QUINTIC = Polynomial(2, 2)

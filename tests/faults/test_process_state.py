@@ -23,7 +23,7 @@ from fmimaster.base.errors import CallError, InputError
 from fmimaster.fmu.process_state import LOADING, ProcessState
 from fmimaster.results.csv import read_csv
 from fmimaster.run import Backend
-from fmimaster.session.checkpoint.file import CheckpointFile
+from fmimaster.session.checkpoint_file import CheckpointFile
 from fmimaster.session.checkpoints import Checkpoints
 
 pytestmark = [

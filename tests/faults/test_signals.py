@@ -17,7 +17,7 @@ from processes import PATIENCE
 
 import fmimaster.session.launch
 from fmimaster import Interrupted, Progress, Simulation, reference_path
-from fmimaster.session.signals import Signals
+from fmimaster.session.work_thread import Signals
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX")
 

@@ -22,7 +22,7 @@ from fmimaster.base.codec import Decoder
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.measured import Repetition, Tried
 from fmimaster.results.files import read_table
-from fmimaster.session.checkpoint.file import CheckpointFile
+from fmimaster.session.checkpoint_file import CheckpointFile
 from fmimaster.session.origin import settings_in
 
 BALL = reference_path("fmi3/BouncingBall.fmu")

@@ -33,7 +33,7 @@ from fmimaster.base.codec import Decoder, Encoder, NotPlainError, joined, separa
 from fmimaster.configure.checkpoint_interval import CheckpointInterval, interval_of
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.record.causes import GRID
-from fmimaster.session.checkpoint.file import CheckpointFile
+from fmimaster.session.checkpoint_file import CheckpointFile
 from fmimaster.system.model import DataType
 
 BALL = reference_path("fmi3/BouncingBall.fmu")
@@ -228,7 +228,7 @@ def test_a_failure_to_write_does_not_end_the_run(
 
     run = simulation(tmp_path)
     with run.start() as running:
-        monkeypatch.setattr("fmimaster.session.checkpoint.row_log.os.fsync", full)
+        monkeypatch.setattr("fmimaster.session.checkpoint_file.os.fsync", full)
         running.advance_to(1)
     assert running.results.time[-1] == 1.0
     assert "No more checkpoints are written" in caplog.text

@@ -12,7 +12,7 @@ from python_fmu import Bench, PythonFmu, plan_of
 from fmimaster import SystemBuilder, reference_path
 from fmimaster import simulate as run_simulation
 from fmimaster.base.errors import DescriptionError
-from fmimaster.program.instructions.control import Repeat
+from fmimaster.program.instructions.steps import Repeat
 from fmimaster.results.results import Results
 from fmimaster.run import Backend
 from fmimaster.system.model import Causality, DataType, Variability

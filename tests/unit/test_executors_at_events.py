@@ -16,7 +16,7 @@ from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.hook import FunctionHook, Hook
-from fmimaster.program.outcome import Halt, Outcome, Reason
+from fmimaster.program.programs import Halt, Outcome, Reason
 from fmimaster.program.store import ValueStore
 from fmimaster.run.registers import Counted
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability, Qualifier

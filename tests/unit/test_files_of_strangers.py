@@ -21,7 +21,7 @@ from fmimaster.cards import FmuCard
 from fmimaster.conformance.recorded import read_recorded
 from fmimaster.conformance.reference_file import read_reference
 from fmimaster.conformance.verdict import ConformanceRun
-from fmimaster.session.checkpoint.file import FORMAT, CheckpointFile
+from fmimaster.session.checkpoint_file import FORMAT, CheckpointFile
 from fmimaster.studies.optimization.kept_runs import KeptRuns
 
 BALL = reference_path("fmi3/BouncingBall.fmu")

@@ -10,7 +10,7 @@ import pytest
 from pytest import approx
 from python_fmu import Bench, PythonFmu
 
-from fmimaster.program.instructions.control import Repeat
+from fmimaster.program.instructions.steps import Repeat
 from fmimaster.results.results import Results
 from fmimaster.run.executor import InitialTimes
 from fmimaster.system.model import Causality, DataType, Initial

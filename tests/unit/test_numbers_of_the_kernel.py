@@ -19,8 +19,8 @@ from fmimaster.inputs.polynomial import (
 )
 from fmimaster.loops.loop_state import MOST_REMEMBERED, At
 from fmimaster.program import bond_powers, hook
-from fmimaster.program.instructions.control import MOST_NESTED
-from fmimaster.run.reference import control, steps
+from fmimaster.program.instructions.steps import MOST_NESTED
+from fmimaster.run.reference import steps
 from fmimaster.steps.estimators.prediction import MOST_DEGREE
 from fmimaster.system.clocks import Qualifier
 from fmimaster.system.model import DataType
@@ -45,7 +45,7 @@ OF_THE_HEADER = {
 OF_SOURCES = {
     ("kernel.c", "OUTSIDE"): steps.OUTSIDE,
     ("kernel.c", "MOST_ALIGNMENTS"): steps.MOST_ALIGNMENTS,
-    ("control.c", "SAME_LIMIT"): control.SAME_LIMIT,
+    ("control.c", "SAME_LIMIT"): steps.SAME_LIMIT,
     ("power.c", "first_part"): bond_powers.FIRST,
     ("exchange.c", "MODE_EVENT"): ExchangeMode.EVENT,
     ("exchange.c", "MODE_CONTINUOUS_TIME"): ExchangeMode.CONTINUOUS_TIME,

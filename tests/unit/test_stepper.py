@@ -17,8 +17,7 @@ from fmimaster.instants.instant import Instant, TimeBase, exact
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.steps import Step
-from fmimaster.program.outcome import Halt, Outcome, Reason
-from fmimaster.program.programs import Programs, Variant
+from fmimaster.program.programs import Halt, Outcome, Programs, Reason, Variant
 from fmimaster.run.executor import Repeated
 from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState, Timeline

@@ -13,7 +13,7 @@ from fmimaster.fmu.around import Act, Around
 from fmimaster.fmu.instance import Instance, StepAnswer, UpdateAnswer
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.replay import Noise
-from fmimaster.program.fault_marks import mark_name
+from fmimaster.program.signals import mark_name
 from fmimaster.system.clocks import Qualifier
 from fmimaster.system.model import DataType
 

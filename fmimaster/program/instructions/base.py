@@ -16,8 +16,7 @@ from typing import ClassVar
 
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.checker import Checker
-from fmimaster.program.effects import Effects
+from fmimaster.program.knowledge import Checker, Effects
 from fmimaster.system.states import FmiCall
 
 _MOST_NAMES = 8

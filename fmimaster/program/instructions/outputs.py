@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.checker import Checker
-from fmimaster.program.effects import Effects
 from fmimaster.program.instructions.base import Instruction, some, variables_of
+from fmimaster.program.knowledge import Checker, Effects
 from fmimaster.system.states import FmiCall, State
 
 _CALLS = {
@@ -152,14 +151,14 @@ class Recall(Instruction):
         """They were kept, and instances that may stop at an event are at the time at which they were then."""
         if self.buffer not in checker.knowledge.kept:
             checker.fail(f"buffer {self.buffer} is recalled, but nothing has been kept in it")
-        for i, then in enumerate(checker.knowledge.kept[self.buffer]):
+        for i, (then, _) in enumerate(checker.knowledge.kept[self.buffer]):
             planned = checker.plan.instances[i]
             stops = planned.may_return_early or planned.may_request_events
             now = checker.instances[i]
-            if stops and now.at != then.at:
+            if stops and now.at != then:
                 checker.fail(
                     f"buffer {self.buffer} is recalled with the limit that was kept, but {checker.name(i)}, which may "
-                    f"stop at an event, stands at {now.at:g} instead of {then.at:g}"
+                    f"stop at an event, stands at {now.at:g} instead of {then:g}"
                 )
 
     def effect(self, on: Effects) -> None:

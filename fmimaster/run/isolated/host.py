@@ -28,8 +28,7 @@ from fmimaster.plan.links import Links
 from fmimaster.plan.plan import InstancePlan, Instances, Plan
 from fmimaster.plan.visits import Visits
 from fmimaster.run.executor import make_store
-from fmimaster.run.isolated.memory import SharedMemory
-from fmimaster.run.isolated.messages import Sender, SentCalls
+from fmimaster.run.isolated.memory import Sender, SentCalls, SharedMemory
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.entries import make_entry
 from fmimaster.run.native.instances import READ, KernelEntry

@@ -32,8 +32,7 @@ from fmimaster.run.isolated.loss import (
     PresentCall,
     lost_error,
 )
-from fmimaster.run.isolated.memory import SharedMemory
-from fmimaster.run.isolated.messages import Receiver
+from fmimaster.run.isolated.memory import Receiver, SharedMemory
 from fmimaster.system.model import DataType, Variable
 
 log = logging.getLogger("fmimaster")

@@ -23,7 +23,6 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program
-from fmimaster.program.instructions.control import Call, Mode, nesting
 from fmimaster.program.instructions.inputs import Fit, Move, Set
 from fmimaster.program.instructions.outputs import (
     Correct,
@@ -31,7 +30,7 @@ from fmimaster.program.instructions.outputs import (
     Get,
     Revert,
 )
-from fmimaster.program.instructions.steps import Align, Restore, Step
+from fmimaster.program.instructions.steps import Align, Call, Mode, Restore, Step, nesting
 from fmimaster.run.clock_calls import GivenIntervals
 from fmimaster.run.native.context import Context
 from fmimaster.run.native.header import OPERANDS, OPERATIONS, STATES

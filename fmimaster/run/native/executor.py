@@ -16,7 +16,7 @@ from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.outcome import Halt, Outcome, Reason
+from fmimaster.program.programs import Halt, Outcome, Reason
 from fmimaster.run.executor import (
     ControlledSteps,
     EventsAhead,
@@ -29,9 +29,8 @@ from fmimaster.run.native.context import Context
 from fmimaster.run.native.encoding import ProgramEncoder
 from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.objects import Objects
-from fmimaster.run.native.present_call import call_of, integrator_call
 from fmimaster.run.native.rows import KernelRows
-from fmimaster.run.native.shared import new_kernel
+from fmimaster.run.native.shared import call_of, integrator_call, new_kernel
 from fmimaster.run.native.tables import Tables
 from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers

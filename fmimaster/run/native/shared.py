@@ -1,13 +1,71 @@
-"""Data of the kernel where the process that waits for a run can read it after any end of the run."""
+"""The kernel of a run, seen from outside: the call that it makes, its data in shared memory, and exit() inside an FMU.
+
+The process that waits for a run reads these data after any end of the run."""
 
 from __future__ import annotations
 
+import atexit
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import SharedNumber, SharedRun
-from fmimaster.kernel._kernel import ffi
-from fmimaster.run.native.present_call import call_of, integrator_call
+from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.run.native.header import OPERATIONS, STATES
+from fmimaster.system.states import State
+
+_FUNCTION = {OPERATIONS[kind]: kind.calls.value for kind in OPERATIONS if kind.calls is not None}
+_FUNCTION[lib.FM_STEP_LIMITED] = _FUNCTION[lib.FM_STEP]
+"""What an operation calls."""
+
+_TO_STATE = {
+    State.CONFIGURATION_MODE: "EnterConfigurationMode",
+    State.INSTANTIATED: "ExitConfigurationMode",
+    State.INITIALIZATION_MODE: "EnterInitializationMode",
+    State.STEP_MODE: "EnterStepMode",
+    State.EVENT_MODE: "EnterEventMode",
+    State.TERMINATED: "Terminate",
+}
+
+
+def call_of(entry: Any, is_initialized: bool) -> tuple[int, str] | None:
+    """Number of the instance that an encoded instruction calls, and the function; None if it calls none.
+
+    Parameters
+    ----------
+    is_initialized : bool
+        Whether the instance has left Initialization Mode.
+    """
+    if entry.op == lib.FM_MODE:
+        state = next(state for state, number in STATES.items() if number == entry.mode.state)
+        if state in (State.STEP_MODE, State.EVENT_MODE) and not is_initialized:
+            return entry.instance, "ExitInitializationMode"
+        return entry.instance, _TO_STATE[state]
+    if entry.op in _FUNCTION:
+        return entry.instance, _FUNCTION[entry.op]
+    if entry.op in (lib.FM_GET, lib.FM_GET_CLOCKS, lib.FM_GET_CLOCKED, lib.FM_GET_INTERVALS):
+        return entry.instance, "a Get function"
+    if entry.op in (lib.FM_SET, lib.FM_MOVE_SET, lib.FM_SET_TRIGGERS):
+        return entry.instance, "a Set function"
+    return None
+
+
+def integrator_call(mark: int, fmi: str) -> str:
+    """The function that the integrator of an FMU has called last, by its mark; empty if it has none.
+
+    Parameters
+    ----------
+    mark : int
+        Entry of :attr:`fmimaster.run.registers.Registers.calling`.
+    fmi : str
+        ``"fmi2"`` or ``"fmi3"``.
+    """
+    if not lib.FM_SET_TIME <= mark <= lib.FM_COMPLETED_INTEGRATOR_STEP:
+        return ""
+    name = lib.fm_fmi2_name(mark) if fmi == "fmi2" else lib.fm_fmi3_name(mark)
+    return str(ffi.string(name).decode()) if name else ""
 
 
 def _memory(size: int) -> Any:
@@ -90,3 +148,46 @@ class KernelOutside:
             return ()
         present = int(ffi.cast("intptr_t", kernel.present))
         return present, kernel.attempts, kernel.n_rows, hash(kernel.begin), kernel.is_running
+
+
+_TOLD: dict[threading.Thread, Callable[[], None]] = {}
+"""Thread in which FMUs are called → function to call at exit(). There is one table for the process."""
+
+_LOCK = threading.Lock()
+
+
+def _tell_nobody() -> None:
+    """Note that Python itself ends: then exit() is its own call, even if an abandoned run continues in a thread."""
+    lib.fm_at_exit(ffi.NULL)
+
+
+atexit.register(_tell_nobody)
+
+
+@contextmanager
+def guarded(thread: threading.Thread, tell: Callable[[], None]) -> Iterator[None]:
+    """Call a function if an FMU that is called in a thread ends the process by exit().
+
+    The function is called in the thread that calls exit(), which then does not continue.
+    """
+    with _LOCK:
+        _TOLD[thread] = tell
+        lib.fm_at_exit(lib.fm_python_exit)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            del _TOLD[thread]
+            if not _TOLD:
+                lib.fm_at_exit(ffi.NULL)
+
+
+@ffi.def_extern("fm_python_exit")  # type: ignore[untyped-decorator]
+def _exit() -> None:
+    """Notify the run of this thread, or all runs if an FMU has made the thread, and never return: destructors would
+    free data that other threads use."""
+    told = dict(_TOLD)
+    here = threading.current_thread()
+    for tell in [told[here]] if here in told else told.values():
+        tell()
+    threading.Event().wait()

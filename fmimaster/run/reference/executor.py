@@ -18,10 +18,10 @@ from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions.base import Instruction, Program
-from fmimaster.program.instructions.control import Repeat, Until, closings
-from fmimaster.program.outcome import Halt, Outcome, Reason
+from fmimaster.program.instructions.steps import Repeat, Until, closings
+from fmimaster.program.programs import Halt, Outcome, Reason
 from fmimaster.run.executor import EventsAhead, InitialTimes, Repeated, make_store
-from fmimaster.run.reference import control, inputs, outputs, steps
+from fmimaster.run.reference import inputs, outputs, steps
 from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
 from fmimaster.run.registers import Registers
 from fmimaster.steps.step_rule import RuleTwin
@@ -185,7 +185,7 @@ class ReferenceExecutor:
                     case Repeat() as repeat, Until() as until:
                         body = translated(k + 1, ends[k])
                         k = ends[k]
-                        actions.append(control.repeat(m, repeat, body, until, k))
+                        actions.append(steps.repeat(m, repeat, body, until, k))
                     case instruction, _:
                         actions.append(_ACTIONS[type(instruction)](m, instruction, k))
                 k += 1
@@ -205,5 +205,4 @@ _ACTIONS: dict[type[Instruction], Callable[..., Action]] = {
     **inputs.ACTIONS,
     **outputs.ACTIONS,
     **steps.ACTIONS,
-    **control.ACTIONS,
 }

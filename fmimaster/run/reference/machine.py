@@ -12,7 +12,7 @@ from fmimaster.fmu.instance import Instance, Signal
 from fmimaster.plan.layout import Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
-from fmimaster.program.outcome import Halt
+from fmimaster.program.programs import Halt
 from fmimaster.program.store import ValueStore
 from fmimaster.run.convergence import nominals_of_outputs
 from fmimaster.run.executor import InitialTimes

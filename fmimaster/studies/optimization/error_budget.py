@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError
 from fmimaster.front.simulation import Simulation
 from fmimaster.plan.plan import Plan
-from fmimaster.program.extrapolation_errors import can_be_measured, error_name
+from fmimaster.program.signals import can_be_measured, error_name
 from fmimaster.results.results import Results
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.studies.optimization.alone import Alone

@@ -19,10 +19,9 @@ from fmimaster.instants.instant import exact
 from fmimaster.plan.layout import Group
 from fmimaster.prepare.preparation import prepare
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.control import Mode, Update
 from fmimaster.program.instructions.inputs import Fit, Move, Set
 from fmimaster.program.instructions.outputs import Get
-from fmimaster.program.instructions.steps import Restore, Save, Step
+from fmimaster.program.instructions.steps import Mode, Restore, Save, Step, Update
 from fmimaster.session.session import Session
 from fmimaster.studies.stability.input_slots import input_groups
 from fmimaster.system.states import State

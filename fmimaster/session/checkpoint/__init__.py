@@ -1,1 +1,0 @@
-"""Files from which a run that was ended can be continued."""
