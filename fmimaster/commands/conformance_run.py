@@ -225,8 +225,11 @@ def compare(old: str, new: str, html: str | None, as_json: bool) -> int:
     old, new
         Output folders of two runs, or their files ``verdicts.jsonl``.
     """
-    from fmimaster.conformance.changes import VerdictChange, changes  # only this needs it
-    from fmimaster.conformance.changes_page import write_changes
+    from fmimaster.conformance.changes import (  # only this needs it
+        VerdictChange,
+        changes,
+        write_changes,
+    )
 
     found = changes(*(ConformanceRun.read(given_path(run)) for run in (old, new)))
     if html:

@@ -27,12 +27,17 @@ from fmimaster.base.errors import (
 from fmimaster.base.text import named
 from fmimaster.conformance.cases import NOT_COMPLIANT, FmuCase
 from fmimaster.conformance.curve import curves
-from fmimaster.conformance.fmu_facts import FmuDescription, read_facts
+from fmimaster.conformance.experiment import (
+    FmuDescription,
+    ReferenceOptions,
+    read_facts,
+    read_options,
+    times_of,
+)
 from fmimaster.conformance.measures import ConformanceLimits, measure
 from fmimaster.conformance.reference_file import of_array, read_carried, read_reference
-from fmimaster.conformance.times import ReferenceOptions, read_options, times_of
-from fmimaster.conformance.tree import LOG_FILE, shorten
 from fmimaster.conformance.verdict import Verdict, VerdictCause, VerdictOutcome
+from fmimaster.conformance.verdict_files import LOG_FILE, shorten
 from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.front.simulation import Simulation

@@ -16,12 +16,11 @@ from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version
 from fmimaster.configure.named import solvers
 from fmimaster.conformance.cases import FmuCase, find_cases
-from fmimaster.conformance.kept import KeptVerdicts, gone_on, names_of
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import write_page
 from fmimaster.conformance.verdict import ConformanceRun
 from fmimaster.conformance.verdict_files import write_junit, write_verdicts_csv
-from fmimaster.conformance.workers import Callback, Work
+from fmimaster.conformance.workers import Callback, KeptVerdicts, Work, gone_on, names_of
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.shared_library import FMI3
 from fmimaster.system.declarations import Interface

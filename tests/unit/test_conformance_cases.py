@@ -12,7 +12,7 @@ from edited_fmu import edited_fmu
 from fmimaster import reference_path
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.conformance.cases import NOT_COMPLIANT, exporter_of, find_cases
-from fmimaster.conformance.times import MOST_STEPS, ReferenceOptions, read_options, times_of
+from fmimaster.conformance.experiment import MOST_STEPS, ReferenceOptions, read_options, times_of
 from fmimaster.system.declarations import Capabilities, DefaultExperiment, Interface
 
 VARIES = Capabilities(can_handle_variable_communication_step_size=True)

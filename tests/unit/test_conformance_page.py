@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from processes import PATIENCE
 
-from fmimaster.conformance import changes_page, page, sheet
+from fmimaster.conformance import changes, page, sheet
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.measures import measure
 from fmimaster.conformance.page import write_page
@@ -200,7 +200,7 @@ _AROUND = 55
 """Pixels beside the table: the padding of the page, and a scroll bar."""
 
 
-@pytest.mark.parametrize("columns", [page._COLUMNS, changes_page._COLUMNS])
+@pytest.mark.parametrize("columns", [page._COLUMNS, changes._COLUMNS])
 @pytest.mark.parametrize("width", [861, 1001, 1271, 1280, 1366, 1501])
 def test_the_table_fits_the_window(columns: tuple[SheetColumn, ...], width: int) -> None:
     css = (Path(sheet.__file__).parent / "sheet.css").read_text()

@@ -12,7 +12,7 @@ from fmimaster import reference_path
 from fmimaster.base.errors import FileError
 from fmimaster.conformance.cases import find_cases
 from fmimaster.conformance.reference_file import read_carried, read_reference
-from fmimaster.conformance.tree import shorten
+from fmimaster.conformance.verdict_files import shorten
 from fmimaster.fmu.library import FmuFile
 from fmimaster.system.description import Source
 
