@@ -23,7 +23,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.run.choice import Backend
 from fmimaster.steps import PredictorCorrector
-from fmimaster.steps.estimators.estimator import Estimator
+from fmimaster.steps.estimator import Estimator
 from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import Ramp
 from fmimaster.steps.step_rule import FixedStep

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* fmimaster/steps/measures.py */
+/* fmimaster/steps/estimator.py */
 int fm_step_size(void *self, fm_kernel *k)
 {
     const fm_step_size_data *d = self;
@@ -37,7 +37,7 @@ static int known_points(const fm_kernel *k, int64_t instance, int64_t slot, int 
     return n;
 }
 
-/* fmimaster/steps/estimators/prediction.py */
+/* fmimaster/steps/prediction_errors.py */
 int fm_prediction_error(void *self, fm_kernel *k)
 {
     const fm_prediction_error_data *d = self;
@@ -61,7 +61,7 @@ int fm_prediction_error(void *self, fm_kernel *k)
     return FM_OK;
 }
 
-/* fmimaster/steps/estimators/step_doubling.py */
+/* fmimaster/steps/doubling_errors.py */
 int fm_energy_difference(void *self, fm_kernel *k)
 {
     const fm_energy_difference_data *d = self;

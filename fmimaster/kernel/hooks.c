@@ -18,7 +18,7 @@ int fm_assumed_outputs(void *self, fm_kernel *k)
     return FM_OK;
 }
 
-/* fmimaster/steps/estimators/step_doubling.py */
+/* fmimaster/steps/doubling_errors.py */
 int fm_weighted_change(void *self, fm_kernel *k)
 {
     const fm_weighted_change_data *d = self;

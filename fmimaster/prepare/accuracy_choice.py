@@ -11,9 +11,10 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.settings import Settings
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
-from fmimaster.steps.estimators.embedded_orders import EmbeddedOrders
-from fmimaster.steps.estimators.power_residual import PowerResidual
+from fmimaster.prepare.choice import Choice
+from fmimaster.steps.doubling_errors import PowerResidual
 from fmimaster.steps.pid import PID
+from fmimaster.steps.prediction_errors import EmbeddedOrders
 from fmimaster.steps.schedule import Schedule
 from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.model import Model, Variability

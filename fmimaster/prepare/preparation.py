@@ -39,11 +39,7 @@ from fmimaster.program.programs import Programs
 from fmimaster.program.signals import extrapolation_measures, extrapolation_signals, mark_signals
 from fmimaster.run.event_handler import begins_anew_at_jumps
 from fmimaster.run.observed import points_to_observe
-from fmimaster.steps.measures import (
-    control_measures,
-    control_signals,
-    doubling_comparisons,
-)
+from fmimaster.steps.estimator import control_measures, control_signals
 from fmimaster.steps.schedule import Schedule, make_schedule
 from fmimaster.steps.step_rule import FixedStep, RatePattern
 from fmimaster.system.declarations import Interface
@@ -216,7 +212,7 @@ def plan_system(draft: Draft) -> None:
         use=_event_use(settings, draft.order),
         signals=(
             *draft.algorithm.signals(),
-            *control_signals(rule),
+            *control_signals(rule.estimators),
             *_extrapolation_signals(settings, draft.resolved),
             *mark_signals(marked),
         ),
@@ -250,10 +246,10 @@ def make_programs(draft: Draft) -> None:
         loops=settings.used.loops,
         measures=(
             *bond_measures(plan),
-            *control_measures(rule, plan, degree),
+            *control_measures(rule.estimators, plan, degree),
             *extrapolation_measures(plan),
         ),
-        comparisons=doubling_comparisons(rule, degree),
+        comparisons=[c for e in rule.estimators if (c := e.comparison(degree)) is not None],
         inputs=inputs,
     )
 

@@ -21,7 +21,7 @@ from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.failures import no_progress, step_failure, too_short
 from fmimaster.run.loop import Loop
 from fmimaster.run.planned_events import read_all
-from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.estimator import Measured
 from fmimaster.steps.step_rule import StepContext, StepRule
 from fmimaster.system.model import DataType
 

@@ -11,7 +11,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record.causes import GRID, Cause, Kind
-from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.estimator import Measured
 from fmimaster.steps.step_rule import StepContext, StepRule
 
 CHANGE = "change of discrete outputs"

@@ -19,12 +19,10 @@ from fmimaster.numerics.step_sizes import (
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause, Kind
-from fmimaster.steps.estimators.embedded_orders import EmbeddedOrders
-from fmimaster.steps.estimators.estimator import Estimator, Measured
-from fmimaster.steps.estimators.power_residual import PowerResidual
-from fmimaster.steps.estimators.predictor_corrector import PredictorCorrector
-from fmimaster.steps.estimators.step_doubling import StepDoubling
+from fmimaster.steps.doubling_errors import PowerResidual, StepDoubling
+from fmimaster.steps.estimator import Estimator, Measured
 from fmimaster.steps.pid_memory import MANY, Controlled, Numbers, PIDTwin, Stuck
+from fmimaster.steps.prediction_errors import EmbeddedOrders, PredictorCorrector
 from fmimaster.steps.step_rule import StepRule, Time
 
 RANGE = 100

@@ -11,7 +11,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause, Kind
-from fmimaster.steps.estimators.estimator import Estimator
+from fmimaster.steps.estimator import Estimator
 from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.model import DataType
 

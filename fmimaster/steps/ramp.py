@@ -15,7 +15,7 @@ from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, PointsAhead, TimeBase
 from fmimaster.numerics.times import SLIVER
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause
-from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.estimator import Measured
 from fmimaster.steps.step_rule import StepRule
 
 

@@ -17,7 +17,7 @@ from fmimaster.program.hook import Twin
 from fmimaster.program.indicators import Indicators
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import GRID, Cause, Kind
-from fmimaster.steps.estimators.estimator import Estimator, Measured
+from fmimaster.steps.estimator import Estimator, Measured
 from fmimaster.system.clocks import Time as Time
 from fmimaster.system.model import Model
 

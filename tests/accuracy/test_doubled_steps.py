@@ -12,7 +12,7 @@ from fmimaster.events import EarlyReturn, LookAhead, Predictive
 from fmimaster.inputs import ADAPTIVE, LINEAR, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.steps import PID, EnergyDoubling, PowerResidual, StepDoubling
-from fmimaster.steps.estimators.estimator import Estimator
+from fmimaster.steps.estimator import Estimator
 from fmimaster.studies.demos.quarter_car import LINEAR_CAR, measures
 
 CORRECTOR = Waveform(Jacobi(LINEAR), sweeps=2, restart_sweeps=2)

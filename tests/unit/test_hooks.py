@@ -11,7 +11,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.listing import listing
 from fmimaster.program.store import ValueStore
 from fmimaster.run.choice import Backend, native_executor
-from fmimaster.steps.estimators.step_doubling import WeightedChange
+from fmimaster.steps.doubling_errors import WeightedChange
 
 NOMINALS = np.array([0.3, 7.0])
 

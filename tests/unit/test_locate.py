@@ -10,7 +10,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.steps import Locate
-from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.estimator import Measured
 from fmimaster.steps.locate import Bracket
 
 RULE = Locate("0.1", tolerance=1e-3)

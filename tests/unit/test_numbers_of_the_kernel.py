@@ -21,7 +21,7 @@ from fmimaster.loops.loop_state import MOST_REMEMBERED, At
 from fmimaster.program import bond_powers, hook
 from fmimaster.program.instructions.steps import MOST_NESTED
 from fmimaster.run.reference import steps
-from fmimaster.steps.estimators.prediction import MOST_DEGREE
+from fmimaster.steps.prediction_errors import MOST_DEGREE
 from fmimaster.system.clocks import Qualifier
 from fmimaster.system.model import DataType
 

@@ -31,7 +31,7 @@ from fmimaster.loops import LoopSolver
 from fmimaster.record.causes import GRID, Kind
 from fmimaster.results.results import Results
 from fmimaster.steps import EmbeddedOrders, PredictorCorrector
-from fmimaster.steps.estimators.step_doubling import StepDoubling
+from fmimaster.steps.doubling_errors import StepDoubling
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.multi_rate import MultiRate
 from fmimaster.steps.pid import PID

@@ -13,7 +13,7 @@ from fmimaster import OptionError
 from fmimaster.instants.instant import Instant, TimeBase
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause, Kind
 from fmimaster.steps import PID, EmbeddedOrders, PowerResidual, PredictorCorrector
-from fmimaster.steps.estimators.estimator import Estimator, Measured
+from fmimaster.steps.estimator import Estimator, Measured
 from fmimaster.steps.pid_memory import MANY, Controlled
 
 BASE = TimeBase(10_000)

@@ -20,7 +20,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 from fmimaster.steps import PID, EmbeddedOrders, PredictorCorrector
-from fmimaster.steps.estimators.estimator import Estimator, Measured
+from fmimaster.steps.estimator import Estimator, Measured
 from fmimaster.steps.pid_memory import MANY, Controlled
 from fmimaster.system.model import DataType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.steps.estimators.prediction import judged_outputs
+from fmimaster.steps.prediction_errors import judged_outputs
 
 
 def unit(nominal: float) -> PythonFmu:

@@ -14,7 +14,7 @@ from fmimaster.fmu.instance import StepAnswer
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Instant
 from fmimaster.steps import FixedStep
-from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.estimator import Measured
 from fmimaster.steps.step_rule import StepContext
 from fmimaster.system.model import DataType
 from fmimaster.system.states import FmiCall

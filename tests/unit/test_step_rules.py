@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid, rounding
 from fmimaster.instants.instant import Instant, TimeBase, exact
-from fmimaster.steps.estimators.estimator import Measured
+from fmimaster.steps.estimator import Measured
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import FreeStep, Ramp, Ramped
 from fmimaster.steps.step_rule import FixedStep

@@ -14,11 +14,10 @@ from fmimaster.algorithms.refreshed import Refreshed
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.front.accuracy_pair import Pair, half
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT, NEPCE, QUADRATIC
-from fmimaster.steps.estimators.estimator import Estimator
-from fmimaster.steps.estimators.power_residual import PowerResidual
-from fmimaster.steps.estimators.predictor_corrector import PredictorCorrector
-from fmimaster.steps.estimators.step_doubling import EnergyDoubling
+from fmimaster.steps.doubling_errors import EnergyDoubling, PowerResidual
+from fmimaster.steps.estimator import Estimator
 from fmimaster.steps.pid import PID
+from fmimaster.steps.prediction_errors import PredictorCorrector
 from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.studies.demos.quarter_car import (
     BOND,

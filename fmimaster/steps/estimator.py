@@ -1,14 +1,20 @@
-"""The base class of error estimators."""
+"""The base class of error estimators, and the signals of a run with step-size control: their errors, and the step size."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from fmimaster.base.typed_arguments import TypedArguments
-from fmimaster.plan.layout import Signal
+from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.store import ValueStore
+from fmimaster.system.model import DataType
+
+STEP_SIZE = Signal("step_size", "s")
 
 
 class Measured(NamedTuple):
@@ -66,6 +72,11 @@ class Estimator(TypedArguments, ABC):
         del plan, degree
         return None
 
+    def comparison(self, degree: int) -> Callable[[Plan, int], Hook] | None:
+        """For step doubling: (plan, buffer of the whole step) → the hook that writes the signals after the two halves."""
+        del degree
+        return None
+
     def notes(self, plan: Plan) -> tuple[str, ...]:
         """Notes on what the error does not include, and why."""
         del plan
@@ -80,3 +91,51 @@ class Estimator(TypedArguments, ABC):
             If the bonds or outputs that it measures are missing.
         """
         del plan
+
+
+def control_signals(estimators: Sequence[Estimator]) -> tuple[Signal, ...]:
+    """Signals of the run for the estimators of a step-size rule: none if it has none."""
+    found = tuple(signal for estimator in estimators for signal in estimator.signals())
+    return (*found, STEP_SIZE) if estimators else ()
+
+
+def control_measures(estimators: Sequence[Estimator], plan: Plan, degree: int) -> tuple[Hook, ...]:
+    """The hooks that write these signals; inputs are extrapolated by polynomials of this degree."""
+    hooks = [estimator.hook(plan, degree) for estimator in estimators]
+    found = tuple(hook for hook in hooks if hook is not None)
+    return (*found, StepSize.of(plan)) if estimators else ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepSize(Hook):
+    """The length of the step → its signal.
+
+    Parameters
+    ----------
+    instance : int
+        An instance whose outputs have been read at the end of the step; -1 if no outputs are read.
+    target : int
+        Index of the signal into the Float64 outputs.
+    """
+
+    instance: int
+    target: int
+    name: ClassVar[str] = "step size"  # type: ignore[misc]
+
+    @classmethod
+    def of(cls, plan: Plan) -> StepSize:
+        """The hook of a plan that has the signal."""
+        reads = (i for i in plan.members if plan.layout.segments(i, Group.OUTPUTS))
+        return cls(next(reads, -1), plan.layout.signals[STEP_SIZE.name][1])
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Write it."""
+        begin, end = store.interval
+        reached = end if self.instance < 0 else store.read.item(self.instance)
+        store.outputs[DataType.FLOAT64][self.target] = reached - begin
+        return False
+
+    def twin(self, store: ValueStore) -> Twin:
+        """The same in C."""
+        del store
+        return Twin("step size", numbers={"instance": self.instance, "target": self.target})

@@ -1,10 +1,10 @@
-"""Distance of outputs from their prediction by the points before, as one number: the error of extrapolation."""
+"""Errors of a step by the distance of outputs from their prediction: the error of extrapolated inputs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isnan, sqrt
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.store import ValueStore
-from fmimaster.steps.estimators.estimator import Estimator
+from fmimaster.steps.estimator import Estimator
 from fmimaster.system.model import DataType, Variability
 
 MOST_DEGREE = 3
@@ -164,3 +164,106 @@ def _known(
         if not isnan(time) and not (found and found[-1][1] == time):
             found.append((values.item(slot), time))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedOrders(OfOutputs):
+    """Difference at the end of a step between the extrapolated inputs and the outputs that they approximate.
+
+    The polynomial of the inputs, and the polynomial of the next degree through the new outputs, are two orders of one
+    method. Their difference is the error of the lower order. It costs no step and needs no capability.
+
+    ``sqrt(mean((|y - yp| / (nominal + relative max(|y|, |yp|)) / tolerance) ** 2))`` over the outputs of the power bonds;
+    if there are none, over all continuous outputs that feed others.
+
+    Parameters
+    ----------
+    tolerance : float
+        In multiples of the nominal values of the outputs, and of ``relative`` times their values.
+    relative : float
+
+    Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.3.4 (multi-order input extrapolation), with the
+    norm of Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, II.4, eq. (4.11).
+    """
+
+    tolerance: float = 1e-3
+    relative: float = 1.0
+    name: ClassVar[str] = "extrapolation_error"
+
+    def __post_init__(self) -> None:
+        if not (self.tolerance > 0 and self.relative >= 0):
+            raise OptionError(f"{self}: expected tolerance > 0 and relative >= 0.")
+
+    def order(self, degree: int) -> int:
+        """One more than the degree of extrapolation."""
+        return min(degree, MOST_DEGREE) + 1
+
+    def history(self, degree: int) -> int:
+        """The points of the polynomial."""
+        return min(degree, MOST_DEGREE) + 1
+
+    def hook(self, plan: Plan, degree: int) -> PredictionError:
+        """The hook that computes the error."""
+        signals = plan.layout.signals
+        return PredictionError(
+            "error of extrapolation",
+            judged_outputs(plan),
+            degree=min(degree, MOST_DEGREE),
+            least=1,
+            is_maximum=False,
+            absolute=self.tolerance,
+            relative=self.tolerance * self.relative,
+            error=signals[self.name][1],
+            worst=signals[self.worst][1],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PredictorCorrector(OfOutputs):
+    """Largest distance of an output from the line through its two points before.
+
+    ``max |y - yp| / (nominal + relative max(|y|, |yp|)) / tolerance`` over the outputs of the power bonds; if there are
+    none, over all continuous outputs that feed others. The error is 1 in the first two steps, and after events.
+
+    Parameters
+    ----------
+    tolerance : float
+        In multiples of the nominal values of the outputs.
+    relative : float
+        Weight of the magnitude of an output, in addition to its nominal value.
+
+    Source: Busch (2012), Zur effizienten Kopplung von Simulationsprogrammen, as in Sadjina et al. (2017), eq. (16), (17).
+    """
+
+    tolerance: float = 1e-3
+    relative: float = 1e-4
+    name: ClassVar[str] = "prediction_error"
+
+    def __post_init__(self) -> None:
+        if not (self.tolerance > 0 and self.relative >= 0):
+            raise OptionError(f"{self}: expected tolerance > 0 and relative >= 0.")
+
+    def order(self, degree: int) -> int:
+        """One more than the degree of extrapolation, as in the source."""
+        return degree + 1
+
+    def history(self, degree: int) -> int:
+        """The two points of the line, and one more: if it exists, neither of the two is the start."""
+        del degree
+        return 3
+
+    def hook(self, plan: Plan, degree: int) -> PredictionError:
+        """The hook that computes the error."""
+        del degree
+        signals = plan.layout.signals
+        return PredictionError(
+            "distance from a prediction",
+            judged_outputs(plan),
+            degree=1,
+            least=3,
+            is_maximum=True,
+            absolute=self.tolerance,
+            relative=self.tolerance * self.relative,
+            error=signals[self.name][1],
+            worst=signals[self.worst][1],
+        )
