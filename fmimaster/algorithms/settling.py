@@ -278,7 +278,7 @@ def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> 
 def _take_given_start_values(loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:
     """Set the outputs at which a loop is cut to the given start values of the inputs in the loop."""
     # only systems with algebraic loops need it
-    from fmimaster.loops.given_start_values import GivenStartValues
+    from fmimaster.loops.unknowns import GivenStartValues
 
     every = GivenStartValues(plan, loop.variables, loop.variables)
     if not every.given:

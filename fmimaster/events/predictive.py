@@ -8,7 +8,7 @@ from math import ceil, floor, inf
 from typing import Any, ClassVar, NamedTuple
 
 from fmimaster.events.event_clock import EventClock, Retry, Watch
-from fmimaster.events.indicator_cubics import (
+from fmimaster.events.indicator_courses import (
     Pairs,
     Points,
     extrapolated,

@@ -1,5 +1,5 @@
 /* A watch over event indicators: whether an event clock would do nothing in a step, and with the next one. Where that is not
- * certain, Python decides. Bounds are computed with the operations of fmimaster/events/indicator_cubics.py, indicators.py
+ * certain, Python decides. Bounds are computed with the operations of fmimaster/events/indicator_courses.py, indicators.py
  * and look_ahead.py in their order, so that certain here is certain there. */
 
 #include <stdint.h>

@@ -11,6 +11,7 @@ forever.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from math import inf, isfinite
 from typing import Any
 
@@ -18,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import LoopError
-from fmimaster.loops.given_start_values import outputs_of
 from fmimaster.loops.hook import LoopHooks
 from fmimaster.loops.search import Reasons
 from fmimaster.loops.solver import LoopSolver
+from fmimaster.loops.unknowns import outputs_of
 from fmimaster.plan.graph import Node
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.visits import MAY_BE_NONE
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.notes import listed
 
@@ -105,7 +106,7 @@ class DiscreteLoop:
         self._known: dict[tuple[Any, ...], int] = {}
         self._assumed: State = ()
         """State at the start of the present sweep."""
-        self.begin: Hook = _Begin(self)
+        self.begin: Hook = FunctionHook(f"start of {self.name}", self.start)
         self.sweep: Hook = _Sweep(self)
 
     @property
@@ -115,7 +116,8 @@ class DiscreteLoop:
 
     def holding(self, outputs: Sequence[Node]) -> Hook:
         """A hook that restores the assumed values of these outputs after an instance was read within the sweep."""
-        return _Holding(self, [k for k, o in enumerate(self.outputs) if o.node in outputs])
+        chosen = [k for k, o in enumerate(self.outputs) if o.node in outputs]
+        return FunctionHook(f"what is assumed in {self.name}", partial(self.hold, chosen=chosen))
 
     def start(self, store: ValueStore) -> None:
         """Start with the state that is in the store."""
@@ -284,17 +286,6 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-class _Begin(Hook):
-    def __init__(self, loop: DiscreteLoop) -> None:
-        self.loop = loop
-        self.name = f"start of {loop.name}"
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Start a new solution."""
-        self.loop.start(store)
-        return False
-
-
 class _Sweep(Hook):
     def __init__(self, loop: DiscreteLoop) -> None:
         self.loop = loop
@@ -308,14 +299,3 @@ class _Sweep(Hook):
     def warnings(self) -> tuple[str, ...]:
         """Warnings of the solver."""
         return self.loop.numbers.warnings if self.loop.numbers else ()
-
-
-class _Holding(Hook):
-    def __init__(self, loop: DiscreteLoop, chosen: Sequence[int]) -> None:
-        self.loop, self.chosen = loop, chosen
-        self.name = f"what is assumed in {loop.name}"
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Restore the assumed values."""
-        self.loop.hold(store, self.chosen)
-        return False

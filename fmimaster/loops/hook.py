@@ -18,12 +18,9 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmimaster.base.errors import LoopError
 from fmimaster.loops.anderson import measured
-from fmimaster.loops.loop_state import MOST_REMEMBERED, At, LoopState
-from fmimaster.loops.messages import doubtful, not_solved
 from fmimaster.loops.search import (
     FEW_UNKNOWNS,
     ROUNDINGS,
@@ -35,14 +32,23 @@ from fmimaster.loops.search import (
     Sweep,
     Trial,
     Vector,
+    doubtful,
+    not_solved,
 )
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.loops.sweep_derivatives import SweepDerivatives
-from fmimaster.loops.unknowns import constraints, precision, unknowns_of
+from fmimaster.loops.unknowns import (
+    MOST_REMEMBERED,
+    At,
+    LoopState,
+    constraints,
+    precision,
+    unknowns_of,
+)
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Hook, Partials, Solutions, Twin
+from fmimaster.program.hook import FunctionHook, Hook, Partials, Solutions, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
@@ -140,7 +146,14 @@ class LoopHooks:
         }
         u = self.unknowns
         chosen = [k for k, slot in enumerate(u.slots.tolist()) if (k < u.doubles, slot) in places]
-        return _Holding(self, np.array(chosen, np.int64))
+
+        def hold(store: ValueStore) -> None:
+            held = u.get(store)
+            held[chosen] = self.state.x[chosen]
+            u.put(store, held)
+
+        # not in C: it is needed only where an instance with a cut output is read twice in a sweep
+        return FunctionHook(f"what is assumed in the loop of {self.name}", hold)
 
     # What the hooks do
 
@@ -334,22 +347,6 @@ class _Begin(Hook):
         """The same in C."""
         del store
         return self.hooks.twin("start of a loop")
-
-
-class _Holding(Hook):
-    """Not in C: it is needed only where an instance with a cut output is read twice in a sweep."""
-
-    def __init__(self, hooks: LoopHooks, chosen: NDArray[np.int64]) -> None:
-        self.hooks, self.chosen = hooks, chosen
-        self.name = f"what is assumed in the loop of {hooks.name}"
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Restore the tried values."""
-        u = self.hooks.unknowns
-        held = u.get(store)
-        held[self.chosen] = self.hooks.state.x[self.chosen]
-        u.put(store, held)
-        return False
 
 
 class _InPython(Hook):

@@ -11,11 +11,8 @@ from math import inf, sqrt
 
 import numpy as np
 
-from fmimaster.loops.search import Attempts, Matrix, Solution, Sweep, Trial, Vector
+from fmimaster.loops.search import SINGULAR, Attempts, Matrix, Solution, Sweep, Trial, Vector
 from fmimaster.numerics.sums import norm
-
-SINGULAR = 1e-7
-"""Singular values below this fraction of the largest one, or of 1, count as 0: differences are accurate to about 1e-8."""
 
 STATIONARY = 1e-6
 """A gradient below this fraction of the residual counts as 0."""
@@ -37,7 +34,7 @@ STILL_GOOD = 1e-2
 
 
 def newton(
-    attempts: Attempts, start: Vector, *, most_steps: int, limit: int
+    attempts: Attempts, start: Vector, most_steps: int, limit: int
 ) -> Generator[Trial, Sweep, Solution | None]:
     """Newton's method with a line search; None if it has not converged from here.
 

@@ -9,24 +9,15 @@ This module does not depend on FMUs or the value store: :mod:`fmimaster.loops.ho
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
+from typing import TYPE_CHECKING
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
-from fmimaster.loops.anderson import ANDERSON, anderson
-from fmimaster.loops.newton import newton
-from fmimaster.loops.search import (
-    Attempts,
-    Problem,
-    Search,
-    Solution,
-    Sweep,
-    Trial,
-    Vector,
-)
-from fmimaster.numerics.sums import norm
+
+if TYPE_CHECKING:
+    from fmimaster.loops.search import Attempts, Problem, Search, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +95,17 @@ class LoopSolver(TypedArguments):
         start values. With them, Newton's method comes first, unless there are many unknowns. For constraints, only
         Newton's method is used.
         """
+        # here and below: only systems with algebraic loops need them
+        from fmimaster.loops.anderson import anderson
+        from fmimaster.loops.newton import newton
+        from fmimaster.loops.search import Attempts
+
         attempts = Attempts(problem)
         newton_first = problem.newton_comes_first and self.bounded is None
         if newton_first:
-            found = yield from self._newton(attempts, problem.u)
+            found = yield from newton(
+                attempts, problem.u, self.most_newton, self.limit(len(problem.u))
+            )
             if found is not None:
                 return found
         if not problem.constrained:
@@ -133,31 +131,31 @@ class LoopSolver(TypedArguments):
         overflowed : bool
             Whether a residual has diverged.
         """
+        from fmimaster.loops.anderson import ANDERSON
+        from fmimaster.loops.search import Attempts
+
         attempts = Attempts(problem)
         attempts.methods[ANDERSON] = None
-        if norm(residual.tolist(), 0, len(residual)) < inf:
-            attempts.tried(u, residual)
+        attempts.tried(u, residual)
         attempts.count, attempts.has_overflowed = count, overflowed
         return (yield from self.restart(attempts, from_start=True))
 
     def restart(self, attempts: Attempts, *, from_start: bool) -> Search:
         """Newton's method from the start values, if not yet tried, and from other values; not if ``bounded`` is given."""
-        if self.bounded is not None and not attempts.problem.constrained:
+        from fmimaster.loops.newton import newton
+
+        problem = attempts.problem
+        if self.bounded is not None and not problem.constrained:
             raise attempts.failure()
+        limit = self.limit(len(problem.u))
         for shift in (*([0.0] if from_start else []), *RESTARTS):
-            if attempts.count >= self.limit(len(attempts.problem.u)):
+            if attempts.count >= limit:
                 break
-            start = attempts.problem.u + shift * attempts.problem.nominal
-            found = yield from self._newton(attempts, start)
+            start = problem.u + shift * problem.nominal
+            found = yield from newton(attempts, start, self.most_newton, limit)
             if found is not None:
                 return found
         raise attempts.failure()
-
-    def _newton(
-        self, attempts: Attempts, start: Vector
-    ) -> Generator[Trial, Sweep, Solution | None]:
-        limit = self.limit(len(start))
-        return (yield from newton(attempts, start, most_steps=self.most_newton, limit=limit))
 
 
 RESTARTS = (1.0, -1.0, 10.0, -10.0)

@@ -1,9 +1,11 @@
-"""The unknowns of algebraic loops as places in the value store, with nominal values and start values."""
+"""The unknowns of algebraic loops: places in the value store, start values, and what is kept from sweep to sweep."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,3 +195,146 @@ class StartValues(Hook):
         """Write the start values into the store."""
         self.unknowns.put(store, self.unknowns.start)
         return False
+
+
+MOST_REMEMBERED = 16
+"""Differences of sweeps for which the kernel has room."""
+
+
+class At(IntEnum):
+    """Numbers that the hooks and their twins count: indices into :attr:`LoopState.counts`."""
+
+    SWEEPS = 0
+    """Of the present solution."""
+    KEPT = 1
+    """Differences that the twin remembers."""
+    STAGE = 2
+    """0: Anderson acceleration in C; 1: it has given up; 2: the search continues in Python; 3: the start values are a
+    solution, of which nothing else is known."""
+    TOTAL = 3
+    """Sweeps of all solutions."""
+    SOLUTIONS = 4
+    MOST = 5
+    """Largest number of sweeps of a solution."""
+    OVERFLOWED = 6
+    """Whether a residual of the present solution has diverged."""
+
+
+_OF_RUN = At.SOLUTIONS, At.TOTAL, At.MOST
+
+
+@dataclass(frozen=True, eq=False)
+class LoopState:
+    """The arrays of a loop of n unknowns, with the names that they have in the kernel."""
+
+    counts: NDArray[np.int64]
+    """By :class:`At`."""
+    sizes: Vector
+    """Of residuals, the first and the smallest one; and the smallest slope of a residual."""
+    relative: Vector
+    """Relative tolerance of each unknown."""
+    x: Vector
+    """The values that are tried."""
+    u0: Vector
+    """Those with which the present solution began."""
+    best_u: Vector
+    best_residual: Vector
+    work: Vector
+
+    @classmethod
+    def of(cls, n: int, depth: int, relative: float) -> LoopState:
+        """That of a loop of n unknowns, with room for so many differences."""
+        x, u0, best_u, best_residual = np.zeros((4, n))
+        return cls(
+            counts=np.zeros(len(At), np.int64),
+            sizes=np.full(3, np.inf),
+            relative=np.full(n, relative),
+            x=x,
+            u0=u0,
+            best_u=best_u,
+            best_residual=best_residual,
+            work=np.zeros((5 + 3 * depth) * n),
+        )
+
+    def begin(self, values: Vector) -> None:
+        """A new solution begins with these values."""
+        self.u0[:] = self.x[:] = values
+        self.counts[[At.SWEEPS, At.KEPT, At.STAGE, At.OVERFLOWED]] = 0
+
+    def note_solution(self) -> None:
+        """One more is found."""
+        self.counts[At.SOLUTIONS] += 1
+        self.counts[At.MOST] = max(self.counts[At.MOST], self.counts[At.SWEEPS])
+
+    @property
+    def of_run(self) -> tuple[int, int, int]:
+        """Numbers of solutions and sweeps so far, and the largest number of sweeps of a solution."""
+        solutions, sweeps, most = self.counts[[*_OF_RUN]].tolist()
+        return solutions, sweeps, most
+
+    def go_on(self, numbers: tuple[float, ...]) -> None:
+        """Continue with such numbers of a run."""
+        self.counts[[*_OF_RUN]] = numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output at which a loop is cut, as a place in the value store."""
+
+    name: str
+    node: Node
+    type: DataType
+    slot: slice
+
+
+def outputs_of(plan: Plan, nodes: Iterable[Node]) -> tuple[Output, ...]:
+    """The outputs among these variables, sorted by name."""
+    found = []
+    for i, name in nodes:
+        place = plan.layout.place(i, name)
+        if place is None:
+            continue
+        kind, slot = place
+        found.append(Output(f"{plan.instances[i].name}.{name}", (i, name), kind, slot))
+    return tuple(sorted(found, key=lambda output: output.name))
+
+
+class GivenStartValues(Hook):
+    """Outputs in the store ← the start values that the user or the system has given to inputs which they feed.
+
+    If no such input has a start value, the output keeps the value that was read.
+    """
+
+    def __init__(self, plan: Plan, outputs: Sequence[Node], variables: Sequence[Node]) -> None:
+        self.given = [
+            (output, start)
+            for output in outputs_of(plan, outputs)
+            if (start := _given_start(plan, output, frozenset(variables))) is not None
+        ]
+        self.name = f"start values of {listed([o.name for o, _ in self.given], 3)}"
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Write the start values into the store."""
+        for output, start in self.given:
+            store.values[output.type][output.slot] = start
+        return False
+
+
+def _given_start(plan: Plan, output: Output, variables: frozenset[Node]) -> NDArray[Any] | None:
+    """The value of the output that gives the start value of the first input, by name, that has one."""
+    fed = {
+        f"{plan.instances[k.target].name}.{k.input.name}": k
+        for k in plan.links.out_of.get(output.node, ())
+        if (k.target, k.input.name) in variables
+        and k.transformation.factor  # with 0 the input does not depend on the output
+    }
+    for _, link in sorted(fed.items()):
+        given = plan.instances[link.target].start_values.get(link.input.name)
+        if given is not None:
+            values = np.array(given, link.input.type.dtype)
+            if not link.transformation.is_identity:
+                values = (values - link.transformation.offset) / link.transformation.factor
+            if output.type.is_integer:
+                values = np.rint(values)
+            return values.astype(output.type.dtype)
+    return None

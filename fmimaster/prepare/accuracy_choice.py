@@ -11,7 +11,6 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.settings import Settings
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
-from fmimaster.prepare.choice import Choice
 from fmimaster.steps.doubling_errors import PowerResidual
 from fmimaster.steps.pid import PID
 from fmimaster.steps.prediction_errors import EmbeddedOrders

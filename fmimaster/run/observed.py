@@ -1,7 +1,7 @@
 """Events that FMUs execute themselves inside a step: they are observed at the next communication point.
 
 An output that counts the events shows each of them. Without such an output, event indicators show them
-(:mod:`fmimaster.events.executed`).
+(:mod:`fmimaster.events.indicator_courses`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fmimaster.events.event_clock import EventClock
-from fmimaster.events.executed import CERTAIN_JUMP, LEAST_JUMP, Course, course
+from fmimaster.events.indicator_courses import CERTAIN_JUMP, LEAST_JUMP, Course, course
 from fmimaster.inputs.polynomial import MOST_POINTS
 from fmimaster.plan.events import counter_of, executes_itself
 from fmimaster.plan.layout import Group

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fmimaster.events.watch import watch_data
+from fmimaster.events.event_clock import watch_data
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.hook import Twin
 from fmimaster.program.indicators import NONE

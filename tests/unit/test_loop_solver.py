@@ -12,8 +12,7 @@ from pytest import approx
 
 from fmimaster.base.errors import OptionError
 from fmimaster.loops.anderson import Anderson
-from fmimaster.loops.messages import not_solved
-from fmimaster.loops.search import NoSolution, Problem, Reasons, Sweep
+from fmimaster.loops.search import NoSolution, Problem, Reasons, Sweep, not_solved
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.numerics.anderson import least_squares
 

@@ -13,8 +13,8 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import LoopError
-from fmimaster.loops.loop_state import MOST_REMEMBERED
 from fmimaster.loops.solver import LoopSolver
+from fmimaster.loops.unknowns import MOST_REMEMBERED
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.system.model import DataType
 

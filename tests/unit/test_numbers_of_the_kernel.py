@@ -17,7 +17,7 @@ from fmimaster.inputs.polynomial import (
     MOST_GIVEN,
     MOST_POINTS,
 )
-from fmimaster.loops.loop_state import MOST_REMEMBERED, At
+from fmimaster.loops.unknowns import MOST_REMEMBERED, At
 from fmimaster.program import bond_powers, hook
 from fmimaster.program.instructions.steps import MOST_NESTED
 from fmimaster.run.reference import steps

@@ -14,10 +14,9 @@ from python_fmu import Bench
 
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.base.installation import reference_path
-from fmimaster.events.event_clock import EarlyReturn, EventClock, Watch
+from fmimaster.events.event_clock import EarlyReturn, EventClock, Watch, watch_data
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
-from fmimaster.events.watch import watch_data
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import Goal, Instant

@@ -22,8 +22,8 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.steps.estimators.predictor_corrector import PredictorCorrector
 from fmimaster.steps.pid import PID
+from fmimaster.steps.prediction_errors import PredictorCorrector
 from fmimaster.steps.step_rule import FixedStep, StepRule
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Port, SystemDescription

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmimaster.events.executed import extrapolate
-from fmimaster.events.indicator_cubics import extrapolated, through_ends
+from fmimaster.events.indicator_courses import extrapolate, extrapolated, through_ends
 from fmimaster.events.intermediate import InsideWatch
 
 
