@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.base.errors import FileError, FmimasterError, OptionError, did_you_mean
 from fmimaster.base.files import given_path
+from fmimaster.fmu.computed import Function, SignalTable
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.table import Function, SignalTable
 from fmimaster.results import table as results
 from fmimaster.results.csv import is_time, read_csv
 from fmimaster.system.description import Component, Connector, Source

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fmimaster.algorithms.algorithm import Algorithm
     from fmimaster.algorithms.modes import InputMode
     from fmimaster.events.event_clock import EventClock
-    from fmimaster.fmu.faults.policy import FaultPolicy
+    from fmimaster.fmu.fault_policy import FaultPolicy
     from fmimaster.fmu.model_exchange.cvode import Jacobian
     from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.inputs.polynomial import Polynomial
@@ -65,9 +65,9 @@ EVENT_CLOCKS: Mapping[str, str] = {
     "check": "events.event_clock:Check",
 }
 FAULT_POLICIES: Mapping[str, str] = {
-    "stop": "fmu.faults.policy:Stop",
-    "restart": "fmu.faults.policy:Restart",
-    "drop": "fmu.faults.policy:Drop",
+    "stop": "fmu.fault_policy:Stop",
+    "restart": "fmu.fault_policy:Restart",
+    "drop": "fmu.fault_policy:Drop",
 }
 SOLVERS: Mapping[str, str] = {
     "dormand-prince": "fmu.model_exchange.one_step:DormandPrince",

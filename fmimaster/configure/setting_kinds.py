@@ -287,7 +287,7 @@ def open_inputs(given: Any) -> Any:
 def solver(given: Any) -> Any:
     """Solvers instead of their texts."""
     found = at_place("configure.named:solvers")(given)
-    at_place("fmu.model_exchange.choice:check_solver")(found)
+    at_place("fmu.model_exchange.integrator:check_solver")(found)
     return found
 
 

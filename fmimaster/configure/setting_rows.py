@@ -312,7 +312,7 @@ TABLE = (
             f": {_names(FAULT_POLICIES)}; with settings: restart:tries=3 (default: stop)",
         ),
         read="configure.named:fault_policy",
-        instance=("fmu.faults.policy:FaultPolicy", "a way to handle a fault", "Restart()"),
+        instance=("fmu.fault_policy:FaultPolicy", "a way to handle a fault", "Restart()"),
         needed=True,
     ),
     Row(

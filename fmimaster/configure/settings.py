@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fmimaster.cards.use import Cards
     from fmimaster.configure.input_signals import Input
     from fmimaster.events.event_clock import EventClock
-    from fmimaster.fmu.faults.policy import FaultPolicy
+    from fmimaster.fmu.fault_policy import FaultPolicy
     from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.inputs.polynomial import Polynomial
     from fmimaster.loops.solver import LoopSolver

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from fmimaster.base.errors import FileError, FmimasterError
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version
-from fmimaster.fmu.description.interfaces import offered_interfaces
+from fmimaster.fmu.description.model_description import offered_interfaces
 from fmimaster.fmu.shared_library import FMI2, FMI3
 from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import Interface

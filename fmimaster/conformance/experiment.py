@@ -15,7 +15,7 @@ from fmimaster.base.errors import FileError, ModelError, OptionError, did_you_me
 from fmimaster.base.files import read_whole
 from fmimaster.conformance.cases import FmuCase
 from fmimaster.fmu.description.findings import Findings
-from fmimaster.fmu.description.interfaces import (
+from fmimaster.fmu.description.model_description import (
     interface_element,
     read_capabilities,
     read_experiment,

@@ -15,7 +15,7 @@ import numpy as np
 from fmimaster.base.errors import FileError
 from fmimaster.base.text import named
 from fmimaster.conformance.cases import FmuCase
-from fmimaster.fmu.extensions.references import carried_results
+from fmimaster.fmu.layered_standards import carried_results
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.system.archive import open_archive

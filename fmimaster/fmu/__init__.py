@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from fmimaster.base.public_names import public_names
 
 if TYPE_CHECKING:
-    from fmimaster.fmu.faults.policy import Drop as Drop
-    from fmimaster.fmu.faults.policy import FaultPolicy as FaultPolicy
-    from fmimaster.fmu.faults.policy import Restart as Restart
-    from fmimaster.fmu.faults.policy import Stop as Stop
+    from fmimaster.fmu.fault_policy import Drop as Drop
+    from fmimaster.fmu.fault_policy import FaultPolicy as FaultPolicy
+    from fmimaster.fmu.fault_policy import Restart as Restart
+    from fmimaster.fmu.fault_policy import Stop as Stop
     from fmimaster.fmu.manifest_writer import add_manifest as add_manifest
     from fmimaster.fmu.model_exchange.cvode import Cvode as Cvode
     from fmimaster.fmu.model_exchange.cvode import Jacobian as Jacobian

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.call_log import MessageLog
+from fmimaster.fmu.call_log import FATAL, SUCCESS, MessageLog
 from fmimaster.fmu.calls import LibraryCalls
 from fmimaster.fmu.instance import InstanceOptions, Signal, Transfer
 from fmimaster.fmu.kernel_entry import Binding, E, KernelEntries, KernelInterface
-from fmimaster.fmu.status import FATAL, SUCCESS
 from fmimaster.system.model import DataType, Model
 
 

@@ -14,9 +14,16 @@ from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.call_log import MessageLog
+from fmimaster.fmu.call_log import (
+    DISCARD,
+    ERROR,
+    FATAL,
+    SUCCESS,
+    MessageLog,
+    objection,
+    status_name,
+)
 from fmimaster.fmu.instance import Instance, InstanceOptions, Transfer
-from fmimaster.fmu.status import DISCARD, ERROR, FATAL, SUCCESS, objection, status_name
 from fmimaster.system.model import Model
 
 _FAILURES = ("logStatusDiscard", "logStatusError", "logStatusFatal")

@@ -24,11 +24,10 @@ from fmpy.fmi2 import free as free_memory
 from numpy.typing import NDArray
 
 from fmimaster.fmu.binary import BinaryInstance
-from fmimaster.fmu.call_log import MessageLog
+from fmimaster.fmu.call_log import DISCARD, ERROR, SUCCESS, MessageLog
 from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer
 from fmimaster.fmu.kernel_entry import KernelInterface
 from fmimaster.fmu.shared_library import Tolerant
-from fmimaster.fmu.status import DISCARD, ERROR, SUCCESS
 from fmimaster.system.model import DataType, Model
 
 _DO_STEP_STATUS, _PENDING_STATUS, _LAST_SUCCESSFUL_TIME, _TERMINATED = range(4)

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import BinaryInstance
-from fmimaster.fmu.call_log import MessageLog
+from fmimaster.fmu.call_log import DISCARD, SUCCESS, MessageLog
 from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.fmu.intermediate import InsideOfSteps, inputs_in_steps
 from fmimaster.fmu.kernel_entry import Binding, KernelInterface
 from fmimaster.fmu.shared_library import Tolerant
-from fmimaster.fmu.status import DISCARD, SUCCESS
 from fmimaster.system.clocks import Intervals, Qualifier, exact
 from fmimaster.system.model import DataType, Model
 

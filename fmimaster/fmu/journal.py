@@ -8,7 +8,7 @@ it anew at each checkpoint would change the results.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
 from struct import Struct
@@ -243,7 +243,7 @@ def unpacked_step(content: bytes) -> tuple[float, float, float | None, bool]:
     return time, size, None if isnan(reached) else reached, may_go_back
 
 
-def packed_arguments(arguments: tuple[Any, ...]) -> bytes:
+def packed_arguments(*arguments: Any) -> bytes:
     """The arguments of any other method."""
     return encoded(arguments) if arguments else b""
 
@@ -253,6 +253,27 @@ def unpacked_arguments(method: str, content: bytes) -> tuple[Any, ...]:
     kind: Any = tuple[ARGUMENTS[method]]  # type: ignore[valid-type]
     found: tuple[Any, ...] = decoded(kind, content) if content else ()
     return found
+
+
+def noted_transfer(name: str, *made: Any) -> tuple[Noted, Callable[..., bytes]]:
+    """What is noted of a function that a method has made, and what packs the content of its entries.
+
+    Reading changes some FMUs, and an FMU tells intervals once: these are noted too.
+    """
+    match name:
+        case "directional_derivative":
+            unknowns, knowns, seed, sensitivity = made
+            sizes = len(sensitivity), tuple(knowns), len(seed)
+            return Noted(name, DataType.FLOAT64, tuple(unknowns), *sizes), lambda: packed(seed)
+        case "polynomial_setter":
+            references = tuple(made[0])
+            return Noted(name, DataType.FLOAT64, references, len(references)), packed_polynomials
+        case "intervals":
+            clocks = tuple(made[0])
+            return Noted(name, DataType.CLOCK, clocks, len(clocks)), bytes
+        case _:
+            kind, references, values = made
+            return Noted(name, kind, tuple(references), len(values)), lambda: packed(values)
 
 
 def entries_of(content: bytes) -> Iterator[tuple[int, bytes]]:

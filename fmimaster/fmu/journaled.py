@@ -1,25 +1,37 @@
-"""An instance around any other, which keeps a journal of its calls."""
+"""An instance around any other, which keeps a journal of its calls, and the repetition of the journal on a new instance.
+
+The repetition compares the values that are read with those that were read before, and so measures how exact it is.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isnan
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.around import Act, Around
+from fmimaster.fmu.around import MAKERS, Act, Around
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.journal import (
+    History,
     Journal,
     Noted,
-    packed,
+    entries_of,
+    noted_transfer,
     packed_arguments,
-    packed_polynomials,
     packed_step,
     renumbered,
+    unpacked,
+    unpacked_arguments,
+    unpacked_polynomials,
+    unpacked_step,
 )
-from fmimaster.fmu.replay import Noise, replay
-from fmimaster.system.model import DataType
+from fmimaster.system.clocks import Intervals
 
 log = logging.getLogger("fmimaster")
 
@@ -102,7 +114,7 @@ class Journaled(Around):
         }
         if name in special:
             return special[name](act)
-        noted, content = _transferred(name, *made) if made else (Noted(name), _arguments)
+        noted, content = noted_transfer(name, *made) if made else (Noted(name), packed_arguments)
         number = self.journal.number(noted)
 
         def call(*arguments: Any) -> Any:
@@ -179,26 +191,210 @@ class Journaled(Around):
             journal.add(number, content)
 
 
-def _arguments(*arguments: Any) -> bytes:
-    return packed_arguments(arguments)
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The largest difference between values that were read in a replay and those that were read before.
 
-
-def _transferred(name: str, *made: Any) -> tuple[Noted, Callable[..., bytes]]:
-    """What is noted of a function that a method has made, and what packs the content of its entries.
-
-    Reading changes some FMUs, and an FMU tells intervals once: these are noted too.
+    Parameters
+    ----------
+    largest : float
+        Relative to the largest absolute value of the variable; inf for a variable that is no number, and for NaN.
+    variable : str
+        The variable with this difference; empty if there is none.
+    time : float
+        In s, of the step before the first difference of this variable.
+    reads : int
+        Number of values that were compared.
     """
-    match name:
-        case "directional_derivative":
-            unknowns, knowns, seed, sensitivity = made
-            sizes = len(sensitivity), tuple(knowns), len(seed)
-            return Noted(name, DataType.FLOAT64, tuple(unknowns), *sizes), lambda: packed(seed)
-        case "polynomial_setter":
-            references = tuple(made[0])
-            return Noted(name, DataType.FLOAT64, references, len(references)), packed_polynomials
-        case "intervals":
-            clocks = tuple(made[0])
-            return Noted(name, DataType.CLOCK, clocks, len(clocks)), bytes
-        case _:
-            kind, references, values = made
-            return Noted(name, kind, tuple(references), len(values)), lambda: packed(values)
+
+    largest: float = 0.0
+    variable: str = ""
+    time: float = 0.0
+    reads: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all values were the same in every bit."""
+        return not self.variable
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return f"all {self.reads} values that were read again are equal"
+        return f"'{self.variable}' differs by up to {self.largest:.3g} (relative), first at t = {self.time:.12g} s"
+
+
+@dataclass
+class _Compared:
+    """The values of one GET: scale and difference of each element, and the time in s of the first difference."""
+
+    scale: NDArray[np.float64]
+    difference: NDArray[np.float64]
+    first: NDArray[np.float64]
+
+
+def replay(journal: Journal, instance: Instance, *, skip: int = 0) -> Noise:
+    """Bring an instance to the present state of a journal, and save the states that the journal has saved.
+
+    Parameters
+    ----------
+    instance : Instance
+        A new one of the same FMU, in Instantiated.
+    skip : int
+        Length in bytes of the first entries that the instance has executed already.
+
+    Raises
+    ------
+    CallError
+        If a call fails, or a step ends at another time than before.
+    """
+    player = _Player(journal, instance)
+    player.play(journal.opening)
+    for history in journal.histories():
+        player.play_history(history, skip)
+    return player.noise()
+
+
+class _Player:
+    """Calls an instance by entries of a journal."""
+
+    def __init__(self, journal: Journal, instance: Instance) -> None:
+        self._instance = instance
+        self._noted = journal.noted
+        self._acts: dict[int, tuple[NDArray[Any], Any]] = {}
+        self._compared: dict[int, _Compared] = {}
+        self._time = 0.0
+        self._reads = 0
+        self._spare = 1 + max(journal.places, default=-1)
+        """A place that the journal does not use."""
+        self._may_go_back = False
+
+    def play_history(self, history: History, skip: int) -> None:
+        """Go through a history, and save the states at its places."""
+        if history.state is not None:
+            self._instance.deserialize(history.state)
+        at = skip
+        for end, place, further in history.saved:
+            if end < at:  # the instance has saved it itself
+                continue
+            self.play(history.entries[at:end])
+            at = end
+            if further:
+                self._instance.save(self._spare)
+                self.play(further)
+            self._instance.save(place)
+            if further:
+                self._instance.restore(self._spare)
+        self.play(history.entries[at : history.end])
+
+    def play(self, entries: bytes) -> None:
+        """Make the calls of some entries."""
+        instance = self._instance
+        instance.clock = lambda: self._time
+        instance.kept_from = lambda: -inf if self._may_go_back else inf
+        for number, content in entries_of(entries):
+            method = self._noted[number].method
+            if method in MAKERS:
+                self._transfer(number, content)
+            elif method == "do_step":
+                self._step(content)
+            else:
+                getattr(instance, method)(*unpacked_arguments(method, content))
+
+    def _step(self, content: bytes) -> None:
+        time, size, reached, self._may_go_back = unpacked_step(content)
+        answer = self._instance.do_step(time, size)
+        self._time = time + size
+        now = None if answer is None else answer.last_successful_time
+        if now != reached and not (now is not None and isnan(now)):
+            raise CallError(
+                f"The calls of '{self._instance.name}' cannot be repeated: its step from t = {time:.12g} s by {size:.6g} s "
+                f"{_ended(now)}, but before it {_ended(reached)}. The FMU does not "
+                "give the same results for the same inputs.",
+                instance=self._instance.name,
+                function="DoStep",
+                status="not repeated",
+                time=time,
+            )
+
+    def _transfer(self, number: int, content: bytes) -> None:
+        noted = self._noted[number]
+        if number not in self._acts:
+            self._acts[number] = self._bound(noted)
+        values, act = self._acts[number]
+        match noted.method:
+            case "polynomial_setter":
+                act(*unpacked_polynomials(content, len(noted.references)))
+            case "intervals":
+                act()
+            case "getter":
+                act()
+                self._compare(number, values, unpacked(noted.kind, content))
+            case _:
+                values[:] = unpacked(noted.kind, content)
+                act()
+
+    def _bound(self, noted: Noted) -> tuple[NDArray[Any], Any]:
+        """An array, and the function that transfers its values, or gives polynomials."""
+        method, kind, references, size, knowns, n_knowns = noted
+        make = getattr(self._instance, method)
+        values = np.zeros(size, kind.dtype)
+        match method:
+            case "intervals":
+                return values, make(references, Intervals.of(size))
+            case "directional_derivative":
+                seed = np.zeros(n_knowns)
+                return seed, make(references, knowns, seed, np.zeros(size))
+            case "polynomial_setter":
+                return values, make(references)
+            case _:
+                return values, make(kind, references, values)
+
+    def _compare(self, number: int, now: NDArray[Any], before: NDArray[Any]) -> None:
+        self._reads += len(now)
+        n = len(now)
+        compared = self._compared.get(number)
+        if compared is None:
+            compared = _Compared(np.zeros(n), np.zeros(n), np.full(n, inf))
+            self._compared[number] = compared
+        is_number = now.dtype.kind in "fiub"
+        if is_number:
+            compared.scale = np.fmax(compared.scale, np.abs(before.astype(float)))
+        if now.dtype != object and now.tobytes() == before.tobytes():
+            return
+        differs = now != before
+        if is_number:
+            differs &= ~(np.isnan(now.astype(float)) & np.isnan(before.astype(float)))
+            difference = np.abs(now.astype(float) - before.astype(float))
+            difference = np.where(np.isnan(difference), inf, difference)
+        else:
+            difference = np.full(n, inf)
+        compared.difference = np.maximum(compared.difference, np.where(differs, difference, 0.0))
+        compared.first = np.minimum(compared.first, np.where(differs, self._time, inf))
+
+    def noise(self) -> Noise:
+        """The largest difference so far."""
+        worst = Noise(reads=self._reads)
+        for number, compared in self._compared.items():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                relative = np.where(
+                    compared.difference > 0, compared.difference / compared.scale, 0.0
+                )
+            k = int(np.argmax(relative))
+            if relative[k] > worst.largest:
+                name = self._name(self._noted[number], k)
+                worst = Noise(float(relative[k]), name, float(compared.first[k]), self._reads)
+        return worst
+
+    def _name(self, noted: Noted, element: int) -> str:
+        """Full name of the variable of an element."""
+        variables = {v.value_reference: v for v in self._instance.model.variables}
+        for reference in noted.references:
+            variable = variables[reference]
+            if element < variable.size:
+                return f"{self._instance.name}.{variable.name}"
+            element -= variable.size
+        raise IndexError(element)
+
+
+def _ended(reached: float | None) -> str:
+    return "was completed" if reached is None else f"ended at t = {reached:.12g} s"

@@ -1,17 +1,47 @@
-"""The layered standards of an FMU: supported ones are read into its model, others are ignored with the reason."""
+"""The layered standards of an FMU: supported ones are read into its model, others are ignored with the reason.
+
+A supported one is one file with a function ``extend(manifest, model)``. Its arguments are the manifest in the FMU (None if
+there is none) and the model of the FMU; it returns the model with the additions of the layered standard. An invalid
+manifest raises a :class:`ModelError`; the FMU then runs without it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from fmimaster.base.errors import FileError, InputError, ModelError
 from fmimaster.base.files import read_whole
-from fmimaster.fmu import extensions
-from fmimaster.fmu.manifest import UnpackedFmu, find_manifest, manifest_files
+from fmimaster.fmu import event_manifest
+from fmimaster.fmu.manifest import FILE, Manifest, UnpackedFmu, find_manifest, manifest_files
+from fmimaster.system.archive import Archive
 from fmimaster.system.declarations import LayeredStandard
 from fmimaster.system.model import Model
-from fmimaster.system.xml import Element, parse_lenient_xml
+from fmimaster.system.xml import Element, local_name, parse_lenient_xml
+
+_REFERENCES = "fmi-ls-ref"
+"""Files that an FMU carries, among them results of the tool that has exported it.
+
+Source: FMI-LS-REF 1.0.0-alpha.1, "Related Files".
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A supported layered standard."""
+
+    ending: str
+    """Last part of the names of its manifests, for any publisher."""
+    extend: Callable[[Manifest | None, Model], Model]
+
+
+EXTENSIONS: tuple[Extension, ...] = (
+    Extension(event_manifest.ENDING, event_manifest.extend),
+    Extension(_REFERENCES, lambda _, model: model),  # it describes files, not the FMU
+)
 
 
 def read_layered_standards(fmu: UnpackedFmu, model: Model) -> Model:
@@ -21,7 +51,7 @@ def read_layered_standards(fmu: UnpackedFmu, model: Model) -> Model:
     reasons.
     """
     broken: dict[str, tuple[str, ...]] = {}
-    for extension in extensions.EXTENSIONS:
+    for extension in EXTENSIONS:
         try:
             model = extension.extend(find_manifest(fmu, extension.ending), model)
         except InputError as error:
@@ -49,7 +79,7 @@ def _standard(file: Path, where: str, broken: dict[str, tuple[str, ...]]) -> Lay
         problems: tuple[str, ...] = ()
     except FileError as error:
         name, version, description, problems = folder, "", "", _problems(error)
-    endings = (e.ending for e in extensions.EXTENSIONS)
+    endings = (e.ending for e in EXTENSIONS)
     known = next((e for e in endings if name.endswith(e) or folder.endswith(e)), None)
     if known is not None:
         problems = broken.get(known, ())
@@ -62,3 +92,35 @@ def _attribute(root: Element, name: str) -> str:
         if key.rpartition("}")[2].rpartition(":")[2] == f"fmi-ls-{name}":
             return " ".join(value.split())
     return ""
+
+
+def carried_results(archive: Archive) -> tuple[str, ...]:
+    """Names of the CSV files in an FMU that its manifest calls results; without those that are missing."""
+    names = archive.names()
+    return tuple(
+        file
+        for manifest in names
+        if manifest.startswith("extra/") and manifest.endswith(f"{_REFERENCES}/{FILE}")
+        for file in _results(archive, manifest)
+        if file in names
+    )
+
+
+def _results(archive: Archive, manifest: str) -> Iterator[str]:
+    try:
+        root, _ = parse_lenient_xml(archive.read(manifest), f"{archive.source}/{manifest}")
+    except FileError:
+        return  # the model has the problem
+    for element in root:
+        if local_name(element) == "Related" and element.get("role") == "result":
+            file = _path(element, manifest)
+            if file.lower().endswith(".csv"):
+                yield file
+
+
+def _path(element: Element, manifest: str) -> str:
+    """The file of an element, relative to its manifest; empty for an address elsewhere."""
+    source = urlsplit(element.get("source") or "")
+    if source.scheme or source.netloc:
+        return ""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(manifest), unquote(source.path)))

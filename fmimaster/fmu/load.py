@@ -23,7 +23,7 @@ from fmimaster.system.model import Model
 
 if TYPE_CHECKING:
     from fmimaster.fmu.call_log import CallLog
-    from fmimaster.fmu.table import SignalTable
+    from fmimaster.fmu.computed import SignalTable
 
 _TableKey = tuple[str, Source, tuple[Connector, ...]]
 
@@ -97,7 +97,7 @@ class Loader:
         key = _table_key(component)
         if key not in self._tables:
             # few systems have tables
-            from fmimaster.fmu.table import SignalTable
+            from fmimaster.fmu.computed import SignalTable
             from fmimaster.results.csv import read_csv
 
             types = {c.name: c.type for c in component.connectors if c.type is not None}
@@ -145,17 +145,17 @@ class Loader:
     def _instantiated(self, component: Component, name: str, options: InstanceOptions) -> Instance:
         if component.constraint is not None:
             model = self.model(component)
-            from fmimaster.fmu.constraint import ConstraintInstance  # few systems need it
+            from fmimaster.fmu.computed import ConstraintInstance  # few systems need it
 
             return ConstraintInstance(name, model, component.constraint.tolerance)
         if component.python is not None:
             return self.own(PythonInstance(component.python, name))
         if component.adaptation is not None:
-            from fmimaster.fmu.adaptation.elements import adaptation_instance  # few systems need it
+            from fmimaster.fmu.adaptation_elements import adaptation_instance  # few systems need it
 
             return adaptation_instance(component.adaptation, name)
         if self._is_table(component):
-            from fmimaster.fmu.table import TableInstance  # few systems need it
+            from fmimaster.fmu.computed import TableInstance  # few systems need it
 
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)

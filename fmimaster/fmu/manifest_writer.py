@@ -13,7 +13,7 @@ from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.base.errors import FileError, ModelError, OptionError
 from fmimaster.base.files import check_is_file
-from fmimaster.fmu.extensions.events import STANDARD, VERSION, EventManifest
+from fmimaster.fmu.event_manifest import STANDARD, VERSION, EventManifest
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import FILE, NAMESPACE
 from fmimaster.system.archive import open_archive

@@ -21,12 +21,11 @@ from fmpy.fmi3 import (
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.call_log import MessageLog
+from fmimaster.fmu.call_log import SUCCESS, MessageLog
 from fmimaster.fmu.fmi3 import Fmi3Instance, FMU3ScheduledTolerant
 from fmimaster.fmu.instance import InstanceOptions, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.fmu.kernel_entry import E, KernelEntries, ScheduledParts
 from fmimaster.fmu.kernel_memory import ScheduledMemory
-from fmimaster.fmu.status import SUCCESS
 from fmimaster.system.clocks import Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Causality, DataType, Model, Variable
 

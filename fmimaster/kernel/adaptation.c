@@ -1,4 +1,4 @@
-/* Elements of semantic adaptation: twins of the instances in fmimaster/fmu/adaptation/, whose values they share. */
+/* Elements of semantic adaptation: twins of the instances in fmimaster/fmu/adaptation_elements.py, whose values they share. */
 
 #include <math.h>
 #include <stddef.h>

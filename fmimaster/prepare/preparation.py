@@ -23,7 +23,7 @@ from fmimaster.configure.requirements import (
 )
 from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.model_exchange.choice import chosen_solvers
+from fmimaster.fmu.model_exchange.integrator import chosen_solvers
 from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import exact

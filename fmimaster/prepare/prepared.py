@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse
-from fmimaster.fmu.model_exchange.choice import exchange_notes
+from fmimaster.fmu.model_exchange.integrator import exchange_notes
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.plan import Plan
 from fmimaster.program.programs import Programs

@@ -17,8 +17,7 @@ from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContent
 from fmimaster.base.errors import CallError, FileError, FmimasterError
 from fmimaster.configure.checkpoint_interval import CheckpointInterval
 from fmimaster.fmu.journal import Noted
-from fmimaster.fmu.journaled import Journaled
-from fmimaster.fmu.replay import Noise
+from fmimaster.fmu.journaled import Journaled, Noise
 from fmimaster.record.plain_data import (
     add_steps_from_bytes,
     events_as_bytes,

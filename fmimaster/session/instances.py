@@ -19,7 +19,7 @@ from fmimaster.apart.shared_run import Called
 from fmimaster.base.errors import CallError, ConvergenceError, OptionError, SimulationError
 from fmimaster.base.files import decoding, given_path
 from fmimaster.configure.settings import Settings
-from fmimaster.fmu.faults.policy import Stop
+from fmimaster.fmu.fault_policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.intermediate import IntermediateOutputs, readable_inside
 from fmimaster.fmu.load import Loader

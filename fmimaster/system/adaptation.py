@@ -74,7 +74,7 @@ class Threshold(NamedTuple):
 
 
 class Adaptation(TypedArguments, ABC):
-    """Base of the elements of semantic adaptation. An element is data; its behaviour is in ``fmu/adaptation/``."""
+    """Base of the elements of semantic adaptation. One is data; its instance is in ``fmu/adaptation_elements.py``."""
 
     @property
     def thresholds(self) -> tuple[Threshold, ...]:

@@ -13,9 +13,8 @@ from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Aligned, GaussSeidel, Jacobi, Richardson, Waveform
 from fmimaster.events import EarlyReturn
 from fmimaster.fmu.instance import Instance, InstanceOptions
-from fmimaster.fmu.journaled import Journaled
+from fmimaster.fmu.journaled import Journaled, Noise
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.replay import Noise
 from fmimaster.inputs import Polynomial
 from fmimaster.prepare.preparation import prepare
 from fmimaster.session.session import Session

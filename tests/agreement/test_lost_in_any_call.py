@@ -15,9 +15,9 @@ from fmimaster import Results, Simulation, reference_path
 from fmimaster.algorithms import Aligned, Jacobi, Richardson, Waveform
 from fmimaster.base.errors import AccuracyWarning, FmuLostError
 from fmimaster.events import EarlyReturn
-from fmimaster.fmu.faults.surviving import SurvivingInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.surviving import SurvivingInstance
 from fmimaster.inputs import Polynomial
 from fmimaster.steps import FreeStep
 

@@ -14,10 +14,10 @@ from guard import Guarded
 
 from fmimaster import reference_path
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.faults.surviving import RestartedInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.surviving import RestartedInstance
 from fmimaster.plan.plan import InstancePlan
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.description import Source

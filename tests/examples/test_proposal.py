@@ -15,7 +15,7 @@ from fmpy.validation import validate_fmu
 from lxml import etree
 from proposal_schemas import MANIFEST, PROPOSAL, SYSTEM, catalogue, schema
 
-from fmimaster.fmu.extensions.events import EventManifest
+from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest_writer import add_manifest, write_manifest
 from fmimaster.system.declarations import (

@@ -19,7 +19,7 @@ from lxml import etree
 from proposal_schemas import MANIFEST, PROPOSAL, SYSTEM, schema
 
 from fmimaster.base.errors import DescriptionError, FileError, ModelError
-from fmimaster.fmu.extensions.events import extend
+from fmimaster.fmu.event_manifest import extend
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import NAMESPACE, Manifest
 from fmimaster.system.description import Source

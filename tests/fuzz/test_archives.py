@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutations import edited_bytes, hostile_text
 
-from fmimaster.fmu.extensions.events import EventManifest
+from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.manifest_writer import add_manifest, write_manifest
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.description import Source

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from mutations import edited_bytes, edited_json
 
 from fmimaster.commands.steps import _page
-from fmimaster.fmu.table import SignalTable, TableInstance
+from fmimaster.fmu.computed import SignalTable, TableInstance
 from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.csv import read_csv, write_csv
 from fmimaster.results.facts import Facts, facts_path, read_facts

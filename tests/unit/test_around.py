@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from python_fmu import PythonFmu
 
 from fmimaster.fmu.around import ANSWERS, MAKERS, Act, Around, complete
-from fmimaster.fmu.faults.surviving import DroppedInstance, RestartedInstance
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.fmu.journaled import Journaled
+from fmimaster.fmu.surviving import DroppedInstance, RestartedInstance
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster.fmu.adaptation.elements import adaptation_instance
-from fmimaster.fmu.adaptation.instance import AdaptationInstance
+from fmimaster.fmu.adaptation_elements import adaptation_instance
+from fmimaster.fmu.adaptation_instance import AdaptationInstance
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.choice import native_executor
 from fmimaster.system import (

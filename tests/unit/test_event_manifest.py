@@ -10,7 +10,7 @@ import pytest
 from event_fmus import ATTRIBUTES, EVENTS, EXTRA, VARIABLES, event_fmu, manifest
 
 from fmimaster.base.errors import FileError, ModelError, OptionError
-from fmimaster.fmu.extensions.events import EventManifest
+from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest_writer import add_manifest, write_manifest
 from fmimaster.system.declarations import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fmimaster import CallError
-from fmimaster.fmu.table import SignalTable, TableInstance
+from fmimaster.fmu.computed import SignalTable, TableInstance
 
 
 def test_what_it_leaves_out_is_named() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fmimaster.base.errors import OptionError
+from fmimaster.fmu.model_exchange.equations import locate
 from fmimaster.fmu.model_exchange.integrator import Integration, StuckError, Vector
-from fmimaster.fmu.model_exchange.location import locate
 from fmimaster.fmu.model_exchange.one_step import DormandPrince, Euler
 
 Derivatives = Callable[[float, Vector], list[float]]

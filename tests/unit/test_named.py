@@ -30,7 +30,7 @@ from fmimaster.conformance.run import check_conformance
 from fmimaster.events import Check, LookAhead, Predictive
 from fmimaster.events.event_clock import EventClock
 from fmimaster.fmu import Cvode
-from fmimaster.fmu.faults.policy import FaultPolicy
+from fmimaster.fmu.fault_policy import FaultPolicy
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.inputs import FIRST_ORDER, LINEAR, NEPCE, Polynomial
 from fmimaster.inputs.polynomial import KINDS

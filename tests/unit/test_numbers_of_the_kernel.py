@@ -9,7 +9,7 @@ import pytest
 from kernels import FOLDER
 
 from fmimaster.fmu.kernel_memory import ExchangeMode
-from fmimaster.fmu.model_exchange import cvode, location, one_step
+from fmimaster.fmu.model_exchange import cvode, equations, one_step
 from fmimaster.fmu.model_exchange import steps as exchange_steps
 from fmimaster.inputs.polynomial import (
     MOST_CANDIDATES,
@@ -50,9 +50,9 @@ OF_SOURCES = {
     ("exchange.c", "MODE_EVENT"): ExchangeMode.EVENT,
     ("exchange.c", "MODE_CONTINUOUS_TIME"): ExchangeMode.CONTINUOUS_TIME,
     ("exchange.c", "SAME"): exchange_steps._SAME,
-    ("exchange.c", "TOLERANCE"): location._TOLERANCE,
-    ("exchange.c", "MOST_TRIALS"): location._MOST_TRIALS,
-    ("exchange.c", "BISECT_EVERY"): location._BISECT_EVERY,
+    ("exchange.c", "TOLERANCE"): equations._TOLERANCE,
+    ("exchange.c", "MOST_TRIALS"): equations._MOST_TRIALS,
+    ("exchange.c", "BISECT_EVERY"): equations._BISECT_EVERY,
     ("cvode.c", "LARGEST_JUMP"): cvode.LARGEST_JUMP,
     ("integrator.c", "SAFETY"): one_step._SAFETY,
     ("integrator.c", "LEAST_FACTOR"): one_step._LEAST_FACTOR,

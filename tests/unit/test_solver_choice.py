@@ -9,7 +9,7 @@ import pytest
 
 from fmimaster import OptionError, PythonComponent
 from fmimaster.fmu import Cvode
-from fmimaster.fmu.model_exchange.choice import chosen_solvers
+from fmimaster.fmu.model_exchange.integrator import chosen_solvers
 from fmimaster.system.declarations import Interface
 
 CO_SIMULATION = PythonComponent(outputs={"y": 0.0}, step=lambda *_: None).model()

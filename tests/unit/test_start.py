@@ -52,7 +52,7 @@ _NOT_OF_AN_FMU = {
         "cards.card",
         "configure.input_signals",
         "fmu.journaled",
-        "fmu.table",
+        "fmu.computed",
         "loops.anderson",
         "loops.discrete",
         "loops.hook",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fmimaster.base.errors import CallError, FileError
+from fmimaster.fmu.computed import SignalTable, TableInstance
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.table import SignalTable, TableInstance
 from fmimaster.system.description import Component, Connector, Source
 from fmimaster.system.model import Causality, DataType
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.model_exchange.integrator import (
+    DEFAULT_TITLE,
     Equations,
     ErrorControlled,
     Integration,
@@ -86,7 +87,7 @@ class DormandPrince(ErrorControlled):
     Source: Dormand and Prince (1980), A family of embedded Runge-Kutta formulae; dense output: Shampine (1986).
     """
 
-    title: ClassVar[str] = "Dormand-Prince 5(4)"
+    title: ClassVar[str] = DEFAULT_TITLE
     twin: ClassVar[str] = "dormand_prince"
 
     def start(self, equations: Equations, tolerance: float) -> Integration:

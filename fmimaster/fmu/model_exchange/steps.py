@@ -15,18 +15,16 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.binary import BinaryInstance
-from fmimaster.fmu.call_log import MessageLog
+from fmimaster.fmu.call_log import DISCARD, SUCCESS, MessageLog
 from fmimaster.fmu.instance import (
     InstanceOptions,
     StepAnswer,
     UpdateAnswer,
 )
 from fmimaster.fmu.kernel_memory import ExchangeMemory, ExchangeMode, MemoryPlace
-from fmimaster.fmu.model_exchange.equations import FmuEquations
+from fmimaster.fmu.model_exchange.equations import FmuEquations, locate
 from fmimaster.fmu.model_exchange.integrator import DEFAULT_TOLERANCE, Integration, StuckError
-from fmimaster.fmu.model_exchange.location import locate
 from fmimaster.fmu.model_exchange.one_step import DormandPrince
-from fmimaster.fmu.status import DISCARD, SUCCESS
 from fmimaster.system.model import Model
 
 _MOST_UPDATES = 1000

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.adaptation.elements import (
+from fmimaster.fmu.adaptation_elements import (
     BEFORE,
     FARTHEST,
     IS_ABOVE,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.fmu.call_log import DISCARD
 from fmimaster.fmu.kernel_entry import ExchangeParts, KernelInterface
 from fmimaster.fmu.model_exchange.integrator import CvodeParts, KernelIntegrators
 from fmimaster.fmu.model_exchange.one_step import DISCARDED, NO_DERIVATIVES, TOO_SHORT
 from fmimaster.fmu.model_exchange.sundials import sundials
-from fmimaster.fmu.status import DISCARD
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.instances import READ, FmuEntry, Lent

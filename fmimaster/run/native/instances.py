@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
+from fmimaster.fmu.call_log import OK
 from fmimaster.fmu.instance import Instance, Signal
 from fmimaster.fmu.kernel_entry import Binding, KernelInterface
-from fmimaster.fmu.status import OK
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment

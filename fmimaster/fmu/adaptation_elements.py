@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import floor, isfinite
 from typing import Any
 
-from fmimaster.fmu.adaptation.instance import AdaptationInstance, Element, RememberedValue
+from fmimaster.fmu.adaptation_instance import AdaptationInstance, Element, RememberedValue
 from fmimaster.fmu.instance import Instance, StepAnswer
 from fmimaster.system.adaptation import (
     CLOCK,

@@ -1,10 +1,11 @@
-"""A table (for example a CSV file) or functions of time as a component: each signal is an output.
+"""Components that fmimaster computes itself, as instances: tables, functions of time, constraints.
 
-So it has the order, conversions, polynomials and listing of an FMU, and is no special case in the loop.
+So they have the order, conversions, polynomials and listing of an FMU, and are no special case in the loop.
 """
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,8 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.base.errors import DescriptionError, SimulationError
+from fmimaster.base.errors import ConstraintError, DescriptionError, SimulationError
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
+from fmimaster.system.constraints import FORCE, GAP, INPUTS, SLIP, SLOPE
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.declarations import Capabilities, Version
 from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
@@ -232,3 +234,104 @@ def _output(
         initial=Initial.EXACT,
         derivative_of=derivative_of,
     )
+
+
+_LEFT = {FORCE, SLOPE}
+"""Outputs that the solver writes into the value store; reading leaves them unchanged."""
+
+
+class ConstraintInstance(Instance):
+    """Differences of positions and of velocities.
+
+    The force is an unknown of a loop. The solver writes it into the value store, and reading the outputs leaves it
+    unchanged; only in Initialization Mode the instance provides its start value.
+
+    Parameters
+    ----------
+    tolerance : float
+        Largest difference of positions and velocities at the start.
+    """
+
+    def __init__(self, name: str, model: Model, tolerance: float) -> None:
+        super().__init__(name, model)
+        self._tolerance = tolerance
+        self._names = {v.value_reference: v.name for v in model.variables}
+        self._values = {v.name: 0.0 for v in model.variables if v.start is not None}
+        self._places: dict[int, dict[str, float]] = {}
+        self._is_started = False
+
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A function that reads the differences, and in Initialization Mode the force."""
+        del kind
+        names = [self._names[reference] for reference in references]
+
+        def read() -> None:
+            for k, name in enumerate(names):
+                if name in INPUTS:
+                    values[k] = self._difference(name)
+                elif name not in _LEFT or not self._is_started:
+                    values[k] = self._values[name]
+
+        return read
+
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A function that sets the compared inputs, or the start value of the force."""
+        del kind
+        names = [self._names[reference] for reference in references]
+
+        def write() -> None:
+            self._values.update(zip(names, values.tolist(), strict=True))
+
+        return write
+
+    def _difference(self, name: str) -> float:
+        first, second = INPUTS[name]
+        return self._values[first] - self._values[second]
+
+    def enter_step_mode(self) -> None:
+        """End of the initialization: the ends must agree, because no smooth force could bring them together.
+
+        Raises
+        ------
+        ConstraintError
+            If they do not.
+        """
+        self._is_started = True
+        known = [name for name in INPUTS if self.model.variable(name) is not None]
+        differences = {name: self._difference(name) for name in known}
+        if all(abs(d) <= self._tolerance for d in differences.values()):
+            return
+        what = {GAP: "positions", SLIP: "velocities"}
+        found = " and ".join(
+            f"the {what[name]} of its ends differ by {d:.6g}"
+            for name, d in differences.items()
+            if not abs(d) <= self._tolerance
+        )
+        raise ConstraintError(
+            f"The constraint '{self.name}' is not met at the start: {found}. They may differ by {self._tolerance:g}, "
+            "because a force that removes a difference within one step does not decay. Change start "
+            "values of the "
+            "components at its ends.",
+            constraint=self.name,
+            differences=differences,
+        )
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """Nothing changes with time."""
+        return None
+
+    def save(self, place: int) -> None:
+        """Save the compared values."""
+        self._places[place] = dict(self._values)
+
+    def restore(self, place: int) -> None:
+        """Restore the compared values."""
+        self._values.update(self._places[place])
+
+    def serialized(self) -> bytes:
+        """The compared values."""
+        return json.dumps(self._values).encode()
+
+    def deserialize(self, state: bytes) -> None:
+        """Restore the compared values."""
+        self._values.update(json.loads(state))

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from fmimaster.base.errors import FmuLostError
 from fmimaster.fmu.around import Act, Around
 from fmimaster.fmu.instance import Instance, StepAnswer, UpdateAnswer
-from fmimaster.fmu.journaled import Journaled
-from fmimaster.fmu.replay import Noise
+from fmimaster.fmu.journaled import Journaled, Noise
 from fmimaster.program.signals import mark_name
 from fmimaster.system.clocks import Qualifier
 from fmimaster.system.model import DataType

@@ -75,7 +75,7 @@ class Restart(FaultPolicy):
 
     def around(self, make: Callable[[], Instance]) -> Instance:
         """An instance that replaces the one in it when that is lost."""
-        from fmimaster.fmu.faults.surviving import RestartedInstance  # few runs need it
+        from fmimaster.fmu.surviving import RestartedInstance  # few runs need it
 
         return RestartedInstance(make, self.tries)
 
@@ -94,6 +94,6 @@ class Drop(FaultPolicy):
 
     def around(self, make: Callable[[], Instance]) -> Instance:
         """An instance that no longer does anything when the one in it is lost."""
-        from fmimaster.fmu.faults.surviving import DroppedInstance  # few runs need it
+        from fmimaster.fmu.surviving import DroppedInstance  # few runs need it
 
         return DroppedInstance(make())

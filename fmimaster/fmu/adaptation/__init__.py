@@ -1,1 +1,0 @@
-"""Elements of semantic adaptation as instances: they act in Event Mode, as FMUs with clocks do."""

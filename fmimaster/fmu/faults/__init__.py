@@ -1,1 +1,0 @@
-"""FMUs that are lost during a run: what the run does then."""
