@@ -12,7 +12,7 @@ from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import CommandParser
 from fmimaster.commands.text import write
 from fmimaster.configure import named
-from fmimaster.configure.text import among
+from fmimaster.configure.named import among
 from fmimaster.plan.step_groups import Loops
 
 SHELLS = ("bash", "zsh", "fish")

@@ -18,8 +18,8 @@ from fmimaster.base.text import aligned, count, section
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, tell, write, write_json
-from fmimaster.configure.named import polynomial_text
-from fmimaster.configure.text import among
+from fmimaster.configure.named import among
+from fmimaster.configure.reading import polynomial_text
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.studies.optimization.fuzzy import Fuzzy
 from fmimaster.studies.optimization.sequence_search import FoundSequence, Method, SequenceSearch

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fmimaster.base.errors import OptionError
 from fmimaster.commands.parser import group
-from fmimaster.configure import named
+from fmimaster.configure import named, reading
 from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS, TABLE
 from fmimaster.configure.settings import Settings
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from fmimaster.configure.text import settings_of
+from fmimaster.configure.named import settings_of
 
 _ENTRY = re.compile(r"^(\w+) : .*\n((?: +.*\n?)+)", re.MULTILINE)
 """A setting in the docstring of all of them, with its text."""
@@ -128,7 +128,7 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
         return MultiRate(size, dict(arguments.component_step_size))
     if arguments.step_rule is None:
         return size
-    return named.step_rule(arguments.step_rule, "--step-rule", size=size)
+    return reading.step_rule(arguments.step_rule, "--step-rule", size=size)
 
 
 def _isolate(texts: list[str], _: str) -> bool | list[str]:
@@ -201,7 +201,7 @@ def _named(arguments: Namespace) -> Algorithm | None:
     if text is None and not settings:
         return None
     usual = "GaussSeidel" if settings.keys() & _OF_GAUSS_SEIDEL else "Jacobi"
-    found = named.algorithm(usual if text is None else text, "--algorithm")
+    found = reading.algorithm(usual if text is None else text, "--algorithm")
     taken = {f.name: f.name for f in fields(found)}  # type: ignore[arg-type]
     if "extrapolation" in taken:
         taken["inputs"] = "extrapolation"
@@ -217,16 +217,16 @@ def _named(arguments: Namespace) -> Algorithm | None:
 def _settings(arguments: Namespace) -> dict[str, Any]:
     """The settings of the algorithm that are given, by the names of their options."""
     found: dict[str, Any] = {}
-    for_all = [kind for name, kind in named.inputs_by_name(arguments.inputs) if not name]
+    for_all = [kind for name, kind in reading.inputs_by_name(arguments.inputs) if not name]
     if len(for_all) > 1:
         raise OptionError(
             f"--inputs {for_all[1]}: a kind for all inputs was given already. Give one kind for all, and INPUT=KIND "
             "for single inputs."
         )
     if for_all:
-        found["inputs"] = named.polynomial(for_all[0], "--inputs")
+        found["inputs"] = reading.polynomial(for_all[0], "--inputs")
     if arguments.mode is not None:
-        found["mode"] = named.mode(arguments.mode, "--mode")
+        found["mode"] = reading.mode(arguments.mode, "--mode")
     if arguments.levels:
         found["levels"] = True
     if arguments.most_levels is not None:
@@ -275,8 +275,8 @@ _COMPOSED: Mapping[str, Callable[[Namespace], Any]] = {
 """Setting → the function that makes it of several options."""
 
 _READERS: Mapping[str, Callable[[Any, str], Any]] = {
-    "inputs": named.single_inputs,
-    "solver": named.solver_by_component,
+    "inputs": reading.single_inputs,
+    "solver": reading.solver_by_component,
     "start_values": lambda pairs, _: dict(pairs),
     "isolate": _isolate,
     "tolerance": _tolerance,

@@ -1,30 +1,20 @@
-"""Settings as text: ``"GaussSeidel:mode=lin"``, ``"predictive:near=1e-4"``; the same in Python and on the command line.
+"""Names of what settings stand for, and ``KEY=VALUE`` settings in a text.
 
-A text is a name, or a name with settings: ``NAME:KEY=VALUE,KEY=VALUE``. Case, hyphens and underscores in names and keys
-are ignored. What a name stands for is imported when it is read: help pages need only the names.
+What a name stands for is imported when it is read: help pages need only the names.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from enum import Enum
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from fmimaster.base.errors import OptionError, did_you_mean
-from fmimaster.configure.text import among, choice, defaults_of, plain_name, settings_of
 
-if TYPE_CHECKING:
-    from fmimaster.algorithms.algorithm import Algorithm
-    from fmimaster.algorithms.modes import InputMode
-    from fmimaster.events.event_clock import EventClock
-    from fmimaster.fmu.fault_policy import FaultPolicy
-    from fmimaster.fmu.model_exchange.cvode import Jacobian
-    from fmimaster.fmu.model_exchange.integrator import Integrator
-    from fmimaster.inputs.polynomial import Polynomial
-    from fmimaster.steps.step_rule import StepRule
+_Choice = TypeVar("_Choice", bound=Enum)
 
 # Names for help pages, whose modules are slow to import (0.4 s): tests/unit/test_named.py compares them ----------------
 
@@ -85,13 +75,6 @@ STEP_RULES: Mapping[str, str] = {
     "step-doubling": "steps.pid:PID.step_doubling",
 }
 
-_NOT_OF_RULES = {"size", "estimators", "degree"}
-"""Fields of rules that are determined by the step size, the name of the rule, or the inputs."""
-_OF_POLYNOMIALS = ("held", "mean", "compensation", "sub_steps")
-"""Settings of a polynomial that can be given as text."""
-_NUMBER_WORD = re.compile(r"(inf|infinity|nan)", re.IGNORECASE)
-"""Words that Python reads as numbers."""
-
 
 def at_place(place: str) -> Any:
     """What stands at a place, ``"module:name"`` below fmimaster; the module is imported now."""
@@ -99,290 +82,98 @@ def at_place(place: str) -> Any:
     return attrgetter(name)(import_module(f"fmimaster.{module}"))
 
 
-# Algorithms and inputs ------------------------------------------------------------------------------------------------
+def plain_name(name: str) -> str:
+    """A name in lower case, without hyphens and underscores."""
+    return name.strip().lower().replace("-", "").replace("_", "")
 
 
-def algorithm(text: str, where: str = "algorithm") -> Algorithm:
-    """The algorithm of that name. Settings are its fields; inputs and mode are given by name.
-
-    Raises
-    ------
-    OptionError
-
-    Examples
-    --------
-    >>> algorithm("GaussSeidel:levels=true").levels
-    True
-    """
-    name, _, settings = text.partition(":")
-    kind: type[Algorithm] = at_place(ALGORITHMS[among("algorithm", name, ALGORITHMS)])
-    kept: dict[str, Any] = {f.name: f.default for f in fields(kind) if f.name != "stale"}  # type: ignore[arg-type]
-    if kept.get("most_levels", 0) is None:
-        kept["most_levels"] = 1  # a whole number
-    parsers = {"inputs": polynomial, "extrapolation": polynomial, "mode": mode}
-    return kind(**settings_of(where, name, kept, settings, parsers))
-
-
-def mode(text: str, where: str = "mode") -> InputMode:
-    """The mode of Gauss-Seidel of that name. Settings are its fields.
+def among(what: str, name: str, known: Iterable[str]) -> str:
+    """The known name that matches a given name.
 
     Raises
     ------
     OptionError
+        If there is none; ``what`` is "algorithm" in "There is no algorithm 'Jakobi'".
     """
-    name, _, settings = text.partition(":")
-    kind: type[InputMode] = type(
-        at_place("algorithms.gauss_seidel:MODES")[among("mode", name, MODES)]
+    names = list(known)
+    for one in names:
+        if plain_name(one) == plain_name(name):
+            return one
+    raise OptionError(
+        f"There is no {what} '{name}'.{did_you_mean(name, names)} There are {', '.join(names)}."
     )
-    return kind(**settings_of(where, name, defaults_of(kind), settings))
 
 
-def polynomial(text: str, where: str = "inputs") -> Polynomial:
-    """The polynomial of that name, or with these numbers of points and derivatives.
+def choice(kind: type[_Choice], what: str, text: str) -> _Choice:
+    """The member of an enumeration that has this value.
+
+    Raises
+    ------
+    OptionError
+    """
+    return kind(among(what, text, [member.value for member in kind]))
+
+
+def defaults_of(kind: type) -> dict[str, Any]:
+    """The settings of a kind of objects with their defaults: its fields, except the step size, which is an option."""
+    return {f.name: f.default for f in fields(kind) if f.name != "size"}
+
+
+def settings_of(
+    where: str,
+    name: str,
+    defaults: Mapping[str, Any],
+    text: str,
+    parsers: Mapping[str, Callable[[str], Any]] | None = None,
+) -> dict[str, Any]:
+    """Settings ``KEY=VALUE``, separated by commas, of an object with these settings and defaults.
 
     Parameters
     ----------
     where
-        The option or setting, for messages.
+        The option or setting, for messages: ``"--event-clock"`` or ``"event_clock"``.
+    name
+        The object with the settings.
+    parsers
+        Key → the function that reads its value from a text, for values that are not numbers, Booleans or plain texts.
 
     Raises
     ------
     OptionError
-
-    Examples
-    --------
-    >>> from fmimaster.inputs import Polynomial
-    >>> polynomial("2,1") == Polynomial(2, 1)
-    True
     """
-    from fmimaster.inputs import polynomial as known
-
-    name, _, settings = text.partition(":")
-    points, _, derivatives = name.partition(",")
-    kinds = {plain_name(k): kind for k, kind in known.KINDS.items()}
-    if points.strip().isdecimal() and derivatives.strip().isdecimal():
-        kind = known.Polynomial(int(points), int(derivatives))
-    elif plain_name(name) in kinds:
-        kind = kinds[plain_name(name)]
-    else:
-        raise OptionError(
-            f"{where} {text}: expected {', '.join(KINDS)}, or POINTS,DERIVATIVES as in 2,1.{did_you_mean(name, KINDS)}"
-        )
-    defaults = {key: getattr(kind, key) for key in _OF_POLYNOMIALS}
-    return replace(kind, **settings_of(where, name, defaults, settings))
-
-
-def polynomial_text(kind: Polynomial) -> str:
-    """A polynomial as a text."""
-    named = (name for name, one in at_place("inputs.polynomial:KINDS").items() if one == kind)
-    plain = type(kind)(*kind.numbers)
-    given = ((key, getattr(kind, key)) for key in _OF_POLYNOMIALS)
-    changed = [f"{k}={str(v).lower()}" for k, v in given if v != getattr(plain, k)]
-    numbers = f"{kind.points},{kind.derivatives}"
-    return next(named, ":".join([numbers, *([",".join(changed)] if changed else [])]))
-
-
-def inputs_by_name(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Name and kind of each text ``INPUT=KIND`` or ``KIND`` of the command line; the name is empty for all inputs."""
-    for text in texts:
-        name, equals, kind = text.partition("=")
-        # an equals sign after a colon belongs to a setting
-        yield (name, kind) if equals and ":" not in name else ("", text)
-
-
-def single_inputs(texts: Sequence[str], where: str = "--inputs") -> dict[str, Polynomial]:
-    """The polynomials of ``INPUT=KIND``, by the name or pattern of the input.
-
-    Raises
-    ------
-    OptionError
-        If one is given twice.
-    """
-    found: dict[str, Polynomial] = {}
-    for name, kind in inputs_by_name(texts):
-        if name in found:
-            raise OptionError(f"{where} {name}={kind}: '{name}' is given twice. Give it once.")
-        if name:
-            found[name] = polynomial(kind, where)
+    found: dict[str, Any] = {}
+    for pair in filter(None, text.split(",")):
+        key, equals, value = pair.partition("=")
+        field = next((f for f in defaults if plain_name(f) == plain_name(key)), None)
+        if field is None:
+            near = did_you_mean(key.strip().replace("-", "_"), defaults)
+            raise OptionError(
+                f"{where} {name} has no setting '{key}'.{near} "
+                + (f"Its settings are {', '.join(defaults)}." if defaults else "It has none.")
+            )
+        if not equals:
+            raise OptionError(f"{where} {name}:{key} has no value; expected {key}=VALUE.")
+        if field in found:
+            raise OptionError(f"{where} {name}: '{field}' is given twice. Leave one out.")
+        parse = (parsers or {}).get(field)
+        what, value = f"{where} {name}:{key}", value.strip()
+        found[field] = parse(value) if parse else _value(what, value, defaults[field])
     return found
 
 
-# Step sizes and events ------------------------------------------------------------------------------------------------
-
-
-def is_rule(text: str) -> bool:
-    """Whether a step size as text names a rule; a number does not begin with a letter."""
-    return text[:1].isalpha() and not _NUMBER_WORD.fullmatch(text)
-
-
-def rule_with_defaults(name: str, where: str = "step_size") -> StepRule[Any]:
-    """The rule of that name with its defaults.
-
-    Raises
-    ------
-    OptionError
-        If there is none.
-    """
+def _value(what: str, text: str, default: object) -> float | bool | str:
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise OptionError(f"{what}={text}: expected true or false.")
+        return text.lower() == "true"
+    if isinstance(default, int):
+        if not text.isdecimal():
+            raise OptionError(f"{what}={text}: expected a whole number, such as {default}.")
+        return int(text)
+    if default is not None and not isinstance(default, float):
+        return text
     try:
-        place = STEP_RULES[among("step rule", name, STEP_RULES)]
-    except OptionError as error:
-        if where.startswith("--"):
-            raise
-        raise OptionError(f"'{name}' is not a time in s, such as 0.01 or '1/60'. {error}") from None
-    rule: StepRule[Any] = at_place(place)()
-    return rule
-
-
-def step_rule(text: str, where: str = "step_size", *, size: str | None = None) -> StepRule[Any]:
-    """The rule of that name. Settings are its fields and those of its estimators.
-
-    Parameters
-    ----------
-    size : number or fraction as text, in s
-        The step size. Default: the setting ``size`` of the text.
-
-    Raises
-    ------
-    OptionError
-    """
-    name, _, settings = text.partition(":")
-    rule = rule_with_defaults(name, where)
-    defaults = {
-        f.name: getattr(of, f.name)
-        for of in (rule, *rule.estimators)
-        for f in fields(of)  # type: ignore[arg-type]
-        if f.name not in _NOT_OF_RULES
-    }
-    own = {f.name for f in fields(rule)}
-    given = settings_of(where, name, {"size": "", **defaults}, settings)
-    if size is not None and "size" in given:
-        raise OptionError(
-            f"{where} {text}: the step size {size} s is already given. Leave size={given['size']} out."
-        )
-    estimators = tuple(
-        replace(e, **{f.name: given[f.name] for f in fields(e) if f.name in given})  # type: ignore[type-var, arg-type]
-        for e in rule.estimators
-    )
-    found = {"size": size, **{key: value for key, value in given.items() if key in own}}
-    found |= {"estimators": estimators} if estimators else {}
-    return replace(rule, **found)
-
-
-def event_clock(text: str, where: str = "event_clock") -> EventClock:
-    """The event clock of that name. Settings are its fields.
-
-    Raises
-    ------
-    OptionError
-    """
-    name = text.partition(":")[0]
-    if plain_name(name) in map(plain_name, STEP_RULES):
-        option = "--step-rule" if where.startswith("--") else "step_size"
-        raise OptionError(
-            f"There is no event clock '{name}'. '{name}' is a step rule: {option} {name}. There are "
-            f"{', '.join(EVENT_CLOCKS)}."
-        )
-    clock: EventClock = _made("event clock", EVENT_CLOCKS, text, where)
-    return clock
-
-
-# Execution ------------------------------------------------------------------------------------------------------------
-
-
-def fault_policy(text: str, where: str = "on_fault") -> FaultPolicy:
-    """The policy of that name. Settings are its fields.
-
-    Raises
-    ------
-    OptionError
-
-    Examples
-    --------
-    >>> fault_policy("restart:tries=5")
-    Restart(tries=5)
-    """
-    policy: FaultPolicy = _made("way to handle a fault", FAULT_POLICIES, text, where)
-    return policy
-
-
-def solver(text: str, where: str = "solver") -> Integrator:
-    """The solver of that name. Settings are its fields.
-
-    Raises
-    ------
-    OptionError
-
-    Examples
-    --------
-    >>> solver("cvode:relative=1e-8").relative
-    1e-08
-    """
-    made: Integrator = _made("solver", SOLVERS, text, where)
-    return made
-
-
-def solvers(given: object) -> Any:
-    """A setting ``solver`` with texts replaced by the solvers that they name.
-
-    Parameters
-    ----------
-    given : text, Integrator, or mapping of names of components, or globs, to texts or Integrators
-
-    Raises
-    ------
-    OptionError
-    """
-    if isinstance(given, str):
-        return solver(given)
-    if isinstance(given, Mapping):
-        return {name: solver(one) if isinstance(one, str) else one for name, one in given.items()}
-    return given
-
-
-def solver_by_component(
-    texts: Sequence[str], where: str = "--solver"
-) -> Integrator | dict[str, Integrator] | None:
-    """The setting ``solver`` from texts ``NAME`` and ``COMPONENT=NAME`` of the command line.
-
-    Raises
-    ------
-    OptionError
-        If a solver is given twice.
-    """
-    found: dict[str, Integrator] = {}
-    for text in texts:
-        name, equals, kind = text.partition("=")
-        if not equals or ":" in name:  # an equals sign after a colon belongs to a setting
-            name, kind = "*", text
-        if name in found:
-            whose = "for all components" if name == "*" else f"for '{name}'"
-            raise OptionError(f"{where} {text}: a solver {whose} was given already. Give it once.")
-        found[name] = solver(kind, where)
-    return found["*"] if [*found] == ["*"] else found or None
-
-
-def sequence(text: str, where: str = "sequence") -> str | tuple[str, ...]:
-    """The name of a method, or names of components separated by commas.
-
-    Examples
-    --------
-    >>> sequence("b, a")
-    ('b', 'a')
-    """
-    method = next((name for name in METHODS if plain_name(name) == plain_name(text)), text)
-    names = tuple(name.strip() for name in text.split(","))
-    return names if len(names) > 1 else method
-
-
-def _made(what: str, known: Mapping[str, str], text: str, where: str) -> Any:
-    """The object that a text names, with its settings: fields of its class."""
-    name, _, settings = text.partition(":")
-    kind = at_place(known[among(what, name, known)])
-    parsers = {"jacobian": _jacobian}
-    return kind(**settings_of(where, name, defaults_of(kind), settings, parsers))
-
-
-def _jacobian(text: str) -> Jacobian:
-    from fmimaster.fmu.model_exchange.cvode import Jacobian
-
-    return choice(Jacobian, "Jacobian", text)
+        return float(text)
+    except ValueError:
+        example = "" if default is None else f", such as {default:g}"
+        raise OptionError(f"{what}={text}: expected a number{example}.") from None

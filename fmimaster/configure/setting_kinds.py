@@ -14,8 +14,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from fmimaster.base.errors import OptionError
-from fmimaster.configure.named import NO_TOLERANCE, at_place, is_rule, polynomial, step_rule
-from fmimaster.configure.text import choice
+from fmimaster.configure.named import NO_TOLERANCE, at_place, choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,19 +250,6 @@ def system(given: Any) -> Any:
     )
 
 
-def step_size(given: Any) -> Any:
-    """A step-size rule instead of its text."""
-    return step_rule(given) if isinstance(given, str) and is_rule(given) else given
-
-
-def inputs(given: Any) -> Any:
-    """Polynomials instead of their texts."""
-    if isinstance(given, Mapping):
-        given = {k: polynomial(v) if isinstance(v, str) else v for k, v in given.items()}
-    at_place("inputs.given_inputs:check_given_inputs")(given)
-    return given
-
-
 def bonds(given: Any) -> Any:
     """Power bonds.
 
@@ -286,7 +272,7 @@ def open_inputs(given: Any) -> Any:
 
 def solver(given: Any) -> Any:
     """Solvers instead of their texts."""
-    found = at_place("configure.named:solvers")(given)
+    found = at_place("configure.reading:solvers")(given)
     at_place("fmu.model_exchange.integrator:check_solver")(found)
     return found
 

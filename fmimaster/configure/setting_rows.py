@@ -52,7 +52,7 @@ TABLE = (
     Row("system", convert=kinds.system, needed=True, is_file=True),
     Row("start_time", Option(_TIMES, "T")),
     Row("stop_time", Option(_TIMES, "T")),
-    Row("step_size", Option(_TIMES, "H", ": 0.01 or 1/60"), convert=kinds.step_size),
+    Row("step_size", Option(_TIMES, "H", ": 0.01 or 1/60"), convert="configure.reading:step_size"),
     part(
         "step_rule",
         Option(_TIMES, "RULE"),
@@ -71,7 +71,7 @@ TABLE = (
     Row(
         "algorithm",
         Option(_ALGORITHM, "NAME", f": {_names(ALGORITHMS)}"),
-        read="configure.named:algorithm",
+        read="configure.reading:algorithm",
         instance=("algorithms.algorithm:Algorithm", "an algorithm", "Jacobi(), or its name"),
     ),
     Row(
@@ -83,7 +83,7 @@ TABLE = (
             f"INPUT=KIND, where INPUT is COMPONENT.NAME or a glob{_REPEATED}",
             is_repeated=True,
         ),
-        convert=kinds.inputs,
+        convert="configure.reading:inputs",
         needed=True,
     ),
     part(
@@ -98,7 +98,7 @@ TABLE = (
             "ORDER",
             f": a method ({_names(METHODS)}), or the names of all components: a,b,c",
         ),
-        read="configure.named:sequence",
+        read="configure.reading:sequence",
         convert=refused_by("sequences.methods:check_sequence"),
     ),
     part(
@@ -126,7 +126,7 @@ TABLE = (
     Row(
         "event_clock",
         Option(_EVENTS, "NAME", f": {_names(EVENT_CLOCKS)}; with settings: predictive:near=1e-4"),
-        read="configure.named:event_clock",
+        read="configure.reading:event_clock",
         instance=("events.event_clock:EventClock", "an event clock", "LookAhead(), or its name"),
     ),
     Row(
@@ -311,7 +311,7 @@ TABLE = (
             "POLICY",
             f": {_names(FAULT_POLICIES)}; with settings: restart:tries=3 (default: stop)",
         ),
-        read="configure.named:fault_policy",
+        read="configure.reading:fault_policy",
         instance=("fmu.fault_policy:FaultPolicy", "a way to handle a fault", "Restart()"),
         needed=True,
     ),

@@ -325,11 +325,10 @@ class Settings:
         """The algorithm, or the default algorithm if none is given."""
         if self.algorithm is not None:
             return cast("Algorithm", self.algorithm)
-        from fmimaster.algorithms.jacobi import Jacobi
-        from fmimaster.inputs.polynomial import ADAPTIVE
-
         clock = self.used.event_clock
-        return Jacobi(ADAPTIVE) if clock is not None and clock.fires else Jacobi()
+        usual = "Jacobi:inputs=adaptive" if clock is not None and clock.fires else "Jacobi"
+        found: Algorithm = at_place("configure.reading:algorithm")(usual)
+        return found
 
     @property
     def used(self) -> ReadSettings:

@@ -14,7 +14,7 @@ from fmimaster.apart.process import refuse_other_platforms
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version
-from fmimaster.configure.named import solvers
+from fmimaster.configure.reading import solvers
 from fmimaster.conformance.cases import FmuCase, find_cases
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.page import write_page

@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome
 
 from fmimaster import reference_path
-from fmimaster.configure.named import polynomial_text
+from fmimaster.configure.reading import polynomial_text
 from fmimaster.inputs import Polynomial
 
 Run = Callable[..., Outcome]

@@ -10,7 +10,8 @@ from command_line import reference
 
 from fmimaster import OptionError
 from fmimaster.commands import settings
-from fmimaster.configure.named import STEP_RULES, rule_with_defaults
+from fmimaster.configure.named import STEP_RULES
+from fmimaster.configure.reading import rule_with_defaults
 from fmimaster.steps import PID, FixedStep, PredictorCorrector
 
 

@@ -24,7 +24,8 @@ from fmimaster.commands import conformance, settings
 from fmimaster.commands.cli import _parser
 from fmimaster.commands.simulate import REFERENCE_TOLERANCE
 from fmimaster.configure import named
-from fmimaster.configure.named import at_place, polynomial, polynomial_text
+from fmimaster.configure.named import at_place
+from fmimaster.configure.reading import polynomial, polynomial_text
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance
 from fmimaster.events import Check, LookAhead, Predictive
