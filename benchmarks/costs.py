@@ -21,7 +21,7 @@ from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.grid import Grid
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps import PredictorCorrector
 from fmimaster.steps.estimator import Estimator
 from fmimaster.steps.pid import PID

@@ -13,7 +13,7 @@ from systems import Measured, System
 from fmimaster import Simulation
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.session.session import Session
 from fmimaster.steps.step_rule import FixedStep
 

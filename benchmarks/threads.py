@@ -13,7 +13,7 @@ from costs import Cost, medians
 from ours import simulation
 from systems import TINY, System, ring, tiny_fmu
 
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 
 STEPS = 300_000
 """In a run of the cheapest FMUs."""

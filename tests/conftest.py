@@ -19,7 +19,8 @@ from python_fmu import Bench, PythonFmu, describe
 from fmimaster.configure.settings import Settings
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 
 settings.register_profile("fmimaster", deadline=None, derandomize=True)
 

@@ -34,8 +34,8 @@ from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program
 from fmimaster.program.programs import Outcome
-from fmimaster.run.choice import Backend, choose_executor
-from fmimaster.run.executor import InitialTimes
+from fmimaster.run.choice import choose_executor
+from fmimaster.run.executor import Backend, InitialTimes
 from fmimaster.run.registers import Counted
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.clocks import Intervals, Qualifier

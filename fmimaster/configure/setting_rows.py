@@ -267,7 +267,7 @@ TABLE = (
     member(
         "backend",
         Option(_EXECUTION, "NAME", f": {_names(BACKENDS)}; all give the same bits"),
-        "run.choice:Backend",
+        "run.executor:Backend",
         "backend",
         changes_rows=False,
     ),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fmimaster.inputs.polynomial import Polynomial
     from fmimaster.loops.solver import LoopSolver
     from fmimaster.plan.step_groups import Loops
-    from fmimaster.run.choice import Backend
+    from fmimaster.run.executor import Backend
     from fmimaster.sequences.methods import SequenceSetting
     from fmimaster.steps.step_rule import StepRule, Time
     from fmimaster.system.builder import SystemBuilder

@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from fmimaster.base.public_names import public_names
 
 if TYPE_CHECKING:
-    from fmimaster.run.choice import Backend as Backend
+    from fmimaster.run.executor import Backend as Backend
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -6,29 +6,18 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from fmimaster.base.errors import OptionError
 from fmimaster.plan.plan import Plan
+from fmimaster.run.executor import Backend
 
 if TYPE_CHECKING:
     from fmimaster.run.native.executor import NativeExecutor
     from fmimaster.run.reference.executor import ReferenceExecutor
 
 log = logging.getLogger("fmimaster")
-
-
-class Backend(Enum):
-    """Executor of the programs of a run; all give the same bits."""
-
-    FASTEST = "fastest"
-    """The kernel in C if it is available and supports the system, otherwise the interpreter in Python."""
-    NATIVE = "native"
-    """The kernel in C."""
-    REFERENCE = "reference"
-    """The interpreter in Python: the specification, for debugging."""
 
 
 ExecutorType: TypeAlias = "type[ReferenceExecutor] | type[NativeExecutor]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -24,6 +25,17 @@ from fmimaster.run.rows import RowBlock
 from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import DataType
+
+
+class Backend(Enum):
+    """Executor of the programs of a run; all give the same bits."""
+
+    FASTEST = "fastest"
+    """The kernel in C if it is available and supports the system, otherwise the interpreter in Python."""
+    NATIVE = "native"
+    """The kernel in C."""
+    REFERENCE = "reference"
+    """The interpreter in Python: the specification, for debugging."""
 
 
 @dataclass(frozen=True, slots=True)

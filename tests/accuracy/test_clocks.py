@@ -13,7 +13,7 @@ from fmimaster import Results, SystemBuilder, reference_path
 from fmimaster.base.errors import AccuracyWarning
 from fmimaster.front.simulation import Simulation
 from fmimaster.instants.calendar import Calendar
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 
 
 def two_clocks(backend: Backend, a: Fraction, b: Fraction, stop_time: Any) -> Results:

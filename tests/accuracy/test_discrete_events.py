@@ -16,7 +16,8 @@ from fmimaster import FmimasterError, Results
 from fmimaster.base.errors import LoopError
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.studies.demos import hybrid, superdense
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription

@@ -10,7 +10,7 @@ from fmimaster import Results, Simulation, reference_path, simulate
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Refreshed, Richardson, Waveform
 from fmimaster.events import EarlyReturn, LookAhead, Predictive
 from fmimaster.inputs import ADAPTIVE, LINEAR, Polynomial
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps import PID, EnergyDoubling, PowerResidual, StepDoubling
 from fmimaster.steps.estimator import Estimator
 from fmimaster.studies.demos.quarter_car import LINEAR_CAR, measures

@@ -16,7 +16,8 @@ from stored_tables import table
 from fmimaster import Results, SystemBuilder, reference_path
 from fmimaster.base.errors import DescriptionError, InputError, OptionError, SimulationError
 from fmimaster.front.simulation import Simulation
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.system import Lifetime
 
 

@@ -22,7 +22,7 @@ from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs import Polynomial
 from fmimaster.record.causes import Kind
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.step_rule import StepContext
 from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference, Wall

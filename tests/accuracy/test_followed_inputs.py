@@ -20,7 +20,7 @@ from fmimaster import AccuracyWarning, Results, SystemBuilder
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.cards import FmuCard
 from fmimaster.plan.step_groups import Loops
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps import MultiRate
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")

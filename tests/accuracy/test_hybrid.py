@@ -20,7 +20,8 @@ from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import Ramp
 

@@ -17,7 +17,7 @@ from fmimaster.events.event_clock import EarlyReturn
 from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.inputs.polynomial import Polynomial
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.system.model import DataType
 from fmimaster.system.states import FmiCall

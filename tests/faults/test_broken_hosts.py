@@ -21,7 +21,8 @@ from processes import is_there
 
 from fmimaster import AccuracyWarning, FmuLostError, Results, Simulation, SystemBuilder
 from fmimaster.algorithms import Jacobi, Waveform
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.run.isolated import loss
 
 pytestmark = pytest.mark.skipif(

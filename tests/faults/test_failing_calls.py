@@ -29,7 +29,8 @@ from fmimaster.base.errors import (
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.system.states import FmiCall
 
 STEPS = 3

@@ -13,7 +13,8 @@ from fmimaster.base.errors import CallError, ModelError
 from fmimaster.front.simulate import simulate
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import FIRST_ORDER
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 
 pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fmimaster import AccuracyWarning, Results, Simulation, SystemBuilder, reference_path
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of FMUs need Linux")
 

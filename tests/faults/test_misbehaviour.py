@@ -24,7 +24,8 @@ from fmimaster import CallError, SystemBuilder, reference_path
 from fmimaster.algorithms import Jacobi, Waveform
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.system import Lifetime
 
 pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")

@@ -13,7 +13,8 @@ from fmimaster import SystemBuilder, reference_path
 from fmimaster.algorithms import Jacobi, Waveform
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
 from fmimaster.front.simulation import Simulation
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 
 pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
 

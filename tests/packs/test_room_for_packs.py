@@ -29,7 +29,7 @@ from fmimaster.plan.layout import Group, Signal
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.system.model import DataType
 
 Simulate = Callable[..., Results]

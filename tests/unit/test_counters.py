@@ -11,7 +11,7 @@ from python_fmu import PythonFmu
 from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 from fmimaster.system.model import DataType, Variability
 

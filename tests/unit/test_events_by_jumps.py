@@ -14,7 +14,7 @@ from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Scope
 from fmimaster.system.model import DataType, Variability
 

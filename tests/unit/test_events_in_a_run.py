@@ -19,7 +19,7 @@ from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.steps.step_rule import FixedStep, StepRule

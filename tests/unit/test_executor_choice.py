@@ -9,7 +9,8 @@ import pytest
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster import OptionError
-from fmimaster.run.choice import Backend, choose_executor, native_executor
+from fmimaster.run.choice import choose_executor, native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.run.reference.executor import ReferenceExecutor
 
 

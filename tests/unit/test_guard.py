@@ -18,7 +18,7 @@ from fmimaster.events import EarlyReturn
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.description import Component, Source
 from fmimaster.system.model import Causality, DataType, Variability

@@ -10,7 +10,8 @@ from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Hook
 from fmimaster.program.listing import listing
 from fmimaster.program.store import ValueStore
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.steps.doubling_errors import WeightedChange
 
 NOMINALS = np.array([0.3, 7.0])

@@ -15,7 +15,8 @@ from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import LoopError
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.loops.unknowns import MOST_REMEMBERED
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.system.model import DataType
 
 pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")

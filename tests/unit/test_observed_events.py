@@ -17,7 +17,7 @@ from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.declarations import EventDeclaration, Indicator, Scope

@@ -21,7 +21,7 @@ from fmimaster.inputs.polynomial import FIRST_ORDER
 from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record.causes import STEP_SIZE, Cause, Kind
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.run.outlook import Lookout
 from fmimaster.run.reference.executor import ReferenceExecutor

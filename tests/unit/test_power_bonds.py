@@ -44,7 +44,7 @@ from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import BondStatistics
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.pid import PID
 from fmimaster.steps.ramp import Ramp

@@ -15,7 +15,7 @@ from quarter_car_units import SPLIT_A, SUSPENSION, split_a
 from fmimaster.algorithms import Jacobi, Richardson
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
+from fmimaster.run.executor import Backend
 from fmimaster.steps import EnergyDoubling, StepDoubling
 from fmimaster.steps.pid import PID
 from fmimaster.system.states import FmiCall

@@ -23,7 +23,8 @@ from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.plan import Plan
 from fmimaster.program.indicators import Indicators
 from fmimaster.record.causes import GRID
-from fmimaster.run.choice import Backend, native_executor
+from fmimaster.run.choice import native_executor
+from fmimaster.run.executor import Backend
 from fmimaster.system.model import DataType
 
 if native_executor() is None:
