@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.commands.parser import group
+from fmimaster.results.formats import SUFFIXES
 
 if TYPE_CHECKING:
     from fmimaster.front.simulation import Simulation
@@ -20,8 +21,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="FILE", help=text)
     add = group(parser, "Results").add_argument
     output = (
-        "file for the results of the whole run: .csv, .parquet, .h5 or .mat (default: beside the checkpoint, with the "
-        "name of the file that the run wrote)"
+        f"file for the results of the whole run: {SUFFIXES} (default: beside the checkpoint, with the name of the "
+        "file that the run wrote)"
     )
     add("--output-file", metavar="FILE", help=output)
     states = (

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from fmimaster.commands import settings
 from fmimaster.commands.parser import group
+from fmimaster.results.formats import SUFFIXES
 
 REFERENCE_TOLERANCE = 0.01
 """Of ``results.comparison``, which is slow to import."""
@@ -28,7 +29,7 @@ def _add_outputs(parser: ArgumentParser) -> None:
     add(
         "--output-file",
         metavar="FILE",
-        help="file for the results: .csv, .parquet, .h5 or .mat; - for the standard output, as CSV",
+        help=f"file for the results: {SUFFIXES}; - for the standard output, as CSV",
     )
     add("--plot", metavar="FILE", help="figure of the results: .png, .pdf or .svg")
     add("--show-plot", action="store_true", help="show a figure of the results in a window")

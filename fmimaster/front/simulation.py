@@ -152,11 +152,11 @@ class Simulation(Settings):
             ends the run and is raised again here; its attribute ``results`` has the rows. With ``accuracy``, which needs
             whole runs, the returned value has no effect.
         output_file : path or text stream
-            A file to which the rows are written during the run, in the format of its suffix (``.csv``, ``.parquet``,
-            ``.h5``, ``.mat``; a text stream gets CSV). The results then keep only the last block of rows, and a run of
-            any length needs little memory. The file has all events and causes of steps (for ``NAME.csv`` they are in
-            ``NAME.csv.json``); the results have the last 1000 events and 10 000 entries of steps. For a text stream the
-            results keep all of them.
+            A file to which the rows are written during the run, in the format of its suffix, as
+            :meth:`fmimaster.Results.write` lists them; a text stream gets CSV. The results then keep only the last block of
+            rows, and a run of any length needs little memory. The file has all events and causes of steps (for ``NAME.csv``
+            they are in ``NAME.csv.json``); the results have the last 1000 events and 10 000 entries of steps. For a text
+            stream the results keep all of them.
         resume_from : path
             A checkpoint of an earlier run of the same simulation, from which this run continues; see ``checkpoint`` of
             :class:`fmimaster.configure.settings.Settings`. The results have all rows from the start time on. Further

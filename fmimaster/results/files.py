@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from io import BufferedIOBase, RawIOBase, StringIO
 from pathlib import Path
@@ -15,32 +14,13 @@ from typing import Any, Protocol, TextIO, runtime_checkable
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import check_is_file, decoding, given_path, open_file
 from fmimaster.base.installation import optional
-from fmimaster.results.csv import CsvWriter, read_csv, write_csv
+from fmimaster.results.csv import CsvWriter, write_csv
 from fmimaster.results.facts import Facts, facts_path, is_document, may_have_facts
 from fmimaster.results.facts_writer import FactsWriter, write_facts
+from fmimaster.results.formats import CSV, FORMATS, Format
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.table import Table
 
-
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """A binary format; its module is imported where it is used."""
-
-    module: str
-    writer: str
-    reader: str
-    library: str
-    extra: str
-    """Of fmimaster, which installs the library."""
-
-
-_BINARY = {
-    ".parquet": _Format("parquet", "ParquetWriter", "read_parquet", "pyarrow.parquet", "parquet"),
-    ".h5": _Format("hdf5", "Hdf5Writer", "read_hdf5", "h5py", "hdf5"),
-    ".mat": _Format("mat", "MatWriter", "read_mat", "scipy.io", "all"),
-}
-SUFFIXES = (".csv", *_BINARY)
-"""Of the files that can be written and read."""
 _NO_NAME = re.compile(r'[%/\\:*?"<>|\x00-\x1f]')
 """Letters that names of components can have, and those of files cannot; and that which stands for them."""
 _SYSTEMS = (".fmu", ".ssp", ".ssd", ".xml")
@@ -57,13 +37,12 @@ def check_results_file(path: str | os.PathLike[str]) -> None:
     OptionError, FileError
     """
     suffix = given_path(path).suffix.lower()
-    if suffix not in SUFFIXES and not _is_device(path):
+    if suffix not in FORMATS and not _is_device(path):
         has = f"has the suffix '{suffix}'" if suffix else "has no suffix"
         raise OptionError(
-            f"The results file '{path}' {has}, which decides on the format; expected {', '.join(SUFFIXES)}."
+            f"The results file '{path}' {has}, which decides on the format; expected {', '.join(FORMATS)}."
         )
-    if (found := _binary(path)) is not None:
-        optional(found.library, found.extra, f"A {suffix} file")
+    _check_library(_format(path))
     facts = facts_path(path)
     if facts.is_file() and not is_document(facts):
         raise FileError(
@@ -78,9 +57,14 @@ class _Stream(Protocol):
     def write(self, text: str, /) -> Any: ...
 
 
-def _binary(path: str | os.PathLike[str]) -> _Format | None:
-    """The binary format of a file; None for CSV."""
-    return None if _is_device(path) else _BINARY.get(given_path(path).suffix.lower())
+def _format(path: str | os.PathLike[str]) -> Format:
+    """The format of a file."""
+    return CSV if _is_device(path) else FORMATS.get(given_path(path).suffix.lower(), CSV)
+
+
+def _check_library(found: Format) -> None:
+    if found.library:
+        optional(found.library, found.extra, f"A {found.suffix} file")
 
 
 def _is_device(path: str | os.PathLike[str]) -> bool:
@@ -89,10 +73,10 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
     return file.exists() and not file.is_file() and not file.is_dir()
 
 
-def _made(found: _Format, name: str) -> Callable[..., Any]:
-    module = import_module(f"fmimaster.results.{found.module}")
-    made: Callable[..., Any] = getattr(module, name)
-    return made
+def _at(place: str) -> Any:
+    """The writer or reader of a format, whose module is imported now."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"fmimaster.results.{module}"), name)
 
 
 def row_writer(target: str | os.PathLike[str] | TextIO) -> RowWriter:
@@ -110,11 +94,7 @@ def row_writer(target: str | os.PathLike[str] | TextIO) -> RowWriter:
             )
         return CsvWriter(target)
     check_results_file(target)
-    found = _binary(target)
-    if found is None:
-        return CsvWriter(target)
-    writer: RowWriter = _made(found, found.writer)(target)
-    return writer
+    return _at(_format(target).writer)(target)  # type: ignore[no-any-return]
 
 
 def facts_writer(target: str | os.PathLike[str] | TextIO, writer: RowWriter) -> FactsWriter | None:
@@ -175,7 +155,7 @@ def begins_with(path: Path, rows: Table) -> bool:
     OptionError, FileError
         As :func:`read_table`.
     """
-    if _binary(path) is not None:
+    if _format(path) is not CSV:
         found = read_table(path).expand()
         n = min(found.rows, rows.rows)
         return found.names == rows.expand().names and bool((found.time[:n] == rows.time[:n]).all())
@@ -194,24 +174,24 @@ def facts_of(path: str | os.PathLike[str]) -> Facts:
     ------
     OptionError, FileError
     """
-    return Facts(facts_path(path)) if _binary(path) is None else _read(path)[1]
+    return Facts(facts_path(path)) if _format(path) is CSV else _read(path)[1]
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[Table, Facts]:
-    found = _binary(path)
-    file = given_path(path)
+    found, file = _format(path), given_path(path)
     if file.suffix.lower() in _SYSTEMS and file.exists():
         raise FileError(
             f"'{path}' is a system or an FMU, not results. Expected a file that a simulation has written: "
-            f"{', '.join(SUFFIXES)}. Simulate it first: fmimaster simulate '{path}' --output-file results.csv."
+            f"{', '.join(FORMATS)}. Simulate it first: fmimaster simulate '{path}' --output-file results.csv."
         )
-    if found is None:
-        return read_csv(path), Facts(facts_path(path))
-    optional(found.library, found.extra, f"A {file.suffix.lower()} file")
+    read = _at(found.reader)
+    if found is CSV:
+        return read(path), Facts(facts_path(path))
+    _check_library(found)
     check_is_file(file)
-    with decoding(path, f"a {file.suffix.lower()} file with results"):
+    with decoding(path, f"a {found.suffix} file with results"):
         try:
-            table, facts = _made(found, found.reader)(file)
+            table, facts = read(file)
         except (OptionError, ValueError, TypeError, LookupError) as error:
             raise FileError(f"'{path}' holds no results that can be read: {error}") from error
     return table, facts

@@ -15,6 +15,7 @@ from fmimaster.base.errors import unknown_attribute
 from fmimaster.base.installation import drawing, optional
 from fmimaster.results.columns import TOLERANCE, numbers
 from fmimaster.results.files import read_table, write_table
+from fmimaster.results.formats import FORMATS, lists_formats
 from fmimaster.results.statistics import BondStatistics
 from fmimaster.results.table import Table
 
@@ -30,16 +31,11 @@ _ELSEWHERE = {
     "to_df": "to_pandas()",
     "dataframe": "to_pandas()",
     "to_numpy": "to_structured()",
-    "to_csv": "write('results.csv')",
-    "write_csv": "write('results.csv')",
     "read_csv": "Results.read('results.csv')",
-    "to_parquet": "write('results.parquet')",
-    "to_hdf": "write('results.h5')",
-    "to_mat": "write('results.mat')",
-    "save": "write('results.csv')",
     "load": "Results.read('results.csv')",
     "shape": "rows and names",
     "data": "columns",
+    **{name: f"write('results{row.suffix}')" for row in FORMATS.values() for name in row.known_as},
 }
 """Names in other libraries → the name here."""
 
@@ -116,20 +112,20 @@ class Results(Table):
         about = {name: _in_netcdf(value) for name, value in self.metadata.items()}
         return xarray.Dataset(variables, coords, about)
 
+    @lists_formats
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a file in the format of its suffix, with units, metadata, events and causes of steps.
 
         Parameters
         ----------
         path
-            ``.csv``: by the rules of FMI; units, metadata, events and steps are in a second file ``NAME.csv.json``.
-            ``.parquet``, ``.h5`` and ``.mat`` (in the form of Dymola and OpenModelica) contain everything in one file.
+            A file of one of these formats: :data:`fmimaster.results.formats.FORMATS`. All but CSV contain everything in one
+            file.
 
         Raises
         ------
         OptionError
-            If the suffix is unknown, or a library is missing: ``pip install "fmimaster[parquet]"``,
-            ``pip install "fmimaster[hdf5]"``.
+            If the suffix is unknown, or a library is missing: the message says how to install it.
         FileError
             If the file cannot be written.
         """

@@ -36,7 +36,8 @@ from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.fmu.journal import packed, unpacked
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.facts import facts_path
-from fmimaster.results.files import SUFFIXES, begins_with
+from fmimaster.results.files import begins_with
+from fmimaster.results.formats import FORMATS
 from fmimaster.results.kept_rows import Block
 from fmimaster.results.results import Results
 from fmimaster.run.rows import RowBlock
@@ -146,7 +147,7 @@ def results_beside(path: Path, file: CheckpointFile) -> Path | None:
         If it is a link, or has the name of a hidden file.
     """
     name = PurePath(file.output_file).name
-    if PurePath(name).suffix.lower() not in SUFFIXES:
+    if PurePath(name).suffix.lower() not in FORMATS:
         return None
     place = path.with_name(name)
     if name.startswith("."):

@@ -12,18 +12,16 @@ import pytest
 from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import ranges
 from fmimaster.results.csv import CsvWriter, read_csv
-from fmimaster.results.files import SUFFIXES
+from fmimaster.results.formats import FORMATS
 from fmimaster.results.results import Results
 
-LIBRARIES = {".parquet": "pyarrow", ".h5": "h5py", ".mat": "scipy"}
 PRESENT = np.array([False, True, False, True])
 
 
-@pytest.fixture(params=SUFFIXES)
+@pytest.fixture(params=FORMATS)
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A path with each suffix; skipped where its library is not installed."""
-    if (library := LIBRARIES.get(request.param)) is not None:
-        pytest.importorskip(library)
+    pytest.importorskip(FORMATS[request.param].library or "numpy")
     return tmp_path / f"rows{request.param}"
 
 
@@ -76,7 +74,7 @@ def test_absent_values_come_back_from_every_format(results: Results, file: Path)
 def test_columns_with_absent_values_keep_their_types(
     results: Results, suffix: str, tmp_path: Path
 ) -> None:
-    pytest.importorskip(LIBRARIES[suffix])
+    pytest.importorskip(FORMATS[suffix].library)
     results.write(tmp_path / f"rows{suffix}")
     read = Results.read(tmp_path / f"rows{suffix}")
     for name in ("clock", "float", "integer", "truth", "text", "bytes", "never", "never text"):

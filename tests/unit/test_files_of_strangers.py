@@ -21,6 +21,8 @@ from fmimaster.cards import FmuCard
 from fmimaster.conformance.recorded import read_recorded
 from fmimaster.conformance.reference_file import read_reference
 from fmimaster.conformance.verdict import ConformanceRun
+from fmimaster.results.files import row_writer
+from fmimaster.results.formats import FORMATS
 from fmimaster.session.checkpoint_file import FORMAT, CheckpointFile
 from fmimaster.studies.optimization.kept_runs import KeptRuns
 
@@ -265,7 +267,7 @@ def test_an_empty_file_of_fmu_states(tmp_path: Path) -> None:
     refused(Simulation(BALL, stop_time=1, initial_fmu_state=tmp_path / "a").run, "is empty")
 
 
-SUFFIXES = {"csv": "numpy", "parquet": "pyarrow.parquet", "h5": "h5py", "mat": "scipy.io"}
+SUFFIXES = {suffix[1:]: row.library or "numpy" for suffix, row in FORMATS.items()}
 
 
 def written(columns: dict[str, Any], file: Path) -> Path:
@@ -389,11 +391,9 @@ def test_incomplete_fmu_states(fmu: Any, tmp_path: Path) -> None:
     refused(run.run, "is damaged or incomplete")
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "h5", "mat"])
+@pytest.mark.parametrize("suffix", [s for s in SUFFIXES if s != "csv"])
 def test_two_writers_of_one_file_do_not_share_their_rows(suffix: str, tmp_path: Path) -> None:
-    pytest.importorskip({"parquet": "pyarrow", "h5": "h5py", "mat": "scipy"}[suffix])
-    from fmimaster.results.files import row_writer
-
+    pytest.importorskip(SUFFIXES[suffix])
     file = tmp_path / f"a.{suffix}"
     with row_writer(file) as first, row_writer(file) as second:
         first.write(Results(time=[0.0], columns={"x": [1.0]}))

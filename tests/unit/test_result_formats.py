@@ -14,18 +14,17 @@ from fmimaster import Simulation, reference_path
 from fmimaster.base.errors import CallError, FileError, OptionError
 from fmimaster.record.causes import Cause, Event, Kind, Steps
 from fmimaster.results import hdf5
-from fmimaster.results.files import SUFFIXES, facts_of
-from fmimaster.results.results import Results
+from fmimaster.results.files import facts_of
+from fmimaster.results.formats import FORMATS, SUFFIXES
+from fmimaster.results.results import _ELSEWHERE, Results
 
-LIBRARIES = {".parquet": "pyarrow", ".h5": "h5py"}
 SYSTEM = reference_path("systems/two-mass-b1-fmi3.ssp")
 
 
-@pytest.fixture(params=SUFFIXES)
+@pytest.fixture(params=FORMATS)
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A path with each suffix; skipped where its library is not installed."""
-    if (library := LIBRARIES.get(request.param)) is not None:
-        pytest.importorskip(library)
+    pytest.importorskip(FORMATS[request.param].library or "numpy")
     return tmp_path / f"rows{request.param}"
 
 
@@ -367,3 +366,44 @@ def test_xarray_that_is_missing_is_named(mixed: Results, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(OptionError, match=r'pip install "fmimaster\[xarray\]"'):
         mixed.to_xarray()
+
+
+# What is said about formats ---------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_of_results_describes_each_format_with_its_library() -> None:
+    rows = re.findall(
+        r"^\| `(\.\w+)` \|(.*)$", (ROOT / "docs/results.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert [suffix for suffix, _ in rows] == list(FORMATS)
+    for suffix, row in rows:
+        extra = re.search(r"fmimaster\[(\w+)\]", row)
+        # scipy is installed in any case
+        needed = FORMATS[suffix].extra if FORMATS[suffix].extra != "all" else ""
+        assert (extra[1] if extra else "") == needed
+
+
+def test_each_extra_installs_the_library_of_its_format() -> None:
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    extras = dict(re.findall(r"^(\w+) = (\[.*)$", project, re.MULTILINE))
+    for row in FORMATS.values():
+        needs = extras[row.extra] if row.extra not in ("", "all") else project
+        assert f'"{row.library.partition(".")[0]}' in needs
+
+
+@pytest.mark.parametrize("page", ["command-line.md", "coming-from-omsimulator.md", "results.md"])
+def test_a_page_that_names_formats_names_all(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    assert [suffix for suffix in FORMATS if f"{suffix}`" not in text] == []
+
+
+def test_help_and_docstrings_name_all_formats() -> None:
+    assert SUFFIXES == ".csv, .parquet, .h5 or .mat"
+    for suffix, row in FORMATS.items():
+        assert f"``{suffix}``, {row.words}" in (Results.write.__doc__ or "")
+        assert all(name in _ELSEWHERE for name in row.known_as)
+    in_code = ", ".join(f"`{suffix}`" for suffix in list(FORMATS)[:-1])
+    page = (ROOT / "docs/command-line.md").read_text("utf-8")
+    assert page.count(f"{in_code} or `{list(FORMATS)[-1]}`") == 2

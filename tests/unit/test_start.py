@@ -118,7 +118,10 @@ def test_version_and_help_import_no_package_and_no_command(arguments: list[str])
 def test_help_of_simulate_imports_options_and_no_simulation() -> None:
     modules = imported("simulate", "--help")
     assert slow(modules) == set()
-    assert parts(modules) == {"base", "commands", "configure"}
+    assert parts(modules) == {"base", "commands", "configure", "results"}
+    assert {name for name in modules if name.startswith("fmimaster.results.")} == {
+        "fmimaster.results.formats"
+    }
 
 
 def test_info_imports_what_reads_an_fmu() -> None:
