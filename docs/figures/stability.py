@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
-from fmimaster.commands.stability_figure import RadiusCurve, stability_figure
+from fmimaster.commands.stability import RadiusCurve, stability_figure
 from fmimaster.inputs import LINEAR
 from fmimaster.results.plot import save_figure
 from fmimaster.studies.stability.advisor import Advisor

@@ -32,7 +32,7 @@ import fmimaster
 from fmimaster.base.errors import AccuracyWarning, FmimasterError, Interrupted
 from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import REFUSED, CommandParser, Parser
-from fmimaster.commands.text import tell
+from fmimaster.commands.text import shown_log, tell
 
 _DEFECT, _INTERRUPTED = 3, 130
 
@@ -64,8 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.command is None:
             parser.print_help()
             return 0
-        from fmimaster.commands.log import shown_log  # --help and --version have no log
-
         with _terminated_like_interrupted(), shown_log(parsed), warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)  # log and statistics have them
             parsed.process = arguments is None and parsed.command in _RUNNING

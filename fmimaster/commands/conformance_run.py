@@ -12,7 +12,7 @@ from time import perf_counter
 from fmimaster.base.errors import OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, clipped, count, fitted, named, section
-from fmimaster.commands.progress import over_line
+from fmimaster.commands.running import over_line
 from fmimaster.commands.settings import memory_in_bytes
 from fmimaster.commands.text import note, write, write_json
 from fmimaster.conformance.measures import ConformanceLimits

@@ -11,9 +11,6 @@ from fmimaster.cards.card import DEADLINE
 from fmimaster.cards.findings import TITLES, differences
 from fmimaster.commands.text import write, write_json
 
-_ERASE = "\r\x1b[K"
-"""Moves the cursor to the start of its line, and erases the line."""
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The FMU, the form of the output, and how it is measured."""
@@ -75,12 +72,9 @@ def _progress() -> Iterator[Callable[[str], None] | None]:
         yield None
         return
 
-    def show(measurement: str) -> None:
-        sys.stderr.write(f"{_ERASE}{TITLES[measurement]} ...")
-        sys.stderr.flush()
+    from fmimaster.commands.running import over_line  # a help page does not need it
 
     try:
-        yield show
+        yield lambda measurement: over_line(f"{TITLES[measurement]} ...")
     finally:
-        sys.stderr.write(_ERASE)
-        sys.stderr.flush()
+        over_line("")

@@ -42,8 +42,7 @@ def run(arguments: Namespace) -> int:
     from fmimaster.base.errors import SimulationError
     from fmimaster.base.files import given_path
     from fmimaster.base.text import count
-    from fmimaster.commands.run_facts import run_facts
-    from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
+    from fmimaster.commands.running import check_outputs, ranges, run_facts, simulate_and_keep
     from fmimaster.commands.text import write, write_json
     from fmimaster.results.files import check_results_file
     from fmimaster.results.results import Results

@@ -1,22 +1,26 @@
-"""Running a simulation from the command line: progress, clean standard output, and the rows of a failed run."""
+"""Running a simulation from the command line: progress, clean standard output, the rows of a failed run, and the run as
+plain data, whose keys are part of the interface: docs/command-line.md lists them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.base.files import given_path, refuse_to_overwrite
-from fmimaster.base.text import aligned, count, flowing, page_width
-from fmimaster.commands.log import not_in_the_log
-from fmimaster.commands.progress import progress
-from fmimaster.commands.text import tell
+from fmimaster.base.text import aligned, count, flowing, page_width, visible
+from fmimaster.commands.text import json_key, not_in_the_log, tell
 from fmimaster.front.simulation import Simulation
 from fmimaster.numerics.times import SLIVER
 from fmimaster.results.columns import values_of
+from fmimaster.results.comparison import Comparison
 from fmimaster.results.results import Results
 from fmimaster.session.work_thread import Progress
 
@@ -150,3 +154,184 @@ def _summary(results: Results, reached: _Reached) -> list[str]:
     # lines of a log are not broken
     is_shown = sys.stderr is not None and sys.stderr.isatty()
     return list(flowing(lines, page_width(sys.stderr))) if is_shown else lines
+
+
+# The run as plain data ------------------------------------------------------------------------------------------------
+
+
+def run_facts(
+    system: str,
+    results: Results,
+    files: Mapping[str, str | None],
+    comparison: Comparison | None = None,
+    error: SimulationError | None = None,
+) -> dict[str, Any]:
+    """The system, the ranges of the variables, the files, the statistics, a comparison, and the error.
+
+    Parameters
+    ----------
+    files
+        Kind of file → path of the written file.
+    comparison
+        With a reference, if there was one.
+    error
+        The error that ended the run.
+    """
+    times = results["time"]
+    statistics = results.statistics
+    return {
+        "system": system,
+        "startTime": float(times[0]) if len(times) else None,
+        "endTime": float(times[-1]) if len(times) else None,
+        "rows": results.rows,
+        "variables": _variables(results),
+        "files": dict(files),
+        "statistics": {
+            json_key(f.name): _plain(getattr(statistics, f.name))
+            for f in fields(statistics)
+            if f.name not in ("warnings", "notes", "rows")
+        },
+        "comparison": _compared(comparison),
+        "metadata": {json_key(name): value for name, value in results.metadata.items()},
+        "warnings": list(statistics.warnings),
+        "notes": list(statistics.notes),
+        "error": None
+        if error is None
+        else {"kind": type(error).__name__, "message": str(error), "time": _plain(error.time)},
+    }
+
+
+def _compared(comparison: Comparison | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    return {"isWithin": comparison.is_within, **_plain(comparison)}
+
+
+def _variables(results: Results) -> list[dict[str, Any]]:
+    """Each column with its unit, its first, last, smallest and largest value, and in how many rows it has one."""
+    table = results.expand()
+    found = []
+    for name, column in table.columns.items():
+        values = values_of(column)
+        ordered = len(values) and values.dtype.kind != "O"
+        found.append(
+            {
+                "name": name,
+                "unit": table.units.get(name),
+                "first": _plain(values[0]) if len(values) else None,
+                "last": _plain(values[-1]) if len(values) else None,
+                "smallest": _plain(np.min(values)) if ordered else None,
+                "largest": _plain(np.max(values)) if ordered else None,
+                "present": len(values),
+            }
+        )
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON; a number that JSON does not have is null."""
+    if is_dataclass(value):
+        return {json_key(f.name): _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.hex()
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+# Progress -------------------------------------------------------------------------------------------------------------
+
+Show = Callable[[Progress], None]
+
+_ERASE = "\r\x1b[K"
+"""Moves the cursor to the start of its line, and erases the line."""
+
+
+@contextmanager
+def progress(note: Show, *, show: bool) -> Iterator[Show]:
+    """The function that a run calls with its progress.
+
+    Parameters
+    ----------
+    note
+        Another function that is called with the progress.
+    show : bool
+        Whether the progress may be shown; it is if the standard error is a terminal.
+    """
+    if not (show and sys.stderr is not None and sys.stderr.isatty()):
+        yield note
+        return
+    try:
+        import rich  # noqa: F401 - slow to import, and an extra
+    except ImportError:
+        shown = _line()
+    else:
+        shown = _bar()
+    with shown as shows:
+
+        def both(reached: Progress) -> None:
+            note(reached)
+            shows(reached)
+
+        yield both
+
+
+def in_words(factor: float | None) -> str:
+    """``"2810 x real time"``, with three digits."""
+    return "" if factor is None else f"{float(f'{factor:.3g}'):g} x real time"
+
+
+@contextmanager
+def _line() -> Iterator[Show]:
+    """One line that is overwritten again and again."""
+
+    def show(reached: Progress) -> None:
+        share, factor = f"{reached.fraction:4.0%}", reached.real_time_factor
+        parts = [f"t = {reached.time:.4g} s", share, in_words(factor)]
+        if reached.remaining is not None:
+            parts.append(f"{reached.remaining:.0f} s left")
+        over_line("  ".join(part for part in parts if part))
+
+    try:
+        yield show
+    finally:
+        over_line("")
+
+
+def over_line(text: str) -> None:
+    """Write over the last line of a terminal, which must fit; an empty text erases it."""
+    if sys.stderr is not None:
+        line = visible(text)[: page_width(sys.stderr) - 1]
+        sys.stderr.write(f"{_ERASE}{line}")
+        sys.stderr.flush()
+
+
+@contextmanager
+def _bar() -> Iterator[Show]:
+    """A bar of rich."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("t = {task.fields[now]:.4g} s"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+    )
+    # FMUs may use the standard output at this time
+    bar = Bar(*columns, console=Console(stderr=True), redirect_stdout=False, transient=True)
+    task = bar.add_task("", total=None, now=0.0, speed="")
+
+    def show(reached: Progress) -> None:
+        bar.start()  # not before: it starts a thread, and the run may be forked
+        words = in_words(reached.real_time_factor)
+        bar.update(task, completed=reached.fraction, total=1.0, now=reached.time, speed=words)
+
+    try:
+        yield show
+    finally:
+        bar.stop()

@@ -14,8 +14,7 @@ from fmimaster.base.errors import FmuLostError, Interrupted, OptionError, Simula
 from fmimaster.base.installation import drawing
 from fmimaster.base.text import aligned, count
 from fmimaster.commands import settings
-from fmimaster.commands.run_facts import run_facts
-from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
+from fmimaster.commands.running import check_outputs, ranges, run_facts, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.front.simulation import Simulation

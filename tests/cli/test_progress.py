@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from fmimaster import Progress
-from fmimaster.commands.progress import in_words, progress
+from fmimaster.commands.running import in_words, progress
 
 
 class Terminal(io.StringIO):

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster.commands.run_facts import run_facts
-from fmimaster.commands.running import ranges
+from fmimaster.commands.running import ranges, run_facts
 from fmimaster.results.csv import CsvWriter, read_csv
 from fmimaster.results.formats import FORMATS
 from fmimaster.results.results import Results
