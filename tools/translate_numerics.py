@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "fmimaster"
 HEADER = PACKAGE / "kernel" / "numerics.h"
-MODULES = ("sums", "times", "polynomials", "indicators", "anderson", "step_sizes")
+MODULES = ("polynomials", "indicators", "anderson", "step_sizes")
 """A function stands after those that it calls."""
 
 TYPES = {"float": "double", "Number": "double", "int": "int", "bool": "int", "None": "void"}

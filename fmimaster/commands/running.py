@@ -18,7 +18,7 @@ from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.base.text import aligned, count, flowing, page_width, visible
 from fmimaster.commands.text import json_key, not_in_the_log, tell
 from fmimaster.front.simulation import Simulation
-from fmimaster.numerics.times import SLIVER
+from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.results.columns import values_of
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.results import Results

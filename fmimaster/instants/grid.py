@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.instants.instant import Instant, PointsAhead, TimeBase
-from fmimaster.numerics.times import SLIVER, ULPS
+from fmimaster.numerics.step_sizes import SLIVER, ULPS
 from fmimaster.record.causes import GRID, Cause
 
 EXACT = 2**53

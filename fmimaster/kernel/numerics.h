@@ -5,56 +5,6 @@
 
 #include <math.h>
 
-/* fmimaster/numerics/sums.py */
-
-/* Scalar product of the n numbers from a[first] on with b. */
-static inline double fm_dot(const double *a, int first, const double *b, int n)
-{
-    double total;
-    total = 0.0;
-    for (int i = 0; i < n; i++) {
-        total += a[first + i] * b[i];
-    }
-    return total;
-}
-
-/* Euclidean norm of the n numbers from values[first] on. */
-static inline double fm_norm(const double *values, int first, int n)
-{
-    double total;
-    total = 0.0;
-    for (int i = 0; i < n; i++) {
-        total += values[first + i] * values[first + i];
-    }
-    return sqrt(total);
-}
-
-/* Add the part i of an error: sums[0] is the sum of squares, sums[1] the largest size, worst[0] the part that has it. */
-static inline void fm_add_part(double part, double size, int i, double *sums, int *worst)
-{
-    sums[0] += part * part;
-    if (size > sums[1] || isnan(part)) {
-        sums[1] = size;
-        worst[0] = i;
-    }
-}
-
-/* The distance of two numbers in units of a tolerance, which is relative to the larger one. */
-static inline double fm_distance(double a, double b, double absolute, double relative)
-{
-    double size;
-    size = fabs(b) > fabs(a) ? fabs(b) : fabs(a);
-    return fabs(a - b) / (absolute + relative * size);
-}
-
-/* fmimaster/numerics/times.py */
-
-/* No step is shorter than this fraction of a usual step, if that can be avoided. */
-#define FM_SLIVER 1e-09
-
-/* A time start + k * step that was computed with doubles is wrong by less: by at most 1 for the step, which is a double near the decimal that was meant, and by at most a half each for the start, the product and the sum. */
-#define FM_ULPS 4
-
 /* fmimaster/numerics/polynomials.py */
 
 /* Smallest distance of two points, in intervals, for a polynomial through both. */
@@ -366,6 +316,28 @@ static inline void fm_by_values(double *values, const double *times, int n, doub
 /* Anderson acceleration is abandoned at a residual of this many times the first one. */
 #define FM_BLOWN_UP 100000000.0
 
+/* Scalar product of the n numbers from a[first] on with b. */
+static inline double fm_dot(const double *a, int first, const double *b, int n)
+{
+    double total;
+    total = 0.0;
+    for (int i = 0; i < n; i++) {
+        total += a[first + i] * b[i];
+    }
+    return total;
+}
+
+/* Euclidean norm of the n numbers from values[first] on. */
+static inline double fm_norm(const double *values, int first, int n)
+{
+    double total;
+    total = 0.0;
+    for (int i = 0; i < n; i++) {
+        total += values[first + i] * values[first + i];
+    }
+    return sqrt(total);
+}
+
 /* The difference of two vectors becomes the first row, before so many older ones. */
 static inline void fm_keep_difference(const double *now, const double *before, int n, int older, double *rows)
 {
@@ -458,6 +430,12 @@ static inline double fm_slope(const double *s, const double *r, const double *s_
 
 /* fmimaster/numerics/step_sizes.py */
 
+/* No step is shorter than this fraction of a usual step, if that can be avoided. */
+#define FM_SLIVER 1e-09
+
+/* A time start + k * step that was computed with doubles is wrong by less: by at most 1 for the step, which is a double near the decimal that was meant, and by at most a half each for the start, the product and the sum. */
+#define FM_ULPS 4
+
 /* A step is shorter than proposed if it is shorter by more than this fraction. */
 #define FM_SHORTENED 1e-09
 
@@ -465,6 +443,24 @@ static inline double fm_slope(const double *s, const double *r, const double *s_
 
 /* Powers outside are noted: nearer to the limits of floats, Python raises an exception and C does not. */
 #define FM_MOST_POWER 1e+300
+
+/* Add the part i of an error: sums[0] is the sum of squares, sums[1] the largest size, worst[0] the part that has it. */
+static inline void fm_add_part(double part, double size, int i, double *sums, int *worst)
+{
+    sums[0] += part * part;
+    if (size > sums[1] || isnan(part)) {
+        sums[1] = size;
+        worst[0] = i;
+    }
+}
+
+/* The distance of two numbers in units of a tolerance, which is relative to the larger one. */
+static inline double fm_distance(double a, double b, double absolute, double relative)
+{
+    double size;
+    size = fabs(b) > fabs(a) ? fabs(b) : fabs(a);
+    return fabs(a - b) / (absolute + relative * size);
+}
 
 /* A power; is_odd[0] becomes 1 if it is near the limits of floats. */
 static inline double fm_power(double base, double exponent, int *is_odd)

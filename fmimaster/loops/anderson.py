@@ -14,9 +14,9 @@ from fmimaster.numerics.anderson import (
     keep_difference,
     least_squares,
     next_iterate,
+    norm,
     slope,
 )
-from fmimaster.numerics.sums import norm
 
 ANDERSON = "Anderson acceleration"
 

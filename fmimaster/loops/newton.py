@@ -12,7 +12,7 @@ from math import inf, sqrt
 import numpy as np
 
 from fmimaster.loops.search import SINGULAR, Attempts, Matrix, Solution, Sweep, Trial, Vector
-from fmimaster.numerics.sums import norm
+from fmimaster.numerics.anderson import norm
 
 STATIONARY = 1e-6
 """A gradient below this fraction of the residual counts as 0."""

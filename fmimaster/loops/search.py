@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import LoopError
-from fmimaster.numerics.sums import norm
+from fmimaster.numerics.anderson import norm
 from fmimaster.plan.visits import MAY_BE_NONE
 from fmimaster.system.notes import listed
 

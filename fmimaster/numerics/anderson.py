@@ -11,7 +11,6 @@ from __future__ import annotations
 from math import inf, sqrt
 
 from fmimaster.numerics.kinds import Doubles, Ints
-from fmimaster.numerics.sums import dot, norm
 
 DEPENDENT = 1e-12
 """A difference of residuals is left out if its part independent of the newer ones is relatively smaller than this."""
@@ -21,6 +20,22 @@ LEAST_STEP = 1e-8
 
 BLOWN_UP = 1e8
 """Anderson acceleration is abandoned at a residual of this many times the first one."""
+
+
+def dot(a: Doubles, first: int, b: Doubles, n: int) -> float:
+    """Scalar product of the n numbers from a[first] on with b."""
+    total = 0.0
+    for i in range(n):
+        total += a[first + i] * b[i]
+    return total
+
+
+def norm(values: Doubles, first: int, n: int) -> float:
+    """Euclidean norm of the n numbers from values[first] on."""
+    total = 0.0
+    for i in range(n):
+        total += values[first + i] * values[first + i]
+    return sqrt(total)
 
 
 def keep_difference(now: Doubles, before: Doubles, n: int, older: int, rows: Doubles) -> None:

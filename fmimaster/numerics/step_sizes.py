@@ -1,8 +1,17 @@
-"""The formula of PID controllers of step sizes."""
+"""Sizes of steps: their rounding, the sums of errors by which they are chosen, and the formula of PID controllers."""
 
 from __future__ import annotations
 
-from fmimaster.numerics.kinds import Ints
+from math import isnan
+
+from fmimaster.numerics.kinds import Doubles, Ints
+
+SLIVER = 1e-9
+"""No step is shorter than this fraction of a usual step, if that can be avoided."""
+
+ULPS = 4
+"""A time ``start + k * step`` that was computed with doubles is wrong by less: by at most 1 for the step, which is a double
+near the decimal that was meant, and by at most a half each for the start, the product and the sum."""
 
 SHORTENED = 1e-9
 """A step is shorter than proposed if it is shorter by more than this fraction."""
@@ -10,6 +19,23 @@ SHORTENED = 1e-9
 LEAST_POWER = 1e-300
 MOST_POWER = 1e300
 """Powers outside are noted: nearer to the limits of floats, Python raises an exception and C does not."""
+
+
+def add_part(part: float, size: float, i: int, sums: Doubles, worst: Ints) -> None:
+    """Add the part i of an error: sums[0] is the sum of squares, sums[1] the largest size, worst[0] the part that has it.
+
+    A part that is not a number is the largest.
+    """
+    sums[0] += part * part
+    if size > sums[1] or isnan(part):
+        sums[1] = size
+        worst[0] = i
+
+
+def distance(a: float, b: float, absolute: float, relative: float) -> float:
+    """The distance of two numbers in units of a tolerance, which is relative to the larger one."""
+    size = abs(b) if abs(b) > abs(a) else abs(a)
+    return abs(a - b) / (absolute + relative * size)
 
 
 def power(base: float, exponent: float, is_odd: Ints) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fmimaster.base.errors import SimulationError
 from fmimaster.instants.instant import NEVER, Goal, Instant
-from fmimaster.numerics.times import SLIVER
+from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.plan.plan import Plan
 from fmimaster.record.causes import GRID, RAMP, STEP_SIZE, STOP_TIME, Cause, Kind
 from fmimaster.run.loop import Loop

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.numerics.sums import add_part
+from fmimaster.numerics.step_sizes import add_part
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondPlan, BondSignal

@@ -10,7 +10,7 @@ from math import isfinite
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import same
 from fmimaster.instants.instant import Goal, Instant, TimeBase
-from fmimaster.numerics.times import SLIVER
+from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.record.causes import STEP_SIZE
 from fmimaster.steps.step_rule import StepRule
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
 from fmimaster.numerics.polynomials import newton
-from fmimaster.numerics.sums import add_part, distance
+from fmimaster.numerics.step_sizes import add_part, distance
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin

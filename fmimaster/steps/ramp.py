@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, PointsAhead, TimeBase
-from fmimaster.numerics.times import SLIVER
+from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause
 from fmimaster.steps.estimator import Measured
 from fmimaster.steps.step_rule import StepRule
