@@ -21,11 +21,10 @@ from fmimaster.commands.text import note, tell, write, write_json
 from fmimaster.configure.named import among
 from fmimaster.configure.reading import polynomial_text
 from fmimaster.inputs.polynomial import HOLD
-from fmimaster.studies.optimization.fuzzy import Fuzzy
 from fmimaster.studies.optimization.sequence_search import FoundSequence, Method, SequenceSearch
 from fmimaster.studies.optimization.signature import Candidate, Signature
 from fmimaster.studies.optimization.trial import stale_arcs
-from fmimaster.studies.optimization.weighting import Propagated
+from fmimaster.studies.optimization.weights import Fuzzy, Propagated
 from fmimaster.system.ssp_annotations import SEQUENCE, write_sequence
 from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
 

@@ -25,7 +25,7 @@ from fmimaster.fmu.process_state import fmu_output_to_log
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
 from fmimaster.studies.stability.advisor import Advisor, FmuStability, Limit
-from fmimaster.studies.stability.spectrum import Spectrum
+from fmimaster.studies.stability.step_map import Spectrum
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

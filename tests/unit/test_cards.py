@@ -18,8 +18,8 @@ from fmimaster.cards import FmuCard
 from fmimaster.cards.card import FORBIDDEN, NO_RUN, NOT_DECLARED, NOTHING_THERE, cached_card, keep
 from fmimaster.cards.findings import Weight, differences
 from fmimaster.cards.measured import Repetition, ReplayedStep
+from fmimaster.studies.probing import answers
 from fmimaster.studies.probing.excitation import Use
-from fmimaster.studies.probing.measurements import answers
 from fmimaster.studies.probing.page import card_page
 from fmimaster.studies.probing.subject import Subject
 from fmimaster.system.description import Source

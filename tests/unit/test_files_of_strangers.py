@@ -24,7 +24,7 @@ from fmimaster.conformance.verdict import ConformanceRun
 from fmimaster.results.files import row_writer
 from fmimaster.results.formats import FORMATS
 from fmimaster.session.checkpoint_file import FORMAT, CheckpointFile
-from fmimaster.studies.optimization.kept_runs import KeptRuns
+from fmimaster.studies.optimization.runs import KeptRuns
 
 BALL = reference_path("fmi3/BouncingBall.fmu")
 ROWS = 10**9

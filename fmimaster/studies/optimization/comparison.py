@@ -11,10 +11,9 @@ from fmimaster.sequences.levels import levels_of
 from fmimaster.sequences.makespan import pareto_front
 from fmimaster.sequences.methods import METHODS
 from fmimaster.sequences.weights import Count, FeedThrough, units_of
-from fmimaster.studies.optimization.groups import Groups
 from fmimaster.studies.optimization.sequence_search import SequenceSearch
 from fmimaster.studies.optimization.signature import Candidate
-from fmimaster.studies.optimization.trial import stale_arcs
+from fmimaster.studies.optimization.trial import Groups, stale_arcs
 
 
 @dataclass(frozen=True, slots=True)

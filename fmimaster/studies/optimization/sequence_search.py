@@ -18,12 +18,10 @@ from fmimaster.prepare.prepared import Prepared
 from fmimaster.sequences.feedback import least_stale
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.studies.optimization.alone import Alone
-from fmimaster.studies.optimization.groups import Groups, groups_of
-from fmimaster.studies.optimization.kept_runs import KeptRuns, digest
-from fmimaster.studies.optimization.runs import Runs
+from fmimaster.studies.optimization.runs import KeptRuns, Runs, digest
 from fmimaster.studies.optimization.signature import Candidate, Signature
-from fmimaster.studies.optimization.trial import Arc, SimulationTrial
-from fmimaster.studies.optimization.weighting import Input, Weighting
+from fmimaster.studies.optimization.trial import Arc, Groups, SimulationTrial, groups_of
+from fmimaster.studies.optimization.weights import Input, Weighting
 
 log = logging.getLogger("fmimaster")
 

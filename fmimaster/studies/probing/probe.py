@@ -30,8 +30,8 @@ from fmimaster.cards.findings import TITLES
 from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.shared_library import FMI3, find_library
+from fmimaster.studies.probing import answers, runs
 from fmimaster.studies.probing.excitation import Use, changeable_inputs, observed_variables
-from fmimaster.studies.probing.measurements import answers, costs, repeated
 from fmimaster.studies.probing.subject import Messages
 from fmimaster.studies.probing.ticks import time_based
 from fmimaster.system.declarations import Interface, attribute_name
@@ -173,7 +173,7 @@ class _Measurements:
 
     def _each(self) -> Iterator[tuple[str, Any]]:
         can, model = self._model.capabilities, self._model
-        yield "loading", self._one("loading", costs.loading)
+        yield "loading", self._one("loading", runs.loading)
         found = self._run()
         if found is None:
             said = self.not_measured.get("loading") == self.not_measured["stepping"]
@@ -187,21 +187,21 @@ class _Measurements:
         is_stepped = model.interface is Interface.CO_SIMULATION
         returns = is_stepped and can.might_return_early_from_do_step
         for name, function, is_declared in (
-            ("replay", repeated.replay, saves),
-            ("serialization", repeated.serialization, serializes),
+            ("replay", runs.replay, saves),
+            ("serialization", runs.serialization, serializes),
             ("varying_steps", answers.varying_steps, True),
             ("tiny_steps", answers.tiny_steps, True),
             ("beyond_stop", answers.beyond_stop, True),
             ("early_return", answers.early_return, returns),
-            ("leak", costs.leak, True),
+            ("leak", runs.leak, True),
         ):
             yield name, self._one(name, function, without="" if is_declared else NOT_DECLARED)
         for name, compared in (
-            ("two_processes", repeated.again),
-            ("reset", repeated.reset),
-            ("read_at_end", repeated.read_at_end),
-            ("read_before", repeated.read_before),
-            ("two_instances", repeated.two_instances),
+            ("two_processes", runs.again),
+            ("reset", runs.reset),
+            ("read_at_end", runs.read_at_end),
+            ("read_before", runs.read_before),
+            ("two_instances", runs.two_instances),
         ):
             yield name, self._one(name, compared, found[1])
         if is_stepped and "read_before" in self.not_measured:
@@ -223,11 +223,11 @@ class _Measurements:
 
     def _run(self) -> Any:
         """The run; if it ends early with varied inputs, with held ones."""
-        found = self._one("stepping", costs.stepping)
+        found = self._one("stepping", runs.stepping)
         if found is not None and (not found[0].ended or found[0].terminated):
             return found
         varied, self._use = self._use, replace(self._use, varied=False)
-        held = self._one("stepping", costs.stepping)
+        held = self._one("stepping", runs.stepping)
         if held is None or (found is not None and held[0].steps <= found[0].steps):
             self._use, held = varied, found
         if held is not None:

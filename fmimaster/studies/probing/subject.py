@@ -24,6 +24,7 @@ from fmimaster.fmu.instance import Instance, InstanceOptions, StepAnswer
 from fmimaster.fmu.library import FmuFile, identity, release
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.studies.probing.excitation import (
+    StepTrace,
     Use,
     VariedValues,
     changeable_inputs,
@@ -33,7 +34,6 @@ from fmimaster.studies.probing.excitation import (
     varied,
 )
 from fmimaster.studies.probing.ticks import MeasuredTick, Ticks
-from fmimaster.studies.probing.traces import StepTrace
 from fmimaster.system.model import DataType, Variable
 
 TERMINATED = "Terminate"

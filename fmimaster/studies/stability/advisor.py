@@ -18,8 +18,7 @@ from fmimaster.prepare.preparation import prepare
 from fmimaster.studies.stability.experiments import Experiments, OutOfTime
 from fmimaster.studies.stability.linear_fmu import MOST_STEPS
 from fmimaster.studies.stability.responses import Responses
-from fmimaster.studies.stability.spectrum import Spectrum
-from fmimaster.studies.stability.step_map import StepMap
+from fmimaster.studies.stability.step_map import Spectrum, StepMap
 
 log = logging.getLogger("fmimaster")
 

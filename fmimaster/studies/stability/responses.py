@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import SimulationError
 from fmimaster.plan.layout import Group
-from fmimaster.studies.stability.experiments import Experiments
-from fmimaster.studies.stability.input_slots import InputSlots
+from fmimaster.studies.stability.experiments import Experiments, InputSlots
 from fmimaster.system.model import DataType
 
 _AMPLITUDES = (1.0, 1e-2, 1e-4, 1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fmimaster.studies.stability.realization import realize
+from fmimaster.studies.stability.linear_fmu import realize
 
 TRANSITION = np.array([[0.9, 0.2, 0.0], [-0.2, 0.9, 0.0], [0.0, 0.0, 0.5]])
 ENTRY = np.array([[0.0, 1.0], [1.0, 0.0], [1e-3, 0.0]])

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.studies.optimization.fuzzy import (
+from fmimaster.studies.optimization.weights import (
     Features,
     Fuzzy,
     StepResponse,

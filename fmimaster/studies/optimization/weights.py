@@ -1,7 +1,8 @@
-"""Fuzzy weights: rules with expert knowledge about each connection, for comparison with measured weights."""
+"""Weights of inputs from one run of the system and runs of its components alone: measured effects, or rules."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, log10
@@ -12,7 +13,48 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.studies.optimization.alone import Alone
 from fmimaster.studies.optimization.trial import rms
-from fmimaster.studies.optimization.weighting import Input, Weighting
+
+Input = tuple[str, str]
+"""Component and input."""
+
+
+class Weighting(ABC):
+    """Base of all weightings: the cost of a stale input."""
+
+    __slots__ = ()
+
+    def check(self, components: Collection[str]) -> None:
+        """Refuse settings that do not fit to these components; by default there are none.
+
+        Raises
+        ------
+        OptionError
+        """
+        del components
+
+    @abstractmethod
+    def weights(self, component: Alone) -> Iterable[tuple[Input, float]]:
+        """The weight of each connected input of a component, not negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class Propagated(Weighting):
+    """Weigh each input by the effect of its extrapolation error on the outputs of its component alone.
+
+    ``c_i = max over the outputs o of rms(response_o) / rms(Y_o)``. The response is the difference between two runs of the
+    component with the inputs of the system's run: one with the input held over each step, one with it interpolated.
+
+    Source: fmimaster, docs/trigger-sequence.md ("propagated weights").
+    """
+
+    def weights(self, component: Alone) -> Iterable[tuple[Input, float]]:
+        """The weight of each input of a component."""
+        scale = rms(component.recorded_outputs())
+        counted = scale > 0
+        for name in sorted(component.links):
+            response = rms(component.run(stale=name) - component.fresh)[counted] / scale[counted]
+            yield (component.name, name), float(max(response, default=0.0))
+
 
 _KNOTS = (0.01, 0.1, 1.0)
 """Where a feature is low, medium, high; linear between them on the axis of its logarithm."""

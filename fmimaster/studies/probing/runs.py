@@ -1,16 +1,170 @@
-"""Whether equal steps give equal results: after a restored state, after a reset, beside another instance."""
+"""What loading, stepping and freeing an FMU costs, and whether equal steps give equal results."""
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
 
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
-from fmimaster.cards.measured import Repetition, ReplayedStep, Serialization, TwoInstances
-from fmimaster.studies.probing.excitation import Use
-from fmimaster.studies.probing.measurements.costs import STEPS, cost, memory_in_use
-from fmimaster.studies.probing.subject import MeasuredUnit, Subject
-from fmimaster.studies.probing.traces import StepTrace, compared
+from fmimaster.cards.measured import (
+    Leak,
+    Loading,
+    Repetition,
+    ReplayedStep,
+    Serialization,
+    Stepping,
+    TwoInstances,
+)
+from fmimaster.studies.probing.excitation import StepTrace, Use, VariedValues, compared, moved
+from fmimaster.studies.probing.subject import MeasuredUnit, Messages, Subject
+
+STEPS = 100
+"""Steps of a measured run."""
+_CALLS = 200
+"""Most calls whose time is measured."""
+_TIME_FOR_CALLS = 0.2
+"""Wall time in s for these calls."""
+_WINDOWS = 3
+"""How often the growth of the memory is measured, after a first time that does not count."""
+_MOST_IN_A_WINDOW = 30
+"""Most instances that are made and freed from one measurement to the next."""
+_TIME_FOR_CYCLES = 3.0
+"""Wall time in s for them."""
+_STEPS_OF_A_CYCLE = 3
+
+
+def loading(use: Use) -> Loading:
+    """Measure the way to the first step."""
+    began = time.perf_counter()
+    with Subject(use) as subject:
+        unit = subject.instantiated()
+        made = time.perf_counter()
+        unit.initialize()
+        ready = time.perf_counter()
+        subject.state.put_back("The FMU")
+    return Loading(
+        load_seconds=made - began,
+        initialize_seconds=ready - made,
+        changes=subject.state.changes,
+    )
+
+
+def stepping(use: Use) -> tuple[Stepping, StepTrace]:
+    """Make a run, and measure calls.
+
+    Returns
+    -------
+    The measurement, and the trace of the run from the start.
+    """
+    with Subject(use) as subject, Messages() as messages:
+        unit = subject.unit()
+        trace = unit.trace(STEPS)
+        subject.state.put_back("The FMU")
+        ticks = unit.ticks.count
+        said = messages.texts
+        floats = VariedValues(
+            [v for v in subject.observed if v.type.is_float], unit.instance.getter
+        )
+        step_seconds = _step_seconds(unit, trace)
+        get = cost(floats.read) if floats.size else None
+        put = cost(unit.set_again) if unit.is_varied else None
+    names = subject.names()
+    return Stepping(
+        steps=len(trace.values) - 1,
+        step_size=subject.times.size,
+        moved=moved(names, trace.values),
+        observed=len(subject.observed),
+        step_seconds=step_seconds,
+        get_seconds=get,
+        set_seconds=put,
+        varied=unit.is_varied,
+        ticks=ticks,
+        ended=trace.ended,
+        terminated=trace.terminated,
+        changes=subject.state.changes,
+        logged=len(said),
+        first_logged=tuple(said[:5]),
+    ), trace
+
+
+def _step_seconds(unit: MeasuredUnit, trace: StepTrace) -> float | None:
+    """The time of one step, also if no step succeeds after those of the trace."""
+    size = unit.subject.times.size
+    if trace.ended:
+        return None
+    try:
+        return cost(lambda: unit.step(size))
+    except CallError:
+        return None
+
+
+def cost(call: Callable[[], object]) -> float:
+    """Median of the wall time of a call in s."""
+    times: list[float] = []
+    until = time.perf_counter() + _TIME_FOR_CALLS
+    while len(times) < _CALLS and (not times or time.perf_counter() < until):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return median(times)
+
+
+def leak(use: Use) -> Leak:
+    """Load the FMU, make an instance, step it, free it, again and again.
+
+    A leak grows all the time, whereas buffers of Python and of the C library grow at first. So the memory is measured
+    several times, and the smallest growth counts.
+    """
+    began = time.perf_counter()
+    _cycle(use)
+    seconds = time.perf_counter() - began
+    n = int(_TIME_FOR_CYCLES / (_WINDOWS + 1) / seconds)
+    n = min(max(n, 1), _MOST_IN_A_WINDOW)
+    found = []
+    for _ in range(_WINDOWS + 1):
+        for _ in range(n):
+            _cycle(use)
+        found.append(_resources())
+    known = [resources for resources in found if resources is not None]
+    growth = [
+        ((after[0] - before[0]) / n, (after[1] - before[1]) / n)
+        for before, after in pairwise(known)
+    ]
+    return Leak(
+        cycles=n * _WINDOWS,
+        bytes_per_cycle=max(min(g[0] for g in growth), 0.0) if growth else None,
+        descriptors_per_cycle=max(min(g[1] for g in growth), 0.0) if growth else None,
+    )
+
+
+def _cycle(use: Use) -> None:
+    with Subject(use) as subject:
+        unit = subject.unit()
+        unit.trace(_STEPS_OF_A_CYCLE)
+        unit.free()
+
+
+def _resources() -> tuple[int, int] | None:
+    """Bytes of physical memory, and open descriptors; None if this system does not tell."""
+    memory = memory_in_use()
+    return None if memory is None else (memory, len(os.listdir("/proc/self/fd")))
+
+
+def memory_in_use() -> int | None:
+    """Bytes of physical memory that this process uses; None where it is not known (not Linux)."""
+    if not sys.platform.startswith("linux"):
+        return None
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
 
 _BEFORE = 10
 """Steps before the state is saved: solvers inside FMUs have a history then."""

@@ -1,1 +1,0 @@
-"""The measurements: each is a function that runs in a process of its own."""
