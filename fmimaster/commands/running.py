@@ -16,13 +16,14 @@ import numpy as np
 from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.base.text import aligned, count, flowing, page_width, visible
-from fmimaster.commands.text import json_key, not_in_the_log, tell
+from fmimaster.commands.text import not_in_the_log, tell
 from fmimaster.front.simulation import Simulation
 from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.results.columns import values_of
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.results import Results
 from fmimaster.session.work_thread import Progress
+from fmimaster.system.declarations import attribute_name
 
 _MOST_BYTES = 8
 """Bytes of a binary that are shown."""
@@ -187,12 +188,12 @@ def run_facts(
         "variables": _variables(results),
         "files": dict(files),
         "statistics": {
-            json_key(f.name): _plain(getattr(statistics, f.name))
+            attribute_name(f.name): _plain(getattr(statistics, f.name))
             for f in fields(statistics)
             if f.name not in ("warnings", "notes", "rows")
         },
         "comparison": _compared(comparison),
-        "metadata": {json_key(name): value for name, value in results.metadata.items()},
+        "metadata": {attribute_name(name): value for name, value in results.metadata.items()},
         "warnings": list(statistics.warnings),
         "notes": list(statistics.notes),
         "error": None
@@ -231,7 +232,7 @@ def _variables(results: Results) -> list[dict[str, Any]]:
 def _plain(value: Any) -> Any:
     """A value as JSON; a number that JSON does not have is null."""
     if is_dataclass(value):
-        return {json_key(f.name): _plain(getattr(value, f.name)) for f in fields(value)}
+        return {attribute_name(f.name): _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.text import Widths, aligned, count
-from fmimaster.commands.text import json_key, takes_all_characters, write
+from fmimaster.commands.text import takes_all_characters, write
 from fmimaster.record.causes import GRID, STOP_TIME, Activations, Cause, Event, Steps
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
 from fmimaster.results.files import facts_of
+from fmimaster.system.declarations import attribute_name
 
 _HEADER = "end in s", "size in s", "steps", "cause of the end, or event"
 
@@ -45,7 +46,7 @@ def run(arguments: Namespace) -> int:
         raise FileError(_missing(Path(arguments.file), facts.path))
     if arguments.json:
         only_ascii = not takes_all_characters()
-        metadata = {json_key(name): value for name, value in facts.metadata().items()}
+        metadata = {attribute_name(name): value for name, value in facts.metadata().items()}
         everything = facts.events(), facts.steps(), facts.activations(), facts.units(), metadata
         write(lines(*everything, only_ascii=only_ascii))
     else:

@@ -40,12 +40,6 @@ def write_json(data: Mapping[str, Any] | Sequence[Any]) -> None:
         stream.write(visible_json(text) + "\n")
 
 
-def json_key(name: str) -> str:
-    """The name of a value as a key of JSON: ``start_seconds`` → ``startSeconds``."""
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
-
-
 def takes_all_characters() -> bool:
     """Whether the standard output can show every character."""
     return sys.stdout is None or _is_utf8(sys.stdout)

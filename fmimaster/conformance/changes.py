@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from fmimaster.base.text import aligned, count, flowing, section
-from fmimaster.conformance.measures import Measure
+from fmimaster.conformance.measures import Measure, json_number, percent_of
 from fmimaster.conformance.page import (
     moment,
     percent,
@@ -166,7 +165,7 @@ def explained(change: Change) -> str:
     if change.effect is VerdictChange.RESULTS:
         first, *others = change.measures
         more = f" ({count(len(others), 'other variable')} too)" if others else ""
-        text = f"RMS of '{first.name}' {_percent(first.before)} → {_percent(first.now)} of the range{more}"
+        text = f"RMS of '{first.name}' {percent_of(first.before)} → {percent_of(first.now)} of the range{more}"
         return other_file + text
     if change.effect is VerdictChange.BETTER and change.before:
         return f"{other_file}Before: {change.before.reason}"
@@ -221,18 +220,10 @@ def _change_facts(change: Change) -> dict[str, Any]:
         "otherFile": change.is_other_file,
         "reason": explained(change),
         "measures": [
-            {"name": m.name, "before": _finite(m.before), "now": _finite(m.now)}
+            {"name": m.name, "before": json_number(m.before), "now": json_number(m.now)}
             for m in change.measures
         ],
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.3g} %"
 
 
 _TONES = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from math import floor, inf, isfinite, log10
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fmimaster.results.columns import numbers
 from fmimaster.results.deviations import band
 from fmimaster.results.table import Table
+from fmimaster.system.declarations import attribute_name
 
 MOST_CURVES = 10
 """Most curves of an FMU: as many as a reference of the cross-check may have."""
@@ -60,18 +61,7 @@ class ComparedCurve:
 
     def to_json(self) -> dict[str, Any]:
         """The curve as JSON values."""
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            "held": self.held,
-            "time": self.time,
-            "values": self.values,
-            "referenceTime": self.reference_time,
-            "referenceValues": self.reference_values,
-            "bandTime": self.band_time,
-            "lower": self.lower,
-            "upper": self.upper,
-        }
+        return {attribute_name(f.name): getattr(self, f.name) for f in fields(self)}
 
     @staticmethod
     def from_json(facts: Mapping[str, Any]) -> ComparedCurve:
@@ -82,18 +72,13 @@ class ComparedCurve:
         KeyError, TypeError, ValueError
             If the facts are of another form.
         """
-        return ComparedCurve(
-            name=str(facts["name"]),
-            unit=str(facts["unit"]),
-            held=bool(facts["held"]),
-            time=_numbers(facts["time"]),
-            values=_numbers(facts["values"]),
-            reference_time=_numbers(facts["referenceTime"]),
-            reference_values=_numbers(facts["referenceValues"]),
-            band_time=_numbers(facts["bandTime"]),
-            lower=_numbers(facts["lower"]),
-            upper=_numbers(facts["upper"]),
-        )
+        read: dict[str, Callable[[Any], Any]] = {
+            **dict.fromkeys((f.name for f in fields(ComparedCurve)), _numbers),
+            "name": str,
+            "unit": str,
+            "held": bool,
+        }
+        return ComparedCurve(**{n: kind(facts[attribute_name(n)]) for n, kind in read.items()})
 
 
 def curves(

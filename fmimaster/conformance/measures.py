@@ -15,7 +15,7 @@ from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.conformance.reference_file import shaped
 from fmimaster.results.columns import numbers
 from fmimaster.results.comparison import Comparison, Deviation, compare, jumps
-from fmimaster.results.deviations import Array, JumpTimes, band, jump_times
+from fmimaster.results.deviations import JumpTimes, band, jump_times
 from fmimaster.results.table import Table
 
 OUTSIDE = 0.1
@@ -78,7 +78,7 @@ class Measure:
 
     def to_json(self) -> dict[str, Any]:
         """The measure as JSON values; infinite numbers are None."""
-        facts = {name: _json_number(v) for name, v in asdict(self.deviation).items()}
+        facts = {name: json_number(v) for name, v in asdict(self.deviation).items()}
         jumps = None if self.jumps is None else asdict(self.jumps)
         return {**facts, "outside": self.outside, "jumps": jumps, "problem": self.problem}
 
@@ -222,7 +222,8 @@ def _measures(
         held = reference[deviation.name].dtype.kind != "f"
         values = numbers(results[deviation.name])[rows]
         there = numbers(reference[deviation.name])
-        outside = _outside(time, values, reference.time, there, found)
+        limit = band(reference.time, there, found.start_time, found.stop_time)
+        outside = limit.outside(time, values)
         times = (
             jump_times(jumps(time, values, held), jumps(reference.time, there, held))
             if held or has_repeated
@@ -230,12 +231,6 @@ def _measures(
         )
         problem = " ".join(_problems(deviation, outside, times, limits))
         yield Measure(deviation=deviation, outside=outside, jumps=times, problem=problem)
-
-
-def _outside(
-    time: Array, values: Array, known_time: Array, known: Array, found: Comparison
-) -> float:
-    return band(known_time, known, found.start_time, found.stop_time).outside(time, values)
 
 
 def _problems(
@@ -249,18 +244,18 @@ def _problems(
         return
     if outside > limits.outside:
         yield (
-            f"'{d.name}': {_percent(outside)} of the samples are outside the band around the reference; "
-            f"the limit is {_percent(limits.outside)}."
+            f"'{d.name}': {percent_of(outside)} of the samples are outside the band around the reference; "
+            f"the limit is {percent_of(limits.outside)}."
         )
     if d.relative > limits.relative_rms:
         yield (
-            f"'{d.name}': the root mean square of the deviation is {_percent(d.relative)} of the range; "
-            f"the limit is {_percent(limits.relative_rms)}."
+            f"'{d.name}': the root mean square of the deviation is {percent_of(d.relative)} of the range; "
+            f"the limit is {percent_of(limits.relative_rms)}."
         )
     if d.largest > limits.largest * d.range:
         yield (
             f"'{d.name}': the largest deviation is {d.largest:.3g} {d.unit}".rstrip()
-            + f" at t = {d.time:.6g} s; the limit is {_percent(limits.largest)} of the range."
+            + f" at t = {d.time:.6g} s; the limit is {percent_of(limits.largest)} of the range."
         )
     if jumps is not None and isfinite(limits.jump_time):
         if jumps.missed or jumps.added:
@@ -275,7 +270,8 @@ def _problems(
             )
 
 
-def _percent(part: float) -> str:
+def percent_of(part: float) -> str:
+    """``"2.13 %"``."""
     return f"{100 * part:.3g} %"
 
 
@@ -288,5 +284,6 @@ def _number(value: Any) -> float:
     return inf if value is None else float(value)
 
 
-def _json_number(value: Any) -> Any:
+def json_number(value: Any) -> Any:
+    """A value for JSON, which has no infinite numbers."""
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, read_whole
@@ -170,14 +171,8 @@ def read_recorded(file: Path) -> tuple[RecordedVerdict, ...]:
 def _recorded(row: list[str]) -> RecordedVerdict:
     if len(row) != len(_COLUMNS):
         raise ValueError("it has a row that is no recorded verdict")
-    name, interface, exporter, sha256, verdict, cause, seconds, reason = row
-    return RecordedVerdict(
-        name=name,
-        interface=interface,
-        exporter=exporter,
-        sha256=sha256,
-        verdict=VerdictOutcome(verdict),
-        cause=VerdictCause(cause),
-        seconds=float(seconds),
-        reason=reason,
-    )
+    cells: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    cells["verdict"] = VerdictOutcome(cells["verdict"])
+    cells["cause"] = VerdictCause(cells["cause"])
+    cells["seconds"] = float(cells["seconds"])
+    return RecordedVerdict(**cells)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from math import isfinite
@@ -16,14 +17,14 @@ from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version
 from fmimaster.configure.reading import solvers
 from fmimaster.conformance.cases import FmuCase, find_cases
-from fmimaster.conformance.measures import ConformanceLimits
+from fmimaster.conformance.measures import ConformanceLimits, json_number
 from fmimaster.conformance.page import write_page
 from fmimaster.conformance.verdict import ConformanceRun
 from fmimaster.conformance.verdict_files import write_junit, write_verdicts_csv
 from fmimaster.conformance.workers import Callback, KeptVerdicts, Work, gone_on, names_of
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.shared_library import FMI3
-from fmimaster.system.declarations import Interface
+from fmimaster.system.declarations import Interface, attribute_name
 
 DEADLINE = 60.0
 """In s, for one FMU."""
@@ -162,13 +163,4 @@ def _fits(case: FmuCase, glob: str) -> bool:
 
 def _json(limits: ConformanceLimits) -> dict[str, Any]:
     """Limits as JSON values; None for no limit."""
-    return {
-        "outside": _finite(limits.outside),
-        "relativeRms": _finite(limits.relative_rms),
-        "largest": _finite(limits.largest),
-        "jumpTime": _finite(limits.jump_time),
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
+    return {attribute_name(name): json_number(v) for name, v in asdict(limits).items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from enum import Enum
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, parsed_json, read_whole
+from fmimaster.base.text import aligned, clipped, count, fitted, section
 from fmimaster.conformance.curve import ComparedCurve
 from fmimaster.conformance.measures import Measure
+from fmimaster.system.declarations import Interface, attribute_name
 
 VERDICTS_FILE = "verdicts.jsonl"
 """In the output folder of a run: a line for the run, then a line for each verdict."""
@@ -131,6 +134,11 @@ class Verdict:
     curves: tuple[ComparedCurve, ...] = ()
     results: str = ""
 
+    @property
+    def has_passed(self) -> bool:
+        """Whether it has."""
+        return self.outcome is VerdictOutcome.PASSED
+
     def to_json(self) -> dict[str, Any]:
         """The verdict as JSON values, with keys like ``"stopTime"``."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -138,7 +146,7 @@ class Verdict:
         given["notes"] = list(self.notes)
         given["measures"] = [measure.to_json() for measure in self.measures]
         given["curves"] = [curve.to_json() for curve in self.curves]
-        return {_key(name): value for name, value in given.items()}
+        return {attribute_name(name): value for name, value in given.items()}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Verdict:
@@ -149,7 +157,7 @@ class Verdict:
         KeyError, TypeError, ValueError
             If a value is missing or is none of its kind.
         """
-        known = {f.name: given[_key(f.name)] for f in fields(cls)}
+        known = {f.name: given[attribute_name(f.name)] for f in fields(cls)}
         known["outcome"], known["cause"] = (
             VerdictOutcome(known["outcome"]),
             VerdictCause(known["cause"]),
@@ -271,7 +279,56 @@ def _parsed(file: Path, number: int, line: str) -> Mapping[str, Any]:
     return values
 
 
-def _key(name: str) -> str:
-    """``stop_time`` → ``stopTime``."""
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
+# A run as text --------------------------------------------------------------------------------------------------------
+
+MOST_REASON = 160
+"""Letters of a reason in lines about a run; the whole one is in the report."""
+
+_KINDS = {
+    Interface.CO_SIMULATION.value: "CS",
+    Interface.MODEL_EXCHANGE.value: "ME",
+    Interface.SCHEDULED_EXECUTION.value: "SE",
+}
+
+
+def summary(run: ConformanceRun) -> Iterator[str]:
+    """Lines about a run: its FMUs by exporter, those that have not passed, and all in one line."""
+    yield from section("FMUs by exporter", aligned(_by_exporter(run.verdicts)))
+    for outcome in (VerdictOutcome.FAILED, VerdictOutcome.REJECTED):
+        lines = [
+            f"  {v.name}: {clipped(v.reason, MOST_REASON)}"
+            for v in run.verdicts
+            if v.outcome is outcome
+        ]
+        yield from section(outcome.value.capitalize(), lines)
+    yield ""
+    yield from fitted(_in_one_line(run))
+
+
+def _in_one_line(run: ConformanceRun) -> str:
+    compared = sum(bool(v.measures) and v.has_passed for v in run.verdicts)
+    passed = (
+        f"{run.count(VerdictOutcome.PASSED)} passed ({compared} of them compared with a reference)"
+    )
+    others = [f"{run.count(o)} {o.value}" for o in (VerdictOutcome.FAILED, VerdictOutcome.REJECTED)]
+    causes = Counter(v.cause.value for v in run.verdicts if v.cause is not VerdictCause.NONE)
+    why = ", ".join(f"{number} {cause}" for cause, number in causes.most_common())
+    return f"{count(len(run.verdicts), 'verdict')}: {', '.join([passed, *others])}" + (
+        f"; causes: {why}" if why else ""
+    )
+
+
+def _by_exporter(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
+    counts: dict[tuple[str, str], Counter[VerdictOutcome]] = {}
+    for v in verdicts:
+        kind = _KINDS.get(v.interface, "")
+        key = (v.exporter or "not named", f"{v.fmi_version or 'unknown'} {kind}".rstrip())
+        counts.setdefault(key, Counter())[v.outcome] += 1
+    head = ("exporter", "FMI", "FMUs", *(o.value for o in VerdictOutcome))
+    return [
+        head,
+        *(
+            (*key, str(sum(c.values())), *(str(c[o] or "") for o in VerdictOutcome))
+            for key, c in sorted(counts.items())
+        ),
+    ]

@@ -43,7 +43,7 @@ def write_outcome(output: Path, verdict: Verdict, printed: str) -> None:
     """Write the file ``passed``, ``failed`` or ``rejected``, the reason, and what the FMU has printed into the log."""
     folder = output / verdict.results
     (folder / verdict.outcome.value).touch()
-    if verdict.outcome is not VerdictOutcome.PASSED:
+    if not verdict.has_passed:
         text = f"# {verdict.model}: {verdict.outcome.value}\n\n{verdict.reason}\n"
         (folder / README).write_text(text, encoding="utf-8", errors="backslashreplace")
     if printed.strip():
@@ -161,7 +161,7 @@ def _add(suite: ElementTree.Element, verdict: Verdict, folder: Path) -> None:
         name=_legal(verdict.name),
         time=f"{verdict.seconds + verdict.overhead:.3f}",
     )
-    if verdict.outcome is VerdictOutcome.PASSED:
+    if verdict.has_passed:
         return
     kind = "skipped" if verdict.outcome is VerdictOutcome.REJECTED else "failure"
     kind = "error" if verdict.cause is VerdictCause.INTERNAL else kind

@@ -113,7 +113,7 @@ def gone_on(
         verdict
         for verdict in old.verdicts
         if verdict.name in by_name
-        and not (retry and verdict.outcome is not VerdictOutcome.PASSED)
+        and not (retry and not verdict.has_passed)
         and _holds(verdict, by_name[verdict.name], old.started)
     )
     return replace(new, started=old.started, verdicts=kept)

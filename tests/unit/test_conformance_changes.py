@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fmimaster.base.errors import FileError
-from fmimaster.commands.conformance_run import WORSE, compare
+from fmimaster.commands.conformance import WORSE, compare
 from fmimaster.conformance.changes import VerdictChange, VerdictChanges, changes
 from fmimaster.conformance.curve import curves
 from fmimaster.conformance.measures import measure
