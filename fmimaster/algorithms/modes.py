@@ -268,7 +268,7 @@ def takes_lines(plan: Plan, instance: int) -> bool:
     """Whether all connected continuous inputs of an instance can follow a straight line over a step."""
     planned = plan.instances[instance]
     routes = plan.routes.get((instance, Group.CONTINUOUS), ())
-    return planned.takes_polynomials and all(
+    return planned.model.takes_polynomials and all(
         planned.model.takes_polynomial_of(route.link.input) for route in routes
     )
 

@@ -202,7 +202,7 @@ class Waveform(Algorithm):
         if not held:
             return
         names = " and ".join(f"'{plan.instances[i].name}'" for i in held)
-        if all(plan.instances[i].takes_polynomials for i in held):
+        if all(plan.instances[i].model.takes_polynomials for i in held):
             instead = (
                 "Give the algorithm a polynomial: Jacobi(Polynomial(2, 0)) (--inputs 2,0), or Polynomial(2, 2) if FMUs "
                 "publish derivatives of their outputs; or leave the sweeps out."

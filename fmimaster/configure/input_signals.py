@@ -19,8 +19,8 @@ from fmimaster.fmu.computed import Function, SignalTable
 from fmimaster.fmu.load import Loader
 from fmimaster.results import table as results
 from fmimaster.results.csv import is_time, read_csv
-from fmimaster.system.description import Component, Connector, Source
-from fmimaster.system.model import Causality, DataType, Variable
+from fmimaster.system.description import Component, Connector
+from fmimaster.system.model import Causality, DataType, Source, Variable
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import feed_open_inputs
 from fmimaster.system.resolved import OpenInput, ResolvedComponent, ResolvedSystem

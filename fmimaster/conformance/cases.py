@@ -16,7 +16,7 @@ from fmimaster.fmu.description.model_description import offered_interfaces
 from fmimaster.fmu.shared_library import FMI2, FMI3
 from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import Interface
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 from fmimaster.system.xml import parse_xml
 
 IMPORTER = "fmimaster"

@@ -24,7 +24,7 @@ from fmimaster.instants.instant import exact
 from fmimaster.steps.schedule import DEFAULT_STEPS, round_to_125
 from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import Capabilities, DefaultExperiment
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 from fmimaster.system.xml import Element, child, children, local_name, parse_xml
 
 MOST_LOCALS = 20

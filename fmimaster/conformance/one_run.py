@@ -43,7 +43,8 @@ from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.system.declarations import Interface
-from fmimaster.system.description import Component, Source, System, SystemDescription
+from fmimaster.system.description import Component, System, SystemDescription
+from fmimaster.system.model import Source
 
 MOST_LOG = 2**20
 """Bytes of a log file; later messages are not written."""

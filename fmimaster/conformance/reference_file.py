@@ -19,7 +19,7 @@ from fmimaster.fmu.layered_standards import carried_results
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
 from fmimaster.system.archive import open_archive
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 _BOOLEANS = {"true": "1", "false": "0"}
 _MOST_BYTES = 16 * 2**20

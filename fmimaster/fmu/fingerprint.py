@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from fmimaster.system.archive import open_archive
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 _READ_AT_ONCE = 2**20
 """Bytes that are read at once."""

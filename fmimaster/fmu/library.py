@@ -25,8 +25,7 @@ from fmimaster.fmu.process_state import LOADING
 from fmimaster.fmu.shared_library import find_library, load, without_functions
 from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import Interface
-from fmimaster.system.description import Source
-from fmimaster.system.model import Model
+from fmimaster.system.model import Model, Source
 from fmimaster.system.xml import Element
 
 Identity = frozenset[tuple[object, ...]]

@@ -18,8 +18,8 @@ from fmimaster.fmu.library import FmuFile, call_in_words
 from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.system.constraints import constraint_model
 from fmimaster.system.declarations import Interface
-from fmimaster.system.description import Component, Connector, Source
-from fmimaster.system.model import Model
+from fmimaster.system.description import Component, Connector
+from fmimaster.system.model import Model, Source
 
 if TYPE_CHECKING:
     from fmimaster.fmu.call_log import CallLog

@@ -18,7 +18,7 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import FILE, NAMESPACE
 from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import InputPolynomial
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 from fmimaster.system.xml import parse_xml
 from fmimaster.system.zip_entries import DAMAGE, entry_name
 

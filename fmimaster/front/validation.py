@@ -25,14 +25,8 @@ from fmimaster.prepare.isolation import can_isolate
 from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.declarations import Interface, Scope
-from fmimaster.system.description import (
-    Component,
-    SharedEvent,
-    Source,
-    System,
-    SystemDescription,
-)
-from fmimaster.system.model import Causality, Model
+from fmimaster.system.description import Component, SharedEvent, System, SystemDescription
+from fmimaster.system.model import Causality, Model, Source
 from fmimaster.system.notes import listed
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import resolve

@@ -87,13 +87,6 @@ def clock_notes(components: Sequence[ResolvedComponent], use: EventUse) -> Itera
             )
 
 
-_PERIODIC = (
-    IntervalVariability.CONSTANT,
-    IntervalVariability.FIXED,
-    IntervalVariability.TUNABLE,
-)
-
-
 class Clock(NamedTuple):
     """A clock of a component."""
 
@@ -181,7 +174,7 @@ class Rhythms:
             return frozenset({own, *around}) if around else frozenset()
         if attributes.is_time_based:
             kind = attributes.interval_variability
-            is_periodic = kind in _PERIODIC or kind is IntervalVariability.TRIGGERED
+            is_periodic = attributes.is_periodic or kind is IntervalVariability.TRIGGERED
             return frozenset(
                 {Rhythm(clock, False, is_periodic, attributes.interval, attributes.shift)}
             )

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import groupby
 
-from fmimaster.system.description import Transformation
-from fmimaster.system.model import DataType, Variable, is_lossless
+from fmimaster.system.model import DataType, Transformation, Variable, is_lossless
 from fmimaster.system.resolved import Link
 
 

@@ -19,8 +19,7 @@ from fmimaster.plan.step_groups import SteadyState
 from fmimaster.plan.variables import Recorded
 from fmimaster.plan.visits import AlgebraicLoop, Visits
 from fmimaster.system.clocks import Structure
-from fmimaster.system.description import Source
-from fmimaster.system.model import DataType, Model
+from fmimaster.system.model import DataType, Model, Source
 
 NO_TOLERANCE: Literal["none"] = "none"
 """Tolerance of a run in which no tolerance is passed to FMUs."""
@@ -99,16 +98,6 @@ class InstancePlan:
     def policy(self, variant: int) -> Policy:
         """Its policy at its own events in one variant."""
         return self.policies[min(variant, len(self.policies) - 1)]
-
-    @property
-    def takes_polynomials(self) -> bool:
-        """Whether its inputs can be given as polynomials over a step."""
-        return self.model.takes_polynomials
-
-    @property
-    def highest_order(self) -> int | None:
-        """Highest time derivative of its inputs that it accepts; see :attr:`Model.highest_order`."""
-        return self.model.highest_order
 
 
 @dataclass(frozen=True, slots=True)

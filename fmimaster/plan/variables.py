@@ -13,8 +13,7 @@ from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.events import Trigger
 from fmimaster.plan.layout import Group, Layout, Signal
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings
-from fmimaster.system.description import Transformation
-from fmimaster.system.model import Causality, DataType, Initial, Variable
+from fmimaster.system.model import Causality, DataType, Initial, Transformation, Variable
 from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem, RootConnector
 
 

@@ -19,52 +19,42 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.system.clocks import ALWAYS, Lifetime, Structure
-from fmimaster.system.description import Connection, System, SystemDescription
+from fmimaster.system.description import System, SystemDescription
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
 
 Exists = Callable[[Lifetime], bool]
 
 
-def lifetimes(system: System) -> Iterator[Lifetime]:
-    """Of all components and connections, also in nested systems."""
-    for component in system.components:
-        yield component.lifetime
-    for connection in system.connections:
-        yield connection.lifetime
-    for inner in system.systems:
-        yield from lifetimes(inner)
+def _lifetimes(description: SystemDescription) -> Iterator[Lifetime]:
+    """Of all components and connections."""
+    for _, system in description.system.nested():
+        yield from (component.lifetime for component in system.components)
+        yield from (connection.lifetime for connection in system.connections)
 
 
 def times_of_changes(description: SystemDescription) -> tuple[Fraction, ...]:
     """Times in s at which the structure changes, in their order."""
-    return tuple(sorted({t for life in lifetimes(description.system) for t in life.times}))
+    return tuple(sorted({t for life in _lifetimes(description) for t in life.times}))
 
 
 def events_of_changes(description: SystemDescription) -> frozenset[str]:
     """Names of the events at which the structure changes."""
-    return frozenset(e for life in lifetimes(description.system) for e in life.events)
+    return frozenset(e for life in _lifetimes(description) for e in life.events)
 
 
 def structure_note(description: SystemDescription) -> str:
     """What exists when, in one sentence."""
     parts = [(f"'{name}'", component.lifetime) for name, component in description.components()]
-    parts += [
-        (f"'{connection}'", connection.lifetime) for connection in _connections(description.system)
-    ]
+    for _, system in description.system.nested():
+        parts += [(f"'{connection}'", connection.lifetime) for connection in system.connections]
     named = [f"{name} {life}" for name, life in parts if life != ALWAYS]
     return f"the structure of the system changes during the run: {listed(named)}"
 
 
-def _connections(system: System) -> Iterator[Connection]:
-    yield from system.connections
-    for inner in system.systems:
-        yield from _connections(inner)
-
-
 def is_dynamic(description: SystemDescription) -> bool:
     """Whether the structure ever changes."""
-    return any(life is not ALWAYS and life != ALWAYS for life in lifetimes(description.system))
+    return any(life is not ALWAYS and life != ALWAYS for life in _lifetimes(description))
 
 
 def structure_at(
@@ -88,7 +78,7 @@ def structure_of(
     description: SystemDescription, time: Fraction, happened: frozenset[str]
 ) -> Structure:
     """Which parts exist at that time: equal for equal systems of :func:`structure_at`."""
-    changing = [*_changing(description.system, "")]
+    changing = [*_changing(description.system)]
     parts = [part for part, _ in changing]
     return Structure(
         frozenset(
@@ -99,18 +89,17 @@ def structure_of(
     )
 
 
-def _changing(system: System, path: str) -> Iterator[tuple[object, list[Lifetime]]]:
+def _changing(root: System) -> Iterator[tuple[object, list[Lifetime]]]:
     """The parts that do not always exist, without their lifetimes: with the lifetimes of each and of its ends."""
-    of_components = {c.name: c.lifetime for c in system.components if c.lifetime != ALWAYS}
-    for name, life in of_components.items():
-        yield (path, name), [life]
-    for c in system.connections:
-        ends = {end.element for end in (c.start, c.end)} & of_components.keys()
-        lives = [of_components[name] for name in ends]
-        if lives or c.lifetime != ALWAYS:
-            yield (path, replace(c, lifetime=ALWAYS)), [c.lifetime, *lives]
-    for inner in system.systems:
-        yield from _changing(inner, f"{path}{inner.name}.")
+    for path, system in root.nested():
+        of_components = {c.name: c.lifetime for c in system.components if c.lifetime != ALWAYS}
+        for name, life in of_components.items():
+            yield (path, name), [life]
+        for c in system.connections:
+            ends = {end.element for end in (c.start, c.end)} & of_components.keys()
+            lives = [of_components[name] for name in ends]
+            if lives or c.lifetime != ALWAYS:
+                yield (path, replace(c, lifetime=ALWAYS)), [c.lifetime, *lives]
 
 
 def _at(system: System, exists: Exists) -> System:

@@ -99,7 +99,7 @@ class _Connection(NamedTuple):
     column: int
     """Of the input among the polynomials of the instance; -1 if it is always held."""
     highest: int | None
-    """As of InstancePlan.highest_order."""
+    """As of Model.highest_order."""
     output: int
     factor: float
     offset: float
@@ -198,7 +198,7 @@ def _placed(plan: Plan, link: Link) -> _Connection:
         i,
         into,
         into - plan.layout.segments(i, group)[0].start if is_fitted else -1,
-        plan.instances[i].highest_order,
+        plan.instances[i].model.highest_order,
         slots[link.source, Group.OUTPUTS, link.output.name][1].start,
         link.transformation.factor,
         link.transformation.offset,

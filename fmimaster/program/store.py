@@ -72,7 +72,7 @@ class Courses:
         Parameters
         ----------
         highest
-            As of :attr:`InstancePlan.highest_order`.
+            As of :attr:`Model.highest_order`.
         """
         degree = self.degree.item(instance)
         taken = degree if highest is None else min(degree, highest)

@@ -13,8 +13,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.session.session import Session
 from fmimaster.system.conversions import parse_value
-from fmimaster.system.description import Transformation
-from fmimaster.system.model import Causality, DataType, Variability, Variable
+from fmimaster.system.model import Causality, DataType, Transformation, Variability, Variable
 from fmimaster.system.notes import listed
 
 _SAME = Transformation()
@@ -183,7 +182,7 @@ class Access:
             return self._store.values[kind][slot]
         first = self._plan.layout.segments(i, Group.CONTINUOUS)[0].start
         values = courses.value(
-            i, self._session.state.time.seconds, self._plan.instances[i].highest_order
+            i, self._session.state.time.seconds, self._plan.instances[i].model.highest_order
         )
         return values[slot.start - first : slot.stop - first]
 

@@ -29,8 +29,7 @@ from fmimaster.prepare.prepared import Prepared
 from fmimaster.run.executor import Executor
 from fmimaster.system.archive import Archive, open_archive
 from fmimaster.system.clocks import Qualifier
-from fmimaster.system.description import Source
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Source
 from fmimaster.system.zip_entries import ANY_GROWTH
 
 _INDEX = "states.json"

@@ -230,7 +230,7 @@ def _hold_inputs(plan: Plan, store: ValueStore, i: int) -> None:
     """Continuous inputs that follow polynomials ← their present values."""
     if store.courses.degree[i] >= 0:
         (segment,) = plan.layout.segments(i, Group.CONTINUOUS)
-        highest = plan.instances[i].highest_order
+        highest = plan.instances[i].model.highest_order
         values = store.courses.value(i, store.interval[1], highest)
         store.values[segment.type][segment.start : segment.stop] = values
 

@@ -24,7 +24,7 @@ from fmimaster.base.files import (
     open_file,
     read_whole,
 )
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip
 
 _CHUNK = 2**20

@@ -30,11 +30,10 @@ from fmimaster.system.description import (
     Port,
     PowerBond,
     SharedEvent,
-    Source,
     System,
     SystemDescription,
-    Transformation,
 )
+from fmimaster.system.model import Source, Transformation
 from fmimaster.system.python_component import PythonComponent
 
 _IN_PYTHON = Source(Path("(Python)"), is_file=False)

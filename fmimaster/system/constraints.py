@@ -21,9 +21,7 @@ from fmimaster.system.description import (
     ConstraintEnd,
     Endpoint,
     Level,
-    Source,
     SystemDescription,
-    Transformation,
 )
 from fmimaster.system.model import (
     Causality,
@@ -31,6 +29,8 @@ from fmimaster.system.model import (
     Initial,
     Model,
     Residual,
+    Source,
+    Transformation,
     Unit,
     Variability,
     Variable,

@@ -13,14 +13,8 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.adaptation import INPUT
-from fmimaster.system.description import (
-    Connection,
-    Endpoint,
-    Parameter,
-    SystemDescription,
-    Transformation,
-)
-from fmimaster.system.model import DataType, Model, Unit, Variable, is_lossless
+from fmimaster.system.description import Connection, Endpoint, Parameter, SystemDescription
+from fmimaster.system.model import DataType, Model, Transformation, Unit, Variable, is_lossless
 from fmimaster.system.notes import Notes
 from fmimaster.system.units import convert_units
 from fmimaster.system.wiring import SINKS, Way, Wiring
@@ -179,8 +173,7 @@ class Conversions:
         if given is not None and given.unit is not None:
             where = given.where or f"Start value of '{given.name}'"
             if unit is not None:
-                match = convert_units(given.unit, unit, where, relative=relative)
-                product = match.transformation
+                product, _ = convert_units(given.unit, unit, where, relative=relative)
             unit = unit or given.unit
         if given is not None:
             product = product.then(given.transformation)
@@ -189,9 +182,9 @@ class Conversions:
             target = self.unit(connection.end) if is_known else unit
             if not connection.suppress_unit_conversion and self._is_float(connection):
                 text = self._wiring.text(connection.end)
-                match = convert_units(unit, target, text, relative=relative)
-                product = product.then(match.transformation)
-                notes += [match.note] if match.note else []
+                converted, note = convert_units(unit, target, text, relative=relative)
+                product = product.then(converted)
+                notes += [note] if note else []
             product = product.then(connection.transformation)
             unit = target
         if way.connections:
@@ -261,8 +254,8 @@ def between(
     if not (source.type.is_float and target.type.is_float):
         return Transformation(), ()
     relative = target.relative_quantity
-    match = convert_units(source.unit, target.unit, text, relative=relative)
-    return match.transformation, (match.note,) if match.note else ()
+    transformation, note = convert_units(source.unit, target.unit, text, relative=relative)
+    return transformation, (note,) if note else ()
 
 
 def check_types(

@@ -19,23 +19,8 @@ from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import ALWAYS, ClockInterval, Lifetime, Structure
 from fmimaster.system.declarations import Interface
-from fmimaster.system.model import Causality, DataType, Unit
+from fmimaster.system.model import Causality, DataType, Source, Transformation, Unit
 from fmimaster.system.python_component import PythonComponent
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The source of a component: a file, an unpacked FMU, or a member of an archive."""
-
-    path: Path
-    member: str = ""
-    """Name inside the archive ``path``; empty if ``path`` itself is meant."""
-    is_file: bool = True
-    """Whether it is a file; otherwise ``path`` describes in words what it is."""
-
-    def __str__(self) -> str:
-        return f"{self.path}/{self.member}" if self.member else str(self.path)
-
 
 ADAPTATION_SOURCE = Source(Path("(semantic adaptation)"), is_file=False)
 """Of the elements of semantic adaptation."""
@@ -55,23 +40,6 @@ class Connector:
     """Of a clock, if it has one."""
     clocks: tuple[str, ...] = ()
     """Names of the clocks of a clocked variable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transformation:
-    """Linear transformation of a connection: ``target = factor * source + offset``."""
-
-    factor: float = 1.0
-    offset: float = 0.0
-
-    def then(self, other: Transformation) -> Transformation:
-        """The transformation that applies this one first and then the other."""
-        return Transformation(other.factor * self.factor, other.factor * self.offset + other.offset)
-
-    @property
-    def is_identity(self) -> bool:
-        """Whether it changes nothing."""
-        return self == Transformation()
 
 
 class Endpoint(NamedTuple):
@@ -238,6 +206,11 @@ class Port(TypedArguments):
         return f"'{self.component}' ({self.input}, {self.output})"
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Component, input and output."""
+        return self.component, self.input, self.output
+
+    @property
     def sign(self) -> int:
         """By which ``input * output`` is multiplied to be the power that leaves the component."""
         return 1 if self.power == "out" else -1
@@ -297,6 +270,12 @@ class System:
     shared_events: tuple[SharedEvent, ...] = ()
     power_bonds: tuple[PowerBond, ...] = ()
 
+    def nested(self, prefix: str = "") -> Iterator[tuple[str, System]]:
+        """This system and all inside of it, outer before inner, each with the prefix of names in it: ``"vehicle."``."""
+        yield prefix, self
+        for inner in self.systems:
+            yield from inner.nested(f"{prefix}{inner.name}.")
+
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
@@ -355,36 +334,22 @@ class SystemDescription:
 
     def components(self) -> Iterator[tuple[str, Component]]:
         """All components with their full names (``"vehicle.engine"``; the root system's name is left out)."""
-        yield from _components(self.system, "")
+        for prefix, system in self.system.nested():
+            yield from ((prefix + component.name, component) for component in system.components)
 
     def shared_events(self) -> Iterator[SharedEvent]:
         """All shared events, with the full names of events and components."""
-        yield from _shared_events(self.system, "")
+        for prefix, system in self.system.nested():
+            for shared in system.shared_events:
+                members = tuple((prefix + c, event) for c, event in shared.members)
+                partners = tuple(
+                    (prefix + c, role, prefix + other) for c, role, other in shared.partners
+                )
+                yield SharedEvent(prefix + shared.name, members, partners)
 
     def power_bonds(self) -> Iterator[PowerBond]:
         """All power bonds, with the full names of bonds and components."""
-        yield from _power_bonds(self.system, "")
-
-
-def _power_bonds(system: System, prefix: str) -> Iterator[PowerBond]:
-    for bond in system.power_bonds:
-        first, second = (replace(p, component=prefix + p.component) for p in bond.ports)
-        yield replace(bond, name=prefix + bond.name, ports=(first, second))
-    for nested in system.systems:
-        yield from _power_bonds(nested, f"{prefix}{nested.name}.")
-
-
-def _shared_events(system: System, prefix: str) -> Iterator[SharedEvent]:
-    for shared in system.shared_events:
-        members = tuple((prefix + component, event) for component, event in shared.members)
-        partners = tuple((prefix + c, role, prefix + other) for c, role, other in shared.partners)
-        yield SharedEvent(prefix + shared.name, members, partners)
-    for nested in system.systems:
-        yield from _shared_events(nested, f"{prefix}{nested.name}.")
-
-
-def _components(system: System, prefix: str) -> Iterator[tuple[str, Component]]:
-    for component in system.components:
-        yield prefix + component.name, component
-    for nested in system.systems:
-        yield from _components(nested, f"{prefix}{nested.name}.")
+        for prefix, system in self.system.nested():
+            for bond in system.power_bonds:
+                first, second = (replace(p, component=prefix + p.component) for p in bond.ports)
+                yield replace(bond, name=prefix + bond.name, ports=(first, second))

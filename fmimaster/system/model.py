@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from math import prod
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,20 @@ from fmimaster.system.declarations import (
 
 MOST_ELEMENTS = 10_000_000
 """Most elements of all variables of an FMU together: 80 MB of floating point numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The source of a component: a file, an unpacked FMU, or a member of an archive."""
+
+    path: Path
+    member: str = ""
+    """Name inside the archive ``path``; empty if ``path`` itself is meant."""
+    is_file: bool = True
+    """Whether it is a file; otherwise ``path`` describes in words what it is."""
+
+    def __str__(self) -> str:
+        return f"{self.path}/{self.member}" if self.member else str(self.path)
 
 
 class DataType(Enum):
@@ -144,6 +159,23 @@ class Unit:
     """Of ``BASE_UNITS``; None where the FMU names the unit without its base units."""
     factor: float = 1.0
     offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """Linear transformation of a connection: ``target = factor * source + offset``."""
+
+    factor: float = 1.0
+    offset: float = 0.0
+
+    def then(self, other: Transformation) -> Transformation:
+        """The transformation that applies this one first and then the other."""
+        return Transformation(other.factor * self.factor, other.factor * self.offset + other.offset)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it changes nothing."""
+        return self == Transformation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,12 +354,8 @@ class Model:
     @property
     def takes_polynomials(self) -> bool:
         """Whether inputs can be given as polynomials over a step."""
-        can = self.capabilities
-        return (
-            can.max_input_derivative_order > 0
-            or can.provides_intermediate_update
-            or bool(self.input_polynomials)
-        )
+        order = self.highest_order
+        return order is None or order > 0
 
     @property
     def highest_order(self) -> int | None:

@@ -18,11 +18,10 @@ from fmimaster.system.description import (
     Endpoint,
     Experiment,
     Parameter,
-    Source,
     System,
     SystemDescription,
-    Transformation,
 )
+from fmimaster.system.model import Source, Transformation
 from fmimaster.system.notes import Notes
 from fmimaster.system.xml import (
     Element,

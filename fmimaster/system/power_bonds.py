@@ -13,10 +13,17 @@ from typing import Literal, NamedTuple
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.declarations import PowerPort
-from fmimaster.system.description import Port, PowerBond, Transformation
-from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
-from fmimaster.system.resolved import ResolvedPort, ResolvedPowerBond
+from fmimaster.system.description import Port, PowerBond
+from fmimaster.system.model import Causality, DataType, Model, Transformation, Variability, Variable
+from fmimaster.system.resolved import Link, ResolvedPort, ResolvedPowerBond
 from fmimaster.system.units import describe, watts
+
+ANNOTATION = "org.fmimaster.power-bonds"
+"""Type of the annotation of power bonds in an SSD, and of power ports in a model description."""
+NAMESPACE = "https://fmimaster.org/power-bonds"
+"""Of all elements in the annotation."""
+_ROUNDING = 1e-9
+"""Relative tolerance: rounded products of unit conversions are still treated as equal."""
 
 
 class Feed(NamedTuple):
@@ -32,32 +39,67 @@ Feeds = Mapping[tuple[str, str], Feed]
 """Component and input → its source."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredBonds:
-    """The bonds of a system, and notes about incomplete declarations."""
-
-    bonds: tuple[PowerBond, ...]
-    """By the description and the user, sorted by name."""
-    of_fmus: tuple[PowerBond, ...]
-    """By the FMUs alone."""
-    notes: tuple[str, ...]
-
-
-def declared_bonds(
+def resolve_power_bonds(
     described: Iterable[PowerBond],
     given: Iterable[PowerBond],
     models: Mapping[str, Model],
-    feeds: Feeds,
-) -> DeclaredBonds:
-    """Collect the bonds from all places where they can be declared.
+    links: Iterable[Link],
+) -> tuple[tuple[ResolvedPowerBond, ...], tuple[str, ...]]:
+    """The power bonds as ports of these models, sorted by name; and notes about invalid ones that only FMUs declare.
 
-    The description comes first, then the user, whose scales and tolerances replace those of the description, then the
-    FMUs with their terminals or annotations. Bonds with the same ports are the same bond.
+    Parameters
+    ----------
+    described, given
+        Bonds of the description, and of the user.
+    models
+        Full component name → model; their order gives the indices.
 
     Raises
     ------
     DescriptionError
-        If two places contradict each other; it names both.
+        If two places contradict each other; it names both. For names that do not exist, ports that are not connected
+        crosswise, orientations that contradict the connections, products that are not a power, variables that are not
+        continuous scalars, and two bonds with one name or one input.
+    """
+    feeds = _feeds(tuple(models), links)
+    bonds, of_fmus, notes = _declared(described, given, models, feeds)
+    by_name, by_input = dict[str, PowerBond](), dict[tuple[str, str], PowerBond]()
+
+    def note(bond: PowerBond) -> None:
+        by_name[bond.name] = bond
+        by_input.update({(port.component, port.input): bond for port in bond.ports})
+
+    for bond in bonds:
+        _check_once(bond, models, by_name, by_input)
+        note(bond)
+    found = [_resolved(bond, models, feeds) for bond in bonds]
+    for bond in of_fmus:  # FMUs are written without knowledge of the system
+        try:
+            _check_once(bond, models, by_name, by_input)
+            found.append(_resolved(bond, models, feeds))
+            note(bond)
+        except DescriptionError as error:
+            notes.append(f"No power bond: {error}")
+    return tuple(sorted(found, key=lambda bond: bond.name)), tuple(notes)
+
+
+def _feeds(names: Sequence[str], links: Iterable[Link]) -> Feeds:
+    return {
+        (names[k.target], k.input.name): Feed(names[k.source], k.output.name, k.transformation)
+        for k in links
+    }
+
+
+def _declared(
+    described: Iterable[PowerBond],
+    given: Iterable[PowerBond],
+    models: Mapping[str, Model],
+    feeds: Feeds,
+) -> tuple[Sequence[PowerBond], Sequence[PowerBond], list[str]]:
+    """The bonds by the description and the user, those by the FMUs alone, and notes about incomplete declarations.
+
+    The description comes first, then the user, whose scales and tolerances replace those of the description, then the
+    FMUs with their terminals or annotations. Bonds with the same ports are the same bond.
     """
     found = _by_ports(described)
     for ports, bond in _by_ports(given).items():
@@ -75,22 +117,17 @@ def declared_bonds(
                 f"{a} and {b} are connected like a power bond, but neither declares whether its power enters or "
                 "leaves; no power bond is assumed. Declare it in the system description or by power_bonds."
             )
-    bonds = sorted(found.values(), key=lambda bond: bond.name)
-    return DeclaredBonds(tuple(bonds), tuple(of_fmus), tuple(notes))
+    return sorted(found.values(), key=lambda bond: bond.name), of_fmus, notes
 
 
 _Ports = frozenset[tuple[str, str, str]]
 """Component, input and output of both ports."""
 
 
-def _ports_of(bond: PowerBond) -> _Ports:
-    return frozenset((p.component, p.input, p.output) for p in bond.ports)
-
-
 def _by_ports(bonds: Iterable[PowerBond]) -> dict[_Ports, PowerBond]:
     found = dict[_Ports, PowerBond]()
     for bond in bonds:
-        if (known := found.setdefault(_ports_of(bond), bond)) is not bond:
+        if (known := found.setdefault(frozenset(p.key for p in bond.ports), bond)) is not bond:
             raise DescriptionError(
                 f"{bond}: its ports are those of {known}. Remove one of the two."
             )
@@ -101,9 +138,9 @@ def _replaced(known: PowerBond, other: PowerBond) -> PowerBond:
     """A bond of the description with the scale and tolerance of the user."""
     if other.name != known.name:
         raise DescriptionError(f"{other}: its ports are those of {known}. Give it the same name.")
-    powers = {(p.component, p.input, p.output): p.power for p in known.ports}
+    powers = {p.key: p.power for p in known.ports}
     for port in other.ports:
-        if powers[port.component, port.input, port.output] != port.power:
+        if powers[port.key] != port.power:
             raise DescriptionError(
                 f"{other}: power='{port.power}' of its port {port} contradicts {known}. Correct one of the two."
             )
@@ -148,7 +185,7 @@ def _connected_ports(models: Mapping[str, Model], feeds: Feeds) -> Sequence[tupl
 
 
 def _check_declared_by_fmus(known: PowerBond, pair: tuple[_End, _End]) -> None:
-    ports = {(p.component, p.input, p.output): p for p in known.ports}
+    ports = {p.key: p for p in known.ports}
     for end in pair:
         port = ports[end.key]
         if end.port.power not in (None, port.power):
@@ -175,53 +212,6 @@ def _bond_of(pair: tuple[_End, _End], feeds: Feeds) -> PowerBond | None:
 def _power(other: _End, *, same: bool) -> Literal["in", "out"]:
     """Direction of a port, derived from the other port."""
     return "in" if (other.port.power == "in") is same else "out"
-
-
-ANNOTATION = "org.fmimaster.power-bonds"
-"""Type of the annotation of power bonds in an SSD, and of power ports in a model description."""
-NAMESPACE = "https://fmimaster.org/power-bonds"
-"""Of all elements in the annotation."""
-_ROUNDING = 1e-9
-"""Relative tolerance: rounded products of unit conversions are still treated as equal."""
-
-
-def resolve_power_bonds(
-    declared: DeclaredBonds, models: Mapping[str, Model], feeds: Feeds
-) -> tuple[tuple[ResolvedPowerBond, ...], tuple[str, ...]]:
-    """The power bonds as ports of these models, sorted by name; and notes about invalid ones that only FMUs declare.
-
-    Parameters
-    ----------
-    models
-        Full component name → model; their order gives the indices.
-    feeds
-        The sources of the inputs.
-
-    Raises
-    ------
-    DescriptionError
-        For names that do not exist, ports that are not connected crosswise, orientations that contradict the
-        connections, products that are not a power, variables that are not continuous scalars, and two bonds with one
-        name or one input.
-    """
-    by_name, by_input = dict[str, PowerBond](), dict[tuple[str, str], PowerBond]()
-
-    def note(bond: PowerBond) -> None:
-        by_name[bond.name] = bond
-        by_input.update({(port.component, port.input): bond for port in bond.ports})
-
-    for bond in declared.bonds:
-        _check_once(bond, models, by_name, by_input)
-        note(bond)
-    found, notes = [_resolved(bond, models, feeds) for bond in declared.bonds], [*declared.notes]
-    for bond in declared.of_fmus:  # FMUs are written without knowledge of the system
-        try:
-            _check_once(bond, models, by_name, by_input)
-            found.append(_resolved(bond, models, feeds))
-            note(bond)
-        except DescriptionError as error:
-            notes.append(f"No power bond: {error}")
-    return tuple(sorted(found, key=lambda bond: bond.name)), tuple(notes)
 
 
 def _check_once(

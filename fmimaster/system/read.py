@@ -6,7 +6,8 @@ from pathlib import Path
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import check_exists, given_path
-from fmimaster.system.description import Component, Source, System, SystemDescription
+from fmimaster.system.description import Component, System, SystemDescription
+from fmimaster.system.model import Source
 
 
 def read_system(path: Path | str) -> SystemDescription:

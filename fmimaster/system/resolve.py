@@ -25,11 +25,19 @@ from fmimaster.system.description import (
     Endpoint,
     PowerBond,
     SystemDescription,
-    Transformation,
 )
-from fmimaster.system.model import Causality, DataType, Initial, Model, Unit, Variability, Variable
+from fmimaster.system.model import (
+    Causality,
+    DataType,
+    Initial,
+    Model,
+    Transformation,
+    Unit,
+    Variability,
+    Variable,
+)
 from fmimaster.system.notes import Notes, meant
-from fmimaster.system.power_bonds import Feed, declared_bonds, resolve_power_bonds
+from fmimaster.system.power_bonds import resolve_power_bonds
 from fmimaster.system.resolved import (
     Link,
     OpenInput,
@@ -94,14 +102,8 @@ def resolve(
     note_contradictions(description, {c.name: c.model for c in components}, wiring, notes)
     of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
     shared_events = _shared_events(description, components, allow_lossy_conversions)
-    feeds = {
-        (components[k.target].name, k.input.name): Feed(
-            components[k.source].name, k.output.name, k.transformation
-        )
-        for k in links
-    }
-    declared = declared_bonds(description.power_bonds(), power_bonds, models, feeds)
-    bonds, bond_notes = resolve_power_bonds(declared, models, feeds)
+    described = description.power_bonds()
+    bonds, bond_notes = resolve_power_bonds(described, power_bonds, models, links)
     return ResolvedSystem(
         tuple(components),
         tuple(links),
@@ -161,10 +163,8 @@ def _links(
                 root = "" if way.start.element else way.start.connector
                 open_inputs.append(OpenInput(target, variable, root, transformation))
                 continue
-            text = wiring.text(end)
-            notes = (*check_types(output, variable, text, allow_lossy), *notes)
-            check_transformation(variable, transformation, text)
-            links.append(Link(source, output, target, variable, transformation, notes))
+            link = Link(source, output, target, variable, transformation, notes)
+            links.append(_checked(link, wiring.text(end), allow_lossy))
     for end in wiring.fed:  # units of connections that lead to no input must fit as well
         if end not in checked and not wiring.fed_directly(end):
             conversions.along(wiring.into(end))
@@ -189,20 +189,22 @@ def _parameter_links(
             source = index[way.start.element]
             output = components[source].model.variable(way.start.connector)
             assert output is not None
-            transformation, notes = conversions.along(way)
-            text = wiring.text(end)
-            notes = (*check_types(output, variable, text, allow_lossy), *notes)
-            check_transformation(variable, transformation, text)
-            if (
-                variable.initial is not Initial.EXACT
-                or variable.variability is Variability.CONSTANT
-            ):
+            link = Link(source, output, target, variable, *conversions.along(way))
+            links.append(_checked(link, wiring.text(end), allow_lossy))
+            is_constant = variable.variability is Variability.CONSTANT
+            if variable.initial is not Initial.EXACT or is_constant:
                 raise DescriptionError(
-                    f"{text}: '{end}' cannot be set in Initialization Mode (initial=exact is missing). Connect "
+                    f"{wiring.text(end)}: '{end}' cannot be set in Initialization Mode (initial=exact is missing). Connect "
                     "a parameter that can."
                 )
-            links.append(Link(source, output, target, variable, transformation, notes))
     return tuple(links)
+
+
+def _checked(link: Link, text: str, allow_lossy: bool) -> Link:
+    """A link whose types and transformation fit, with notes about the conversion of types."""
+    notes = check_types(link.output, link.input, text, allow_lossy)
+    check_transformation(link.input, link.transformation, text)
+    return replace(link, notes=(*notes, *link.notes))
 
 
 def _check_one_source(links: Sequence[Link], components: Sequence[ResolvedComponent]) -> None:
@@ -234,11 +236,9 @@ def _shared_events(
         members = find_members(shared, models)
         payload = []
         for ends in payload_ends(shared, members, models):
-            notes = check_types(ends.output, ends.input, ends.text, allow_lossy)
-            transformation, more = between(ends.output, ends.input, ends.text)
-            check_transformation(ends.input, transformation, ends.text)
-            link = Link(ends.source, ends.output, ends.target, ends.input, transformation)
-            payload.append(replace(link, notes=(*notes, *more)))
+            converted = between(ends.output, ends.input, ends.text)
+            link = Link(ends.source, ends.output, ends.target, ends.input, *converted)
+            payload.append(_checked(link, ends.text, allow_lossy))
         found.append(ResolvedSharedEvent(shared.name, members, tuple(payload)))
     return tuple(found)
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from fmimaster.system.clocks import Structure
 from fmimaster.system.declarations import EventDeclaration
-from fmimaster.system.description import Source, Transformation
-from fmimaster.system.model import Model, Variable
+from fmimaster.system.model import Model, Source, Transformation, Variable
 
 
 @dataclass(frozen=True, slots=True)

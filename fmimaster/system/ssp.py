@@ -15,15 +15,8 @@ from pathlib import Path
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import Interface
-from fmimaster.system.description import (
-    Component,
-    Connection,
-    Connector,
-    Source,
-    System,
-    SystemDescription,
-)
-from fmimaster.system.model import Causality, DataType
+from fmimaster.system.description import Component, Connection, Connector, System, SystemDescription
+from fmimaster.system.model import Causality, DataType, Source
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp_annotations import (
     read_constraints,

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import given_path
 from fmimaster.system.archive import open_archive, read_file
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 from fmimaster.system.ssp import find_ssd
 from fmimaster.system.xml import parse_lenient_xml
 from fmimaster.system.zip_entries import DAMAGE

@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
 from fmimaster.system.archive import open_archive, read_file
-from fmimaster.system.description import Endpoint, Source, Transformation
-from fmimaster.system.model import Unit
+from fmimaster.system.description import Endpoint
+from fmimaster.system.model import Source, Transformation, Unit
 from fmimaster.system.notes import Notes, meant
 from fmimaster.system.ssp_schema import INTEGERS, NAMESPACE, PREFIXES, schema_findings
 from fmimaster.system.units import read_units

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
-from fmimaster.system.description import Experiment, Parameter, Source
-from fmimaster.system.model import Unit
+from fmimaster.system.description import Experiment, Parameter
+from fmimaster.system.model import Source, Unit
 from fmimaster.system.notes import meant
 from fmimaster.system.ssp_annotations import CONSTRAINTS, LIFETIMES, POWER_BONDS, SEQUENCE
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit

@@ -321,10 +321,9 @@ def _values(component: str, variable: Variable, parameter: Parameter) -> NDArray
     values = parse_value(variable, parameter.value, where)
     transformation = parameter.transformation
     if parameter.unit is not None and variable.type.is_float:
-        match = convert_units(
-            parameter.unit, variable.unit, where, relative=variable.relative_quantity
-        )
-        transformation = match.transformation.then(transformation)
+        relative = variable.relative_quantity
+        converted, _ = convert_units(parameter.unit, variable.unit, where, relative=relative)
+        transformation = converted.then(transformation)
     if transformation.is_identity:
         return values
     if not variable.type.is_float:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from enum import Enum
 from math import isfinite
 
 from fmimaster.base.errors import DescriptionError, FileError
-from fmimaster.system.description import Transformation
-from fmimaster.system.model import BASE_UNITS, Causality, Model, Unit
+from fmimaster.system.model import BASE_UNITS, Causality, Model, Transformation, Unit
 from fmimaster.system.notes import Notes
 from fmimaster.system.xml import Element, child, shown, value_of
 
@@ -66,28 +63,9 @@ _IDENTITY = Transformation()
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class Match(Enum):
-    """How two units are related."""
-
-    EQUAL = "equal"
-    CONVERTED = "converted"
-    UNKNOWN = "unknown"
-    """At least one side has no unit, or a unit without base units; values are passed unchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnitMatch:
-    """Conversion of values from one unit to another."""
-
-    match: Match
-    transformation: Transformation = _IDENTITY
-    note: str = ""
-    """A note for the user; empty if there is none."""
-
-
 def convert_units(
     source: Unit | None, target: Unit | None, where: str, *, relative: bool = False
-) -> UnitMatch:
+) -> tuple[Transformation, str]:
     """Transformation of a value from the unit of the source to the unit of the target.
 
     Equal units give exactly the identity. A missing or undefined unit is not guessed: values are passed unchanged, and
@@ -100,19 +78,22 @@ def convert_units(
     relative : bool
         Whether the values are differences, for which offsets are ignored (``relativeQuantity``).
 
+    Returns
+    -------
+    The transformation, and a note for the user, which is empty if there is nothing to say.
+
     Raises
     ------
     DescriptionError
         If the units have different dimensions, or one of them has an impossible factor.
     """
     if source == target:
-        return UnitMatch(Match.EQUAL)
+        return _IDENTITY, ""
     if source and target and source.exponents is not None and target.exponents is not None:
         return _compared(source, target, where, relative)
     if source and target and source.name == target.name:
-        return UnitMatch(Match.EQUAL)
-    note = f"{describe(source)} to {describe(target)}, not compared: passed unchanged"
-    return UnitMatch(Match.UNKNOWN, note=note)
+        return _IDENTITY, ""
+    return _IDENTITY, f"{describe(source)} to {describe(target)}, not compared: passed unchanged"
 
 
 _WATT = (1, 2, -3, 0, 0, 0, 0)
@@ -145,7 +126,7 @@ def describe(unit: Unit | None) -> str:
     return f"{unit.name} ({' '.join([*factor, '·'.join(powers)]).strip()}{offset})"
 
 
-def _compared(source: Unit, target: Unit, where: str, relative: bool) -> UnitMatch:
+def _compared(source: Unit, target: Unit, where: str, relative: bool) -> tuple[Transformation, str]:
     assert source.exponents is not None
     assert target.exponents is not None
     if source.exponents[:-1] != target.exponents[:-1]:
@@ -167,10 +148,9 @@ def _compared(source: Unit, target: Unit, where: str, relative: bool) -> UnitMat
     if source.exponents[-1] != target.exponents[-1]:
         note += ", rad taken as 1"
     elif source.factor == target.factor and (relative or source.offset == target.offset):
-        return UnitMatch(Match.EQUAL)
+        return _IDENTITY, ""
     # base = factor * value + offset on both sides, solved for the target's value
-    transformation = Transformation(source.factor / target.factor, offset)
-    return UnitMatch(Match.CONVERTED, transformation, note)
+    return Transformation(source.factor / target.factor, offset), note
 
 
 def check_time_units(models: Mapping[str, Model], notes: Notes) -> None:

@@ -43,8 +43,12 @@ class Wiring:
         self._from: dict[Endpoint, list[Connection]] = {}
         self._texts: dict[Endpoint, str] = {}
         """The connections as the user wrote them, for messages."""
-        self._declare(root, "")
-        self._read(root, "")
+        systems = [(prefix.removesuffix("."), system) for prefix, system in root.nested()]
+        for path, system in systems:
+            self.connectors |= {Endpoint(path, c.name): c for c in system.connectors}
+        for path, system in systems:
+            for connection in system.connections:
+                self._add(system, path, connection)
         self._check_parameters()
 
     @property
@@ -115,17 +119,6 @@ class Wiring:
                 longer = Way(start, connection.end, (*way.connections, connection))
                 (ways if connection.end.element in self.models else open_ways).append(longer)
         return ways
-
-    def _declare(self, system: System, path: str) -> None:
-        self.connectors |= {Endpoint(path, c.name): c for c in system.connectors}
-        for nested in system.systems:
-            self._declare(nested, _join(path, nested.name))
-
-    def _read(self, system: System, path: str) -> None:
-        for connection in system.connections:
-            self._add(system, path, connection)
-        for nested in system.systems:
-            self._read(nested, _join(path, nested.name))
 
     def _check_parameters(self) -> None:
         """Refuse outputs that feed parameters, also through connectors of systems; calculated parameters may feed

@@ -16,7 +16,7 @@ from typing import IO
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import check_content, special_kind
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),

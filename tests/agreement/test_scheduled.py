@@ -20,8 +20,7 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.surviving import RestartedInstance
 from fmimaster.plan.plan import InstancePlan
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.description import Source
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Source
 
 START = 0.5
 

@@ -39,8 +39,8 @@ from fmimaster.loops import Loops
 from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 from fmimaster.steps import PID, Locate, MultiRate, PredictorCorrector, Ramp, StepDoubling
-from fmimaster.system.description import Component, Source
-from fmimaster.system.model import DataType
+from fmimaster.system.description import Component
+from fmimaster.system.model import DataType, Source
 
 PLAIN_2, PLAIN_3 = Strict("fmi2"), Strict("fmi3", intermediate=True)
 EVENTS = Strict("fmi3", events=True)

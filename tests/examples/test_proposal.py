@@ -25,8 +25,8 @@ from fmimaster.system.declarations import (
     InputPolynomial,
     Scope,
 )
-from fmimaster.system.description import SharedEvent, Source
-from fmimaster.system.model import Model
+from fmimaster.system.description import SharedEvent
+from fmimaster.system.model import Model, Source
 from fmimaster.system.read import read_system
 from fmimaster.system.ssp_events import EVENTS_NAMESPACE, write_shared_events
 

@@ -22,8 +22,7 @@ from fmimaster.base.errors import DescriptionError, FileError, ModelError
 from fmimaster.fmu.event_manifest import extend
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import NAMESPACE, Manifest
-from fmimaster.system.description import Source
-from fmimaster.system.model import Model
+from fmimaster.system.model import Model, Source
 from fmimaster.system.read import read_system
 from fmimaster.system.shared_events import check_each_once
 

@@ -18,7 +18,7 @@ from mutations import edited_bytes, hostile_text
 from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.manifest_writer import add_manifest, write_manifest
 from fmimaster.system.archive import open_archive, read_file
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 NAMES = (
     *("modelDescription.xml", "binaries/a.so", "binaries\\a.so", "./binaries//a.so", "binaries"),

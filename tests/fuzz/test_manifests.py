@@ -15,8 +15,7 @@ from fmimaster.fmu.description.terminals import FILE, read_terminals
 from fmimaster.fmu.layered_standards import read_layered_standards
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.system.description import Source
-from fmimaster.system.model import Model
+from fmimaster.system.model import Model, Source
 
 TERMINALS = b"""<fmiTerminalsAndIcons fmiVersion="3.0">
   <GraphicalRepresentation><Icon x1="0" y1="0" x2="1" y2="1"/></GraphicalRepresentation>

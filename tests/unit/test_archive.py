@@ -14,7 +14,7 @@ import pytest
 
 from fmimaster.base.errors import FileError
 from fmimaster.system.archive import open_archive, read_file
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 CONTENT = {
     "modelDescription.xml": b"<xml/>",

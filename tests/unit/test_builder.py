@@ -10,13 +10,8 @@ import pytest
 from fmimaster.base.errors import DescriptionError
 from fmimaster.system import builder as module
 from fmimaster.system.builder import SystemBuilder
-from fmimaster.system.description import (
-    Connection,
-    Endpoint,
-    Experiment,
-    Source,
-    Transformation,
-)
+from fmimaster.system.description import Connection, Endpoint, Experiment
+from fmimaster.system.model import Source, Transformation
 
 
 @pytest.fixture

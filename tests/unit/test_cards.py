@@ -22,7 +22,7 @@ from fmimaster.studies.probing import answers
 from fmimaster.studies.probing.excitation import Use
 from fmimaster.studies.probing.page import card_page
 from fmimaster.studies.probing.subject import Subject
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")
 

@@ -14,7 +14,7 @@ from fmimaster.conformance.cases import find_cases
 from fmimaster.conformance.reference_file import read_carried, read_reference
 from fmimaster.conformance.verdict_files import shorten
 from fmimaster.fmu.library import FmuFile
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 
 def test_booleans_as_words_are_read(tmp_path: Path) -> None:

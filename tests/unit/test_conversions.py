@@ -15,12 +15,10 @@ from fmimaster.system.description import (
     Connector,
     Endpoint,
     Parameter,
-    Source,
     System,
     SystemDescription,
-    Transformation,
 )
-from fmimaster.system.model import Causality, DataType, Unit
+from fmimaster.system.model import Causality, DataType, Source, Transformation, Unit
 from fmimaster.system.resolve import resolve
 from fmimaster.system.resolved import ResolvedSystem
 

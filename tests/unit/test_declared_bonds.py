@@ -20,7 +20,8 @@ from fmimaster.fmu.description.terminals import FILE
 from fmimaster.fmu.library import FmuFile
 from fmimaster.front.simulation import Simulation
 from fmimaster.system.declarations import PowerPort
-from fmimaster.system.description import Port, PowerBond, Source
+from fmimaster.system.description import Port, PowerBond
+from fmimaster.system.model import Source
 from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 
 # SSD

@@ -21,8 +21,7 @@ from fmimaster.system.declarations import (
     Payload,
     Scope,
 )
-from fmimaster.system.description import Source
-from fmimaster.system.model import Model
+from fmimaster.system.model import Model, Source
 
 CEILING = EventDeclaration(
     "ceiling",

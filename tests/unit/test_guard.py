@@ -20,8 +20,8 @@ from fmimaster.fmu.journaled import Journaled
 from fmimaster.fmu.load import Loader
 from fmimaster.run.executor import Backend
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.description import Component, Source
-from fmimaster.system.model import Causality, DataType, Variability
+from fmimaster.system.description import Component
+from fmimaster.system.model import Causality, DataType, Source, Variability
 from fmimaster.system.states import FmiCall, State, calls_in
 
 CLOCK = {"type": DataType.CLOCK, "variability": Variability.DISCRETE}

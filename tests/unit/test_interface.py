@@ -12,8 +12,8 @@ from fmimaster.base.errors import ModelError
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.fmu.load import Loader
 from fmimaster.system.declarations import Capabilities, Interface
-from fmimaster.system.description import Component, Source
-from fmimaster.system.model import Model
+from fmimaster.system.description import Component
+from fmimaster.system.model import Model, Source
 from fmimaster.system.read import read_system
 
 ELEMENTS = {

@@ -10,7 +10,8 @@ import pytest
 from fmimaster import Simulation, read_system, reference_path
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system import PowerBond
-from fmimaster.system.description import Connection, Endpoint, Experiment, Transformation
+from fmimaster.system.description import Connection, Endpoint, Experiment
+from fmimaster.system.model import Transformation
 from fmimaster.system.osp import FILE
 
 NAMESPACE = "http://opensimulationplatform.com/MSMI/OSPSystemStructure"

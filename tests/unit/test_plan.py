@@ -15,8 +15,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import PlanRequest, make_plan
 from fmimaster.plan.plan import Plan
-from fmimaster.system.description import Transformation
-from fmimaster.system.model import Causality, DataType, Initial, Variability
+from fmimaster.system.model import Causality, DataType, Initial, Transformation, Variability
 from fmimaster.system.resolve import resolve
 
 

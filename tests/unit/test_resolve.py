@@ -8,8 +8,7 @@ import pytest
 from python_fmu import Connections, PythonFmu, describe
 
 from fmimaster.base.errors import DescriptionError
-from fmimaster.system.description import Transformation
-from fmimaster.system.model import DataType, Unit
+from fmimaster.system.model import DataType, Transformation, Unit
 from fmimaster.system.resolve import resolve
 from fmimaster.system.resolved import Link, ResolvedSystem
 

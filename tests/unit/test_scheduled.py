@@ -16,7 +16,7 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.scheduled import ScheduledInstance
 from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.declarations import Interface
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 PARTITIONS = "fmi3/Partitions.fmu"
 

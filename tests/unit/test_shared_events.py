@@ -16,8 +16,8 @@ from lxml import etree
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.declarations import EventDeclaration, Indicator, Payload, Scope, Version
-from fmimaster.system.description import Component, SharedEvent, Source, System, SystemDescription
-from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
+from fmimaster.system.description import Component, SharedEvent, System, SystemDescription
+from fmimaster.system.model import Causality, DataType, Model, Source, Variability, Variable
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import resolve
 from fmimaster.system.resolved import ResolvedSystem

@@ -23,16 +23,8 @@ from ssd_text import (
 
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.clocks import ClockInterval
-from fmimaster.system.description import (
-    Component,
-    Connection,
-    Connector,
-    Endpoint,
-    Experiment,
-    Source,
-    Transformation,
-)
-from fmimaster.system.model import Causality, DataType, Unit
+from fmimaster.system.description import Component, Connection, Connector, Endpoint, Experiment
+from fmimaster.system.model import Causality, DataType, Source, Transformation, Unit
 from fmimaster.system.read import read_system
 
 UNITS = """<ssd:Units>

@@ -11,15 +11,16 @@ from python_fmu import PythonFmu
 
 from fmimaster.base.errors import DescriptionError
 from fmimaster.system.builder import SystemBuilder
-from fmimaster.system.description import (
-    Component,
-    Parameter,
+from fmimaster.system.description import Component, Parameter, System, SystemDescription
+from fmimaster.system.model import (
+    Causality,
+    DataType,
+    Initial,
     Source,
-    System,
-    SystemDescription,
     Transformation,
+    Unit,
+    Variability,
 )
-from fmimaster.system.model import Causality, DataType, Initial, Unit, Variability
 from fmimaster.system.resolve import resolve
 
 METRE, MILLIMETRE = Unit("m", (0, 1, 0, 0, 0, 0, 0, 0)), Unit("mm", (0, 1, 0, 0, 0, 0, 0, 0), 1e-3)

@@ -14,12 +14,10 @@ from fmimaster.system.description import (
     Endpoint,
     Experiment,
     Parameter,
-    Source,
     System,
     SystemDescription,
-    Transformation,
 )
-from fmimaster.system.model import Causality
+from fmimaster.system.model import Causality, Source, Transformation
 
 
 def nested(*parameters: Parameter, outer: tuple[Parameter, ...] = ()) -> SystemDescription:

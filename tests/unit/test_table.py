@@ -12,8 +12,8 @@ import pytest
 from fmimaster.base.errors import CallError, FileError
 from fmimaster.fmu.computed import SignalTable, TableInstance
 from fmimaster.fmu.load import Loader
-from fmimaster.system.description import Component, Connector, Source
-from fmimaster.system.model import Causality, DataType
+from fmimaster.system.description import Component, Connector
+from fmimaster.system.model import Causality, DataType, Source
 
 
 def table(time: list[float], **columns: list[Any]) -> SignalTable:

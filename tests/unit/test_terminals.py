@@ -11,7 +11,7 @@ from fmimaster.fmu.description.terminals import FILE, Terminal, TerminalMember, 
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.front.validation import Severity, validate
-from fmimaster.system.description import Source
+from fmimaster.system.model import Source
 
 
 def document(terminals: str) -> str:

@@ -149,7 +149,7 @@ class Fit(Instruction):
         every = {self.of_route(k) for k in range(len(routes))}
         for fitted in every:
             self._check_route(fitted, checker)
-        if not (checker.plan.instances[i].takes_polynomials or self.is_constant):
+        if not (checker.plan.instances[i].model.takes_polynomials or self.is_constant):
             checker.fail(
                 f"{checker.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"
             )

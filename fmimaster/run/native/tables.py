@@ -101,7 +101,7 @@ class Tables(Lender):
     def correction(self, entry: KernelEntry, i: int) -> Any:
         """What CORRECT corrects in an instance: an fm_correction."""
         correction, store = self.plan.corrections[i], self.store
-        highest = self.plan.instances[i].highest_order
+        highest = self.plan.instances[i].model.highest_order
         record = self.made(
             "fm_correction",
             moves=self.moves(self.plan.routes[i, Group.CONTINUOUS])["moves"],

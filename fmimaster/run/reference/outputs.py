@@ -135,7 +135,7 @@ def correct(m: Machine, instruction: Correct, _: int) -> Action:
         store.courses.degree,
     )
     segment = m.plan.layout.segments(i, Group.CONTINUOUS)[0]
-    inputs, at, highest = m.part(segment), m.at, m.plan.instances[i].highest_order
+    inputs, at, highest = m.part(segment), m.at, m.plan.instances[i].model.highest_order
     if partials is None:
         derive = m.instances[i].directional_derivative(
             [v.value_reference for v in correction.outputs],

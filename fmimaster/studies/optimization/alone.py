@@ -26,11 +26,10 @@ from fmimaster.system.description import (
     Connector,
     Endpoint,
     Parameter,
-    Source,
     System,
     SystemDescription,
 )
-from fmimaster.system.model import Causality, Variability
+from fmimaster.system.model import Causality, Source, Variability
 from fmimaster.system.resolved import Link
 
 _OUTPUT = "y"

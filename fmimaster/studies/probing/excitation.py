@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from fmimaster.cards.measured import Repetition
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.declarations import Interface
-from fmimaster.system.description import Source
-from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
+from fmimaster.system.model import Causality, DataType, Model, Source, Variability, Variable
 
 _USUAL_STEPS = 500
 """Steps of a run of an FMU that suggests no step size, as in a simulation."""

@@ -35,8 +35,7 @@ from fmimaster.studies.probing.excitation import Use, changeable_inputs, observe
 from fmimaster.studies.probing.subject import Messages
 from fmimaster.studies.probing.ticks import time_based
 from fmimaster.system.declarations import Interface, attribute_name
-from fmimaster.system.description import Source
-from fmimaster.system.model import Causality, DataType, Model
+from fmimaster.system.model import Causality, DataType, Model, Source
 
 log = logging.getLogger("fmimaster")
 
