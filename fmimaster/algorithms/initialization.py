@@ -100,7 +100,7 @@ class Initialization:
 
 @dataclass(frozen=True)
 class ChangeWriter:
-    """Writes and checks the programs of a change; see :class:`fmimaster.program.programs.ChangePrograms`."""
+    """Writes and checks the programs of a change; see :data:`fmimaster.program.programs.ChangePrograms`."""
 
     plan: Plan
     history: int

@@ -109,7 +109,7 @@ class AttemptsOfParts:
     _known: dict[frozenset[int], Program] = field(default_factory=dict)
 
     def __call__(self, ahead: frozenset[int]) -> Program:
-        """The attempt without these instances; see :class:`fmimaster.program.programs.PartPrograms`."""
+        """The attempt without these instances; see :data:`fmimaster.program.programs.PartPrograms`."""
         if ahead not in self._known:
             p = Emitter(
                 self.plan,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan, sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.numerics.polynomials import horner
@@ -17,12 +18,7 @@ from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
-_POWER_1, _POWER_2, _POWER, _RESIDUAL_POWER = (
-    BondSignal.POWER_1,
-    BondSignal.POWER_2,
-    BondSignal.POWER,
-    BondSignal.RESIDUAL_POWER,
-)
+_Floats = NDArray[np.float64]
 
 FIRST = 1e-9
 """An interval is the first of a communication step if it starts within this fraction of its length after the step's
@@ -59,8 +55,9 @@ class Bonds:
     error: int
     worst: int
 
-    def rate(self, values: list[float]) -> Iterator[tuple[int, float]]:
-        """The new values of the parts of all bonds and of the error, by slot."""
+    def rate(self, outputs: _Floats) -> None:
+        """Write the parts of all bonds and the error."""
+        values = outputs.tolist()
         total, n, worst, largest = 0.0, 0, 0, -1.0
         for k, bond in enumerate(self.bonds):
             if bond.scale is None or bond.tolerance is None:
@@ -69,20 +66,19 @@ class Bonds:
             transmitted = abs(values[at + BondSignal.STEP_TRANSMITTED])
             residual = values[at + BondSignal.STEP_RESIDUAL]
             part = residual / (bond.tolerance * (bond.scale + transmitted))
-            yield at + BondSignal.ERROR, part
+            outputs[at + BondSignal.ERROR] = part
             total += part * part
             n += 1
             if abs(part) > largest or isnan(part):
                 worst, largest = k, abs(part)
         if n:
-            yield self.error, sqrt(total / n)
-            yield self.worst, float(worst)
+            outputs[self.error], outputs[self.worst] = sqrt(total / n), float(worst)
 
     def twin(self, name: str) -> Twin:
         """Their data for the C function of that name."""
         bonds, ports = self.bonds, [port for bond in self.bonds for port in bond.ports]
 
-        def integers(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        def integers(values: Sequence[int]) -> NDArray[np.int64]:
             return np.array(values, np.int64)
 
         return Twin(
@@ -140,7 +136,19 @@ def _degree(port: PortPlan) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BondPowers(Hook):
+class _OfBonds(Hook):
+    """Writes signals of all bonds, in the order of operations of the kernel's power.c."""
+
+    of: Bonds
+
+    def twin(self, store: ValueStore) -> Twin:
+        """The same in C."""
+        del store
+        return self.of.twin(self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BondPowers(_OfBonds):
     """Powers of all bonds at the end of a step, and the energies of the step → signals.
 
     To be called after all outputs were read and before new inputs are set. The length of the step is the time since the
@@ -149,29 +157,18 @@ class BondPowers(Hook):
     Parameters
     ----------
     of : Bonds
-    instant, reread : Hook
+    at_instant, refreshed : Hook
         For the start and events, and for outputs that are read again.
 
     Source: Sadjina et al. (2017), eq. (6), (7), (8), (10b).
     """
 
-    of: Bonds
-    instant: BondPowersAtInstant
-    reread: BondPowersRefreshed
+    at_instant: BondPowersAtInstant
+    refreshed: BondPowersRefreshed
     name: ClassVar[str] = "power bonds"  # type: ignore[misc]
 
-    @property
-    def at_instant(self) -> Hook:
-        """Powers without energies."""
-        return self.instant
-
-    @property
-    def refreshed(self) -> Hook:
-        """The transmitted power by outputs that were read again."""
-        return self.reread
-
     def __call__(self, store: ValueStore) -> bool:
-        """Write the signals, in the order of operations of the kernel's power.c."""
+        """Write the signals."""
         outputs = store.outputs[DataType.FLOAT64]
         values = store.values[DataType.FLOAT64].tolist()
         begin = store.interval[0]
@@ -195,14 +192,8 @@ class BondPowers(Hook):
                 outputs[at + BondSignal.LARGEST_BEFORE_AT] = values[at + BondSignal.LARGEST_AT]
                 outputs[at + BondSignal.LARGEST_RESIDUAL] = abs(p.residual)
                 outputs[at + BondSignal.LARGEST_AT] = p.time
-        for slot, value in self.of.rate(outputs.tolist()):
-            outputs[slot] = value
+        self.of.rate(outputs)
         return False
-
-    def twin(self, store: ValueStore) -> Twin:
-        """The same in C."""
-        del store
-        return self.of.twin(self.name)
 
 
 def exclude_last_step(
@@ -219,7 +210,7 @@ def exclude_last_step(
         if not any(port.instance in instances for port in bond.ports):
             continue
         of = signals[bond.signals : bond.signals + len(BondSignal)]
-        residual = of[_RESIDUAL_POWER] * of[BondSignal.LENGTH]
+        residual = of[BondSignal.RESIDUAL_POWER] * of[BondSignal.LENGTH]
         of[BondSignal.RESIDUAL_ENERGY] -= residual
         of[BondSignal.ABSOLUTE_ENERGY] -= abs(residual)
         of[BondSignal.EVENT_ENERGY] += residual
@@ -230,61 +221,46 @@ def exclude_last_step(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BondPowersAtInstant(Hook):
+class BondPowersAtInstant(_OfBonds):
     """Powers of all bonds at the start or at an event, where no time has passed → signals; energies stay as they are."""
 
-    of: Bonds
     name: ClassVar[str] = "power bonds at an instant"  # type: ignore[misc]
 
     def __call__(self, store: ValueStore) -> bool:
-        """Write the signals, in the order of operations of the kernel's power.c."""
+        """Write the signals."""
         values = store.values[DataType.FLOAT64].tolist()
         for bond in self.of.bonds:
             powers = _powers(bond, store, values)
             _put(store.outputs[DataType.FLOAT64], bond.signals, powers, 0.0)
         return False
 
-    def twin(self, store: ValueStore) -> Twin:
-        """The same in C."""
-        del store
-        return self.of.twin(self.name)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BondPowersRefreshed(Hook):
+class BondPowersRefreshed(_OfBonds):
     """Transmitted power and energy of all bonds by outputs that were read again at the end of a step. The residual is
     still that of the inputs in the step."""
 
-    of: Bonds
     name: ClassVar[str] = "power bonds with refreshed outputs"  # type: ignore[misc]
 
     def __call__(self, store: ValueStore) -> bool:
-        """Write the signals, in the order of operations of the kernel's power.c."""
+        """Write the signals."""
         outputs = store.outputs[DataType.FLOAT64]
         values = outputs.tolist()
         for bond in self.of.bonds:
             at, (a, b) = bond.signals, bond.ports
             power = bond.transmitted * values[a.output_slot] * values[b.output_slot]
-            change = (power - values[at + _POWER]) * values[at + BondSignal.LENGTH]
-            outputs[at + _POWER] = power
+            change = (power - values[at + BondSignal.POWER]) * values[at + BondSignal.LENGTH]
+            outputs[at + BondSignal.POWER] = power
             outputs[at + BondSignal.TRANSMITTED_ENERGY] += change
             outputs[at + BondSignal.STEP_TRANSMITTED] += change
-        for slot, value in self.of.rate(outputs.tolist()):
-            outputs[slot] = value
+        self.of.rate(outputs)
         return False
 
-    def twin(self, store: ValueStore) -> Twin:
-        """The same in C."""
-        del store
-        return self.of.twin(self.name)
 
-
-def _put(
-    outputs: np.ndarray[tuple[int], np.dtype[np.float64]], at: int, p: _Powers, length: float
-) -> None:
-    outputs[at + _POWER_1] = p.first
-    outputs[at + _POWER_2] = p.second
-    outputs[at + _POWER] = p.transmitted
-    outputs[at + _RESIDUAL_POWER] = p.residual
+def _put(outputs: _Floats, at: int, p: _Powers, length: float) -> None:
+    outputs[at + BondSignal.POWER_1] = p.first
+    outputs[at + BondSignal.POWER_2] = p.second
+    outputs[at + BondSignal.POWER] = p.transmitted
+    outputs[at + BondSignal.RESIDUAL_POWER] = p.residual
     outputs[at + BondSignal.TIME] = p.time
     outputs[at + BondSignal.LENGTH] = length

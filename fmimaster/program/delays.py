@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import NamedTuple
 
 from fmimaster.plan.graph import Node, components
 from fmimaster.plan.layout import Group, Route
@@ -84,12 +85,17 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
             if uses:
                 end, take = max(uses, key=lambda use: use[0] - use[1].read)
                 of_source = steps.get(route.link.source, [])
-                found.append(_delay(route, end, take, of_source, len(uses)))
+                later = [line for line, reached in of_source if reached > take.read]
+                sooner = [line for line, reached in of_source if reached == take.read]
+                first = next(iter(sooner or later), None)
+                late = end - take.read
+                found.append(
+                    Delay(route, late, take.read, end, take.line, first, take.fitted, len(uses))
+                )
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Take:
+class _Take(NamedTuple):
     """A value used by an input."""
 
     line: int
@@ -97,8 +103,7 @@ class _Take:
     fitted: Fitted
 
 
-@dataclass(frozen=True)
-class _Use:
+class _Use(NamedTuple):
     """One step of a target, with the values that it used: input → value."""
 
     end: float
@@ -185,24 +190,6 @@ def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
             k += 1
 
     return part(0, len(instructions))
-
-
-def _delay(
-    route: Route, end: float, take: _Take, of_source: list[tuple[int, float]], parts: int
-) -> Delay:
-    """The delay of a route; the steps of its source are given by line and end."""
-    later = [line for line, reached in of_source if reached > take.read]
-    sooner = [line for line, reached in of_source if reached == take.read]
-    return Delay(
-        route=route,
-        steps=end - take.read,
-        read=take.read,
-        end=end,
-        taken_at=take.line,
-        source_steps_at=next(iter(sooner or later), None),
-        fitted=take.fitted,
-        parts=parts,
-    )
 
 
 def reason(delay: Delay, plan: Plan, *, lines: bool = True) -> str:

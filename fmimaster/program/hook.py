@@ -88,19 +88,15 @@ class Hook(ABC):
     ----------
     name : str
         Name in listings.
+    refreshed : Hook or None
+        For a measure: the hook that is called if outputs are read again after it, with new inputs.
+    at_instant : Hook or None
+        For a measure: the hook that is called instead at the start and at events, where no time passes.
     """
 
     name: str
-
-    @property
-    def refreshed(self) -> Hook | None:
-        """For a measure: the hook that is called if outputs are read again after it, with new inputs; or None."""
-        return None
-
-    @property
-    def at_instant(self) -> Hook | None:
-        """For a measure: the hook that is called instead at the start and at events, where no time passes; or None."""
-        return None
+    refreshed: Hook | None = None
+    at_instant: Hook | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -348,6 +348,11 @@ class Checker:
         if place not in places or places[place][0] != i:
             self.fail(f"{self.name(i)} is restored from place {place}, where it was never saved")
 
+    def was_kept(self, buffer: int, what: str) -> None:
+        """There are outputs in a buffer."""
+        if buffer not in self.knowledge.kept:
+            self.fail(f"{what}, but nothing has been kept in it")
+
     def has_history(self) -> None:
         """There is a history."""
         if not self._history:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -54,26 +54,12 @@ class ChangedStructure:
     """Instances whose outputs show their new inputs after the next step."""
 
 
-class ChangePrograms(Protocol):
-    """Finds the programs of a change of the structure."""
+ChangePrograms = Callable[[frozenset[int], frozenset[int]], ChangedStructure]
+"""The programs of a change of the structure: for instances that join, and others with inputs from other sources than
+before."""
 
-    def __call__(self, new: frozenset[int], changed: frozenset[int]) -> ChangedStructure:
-        """The programs of a change.
-
-        Parameters
-        ----------
-        new, changed
-            Instances that join, and others with inputs from other sources than before.
-        """
-        ...
-
-
-class PartPrograms(Protocol):
-    """Finds the program of an attempt while instances stand ahead of the others."""
-
-    def __call__(self, ahead: frozenset[int]) -> Program:
-        """The attempt without the instances that stand ahead, which do not step."""
-        ...
+PartPrograms = Callable[[frozenset[int]], Program]
+"""The attempt without the instances that stand ahead, which do not step."""
 
 
 @dataclass(frozen=True, slots=True)

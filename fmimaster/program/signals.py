@@ -151,19 +151,11 @@ class ExtrapolationErrors(Hook):
     """
 
     connections: _Connections
-    after_refresh: _Remembered
-    instant: _Remembered
+    refreshed: _Remembered
+    """The next step starts from the new outputs."""
+    at_instant: _Remembered
+    """No time has passed: there is no error."""
     name: ClassVar[str] = "extrapolation errors"  # type: ignore[misc]
-
-    @property
-    def refreshed(self) -> Hook:
-        """The next step starts from the new outputs."""
-        return self.after_refresh
-
-    @property
-    def at_instant(self) -> Hook:
-        """No time has passed: there is no error."""
-        return self.instant
 
     def __call__(self, store: ValueStore) -> bool:
         """Write them."""

@@ -181,6 +181,7 @@ class ValueStore:
         )
         self.partials = {i: np.zeros(shape) for i, shape in (partials or {}).items()}
         self.interval = (nan, nan)
+        self._present = self.outputs, self.read
         self.history = [self.copy_of_outputs() for _ in range(history)]
         self.buffers = [self.copy_of_outputs() for _ in range(n_buffers)]
 
@@ -190,14 +191,11 @@ class ValueStore:
 
     def keep(self, buffer: int) -> None:
         """Outputs and read times → buffer."""
-        self._write(self.buffers[buffer])
+        _copy(self._present, self.buffers[buffer])
 
     def recall(self, buffer: int) -> None:
         """Outputs and read times ← buffer."""
-        values, read = self.buffers[buffer]
-        for kind, array in self.outputs.items():
-            array[:] = values[kind]
-        self.read[:] = read
+        _copy(self.buffers[buffer], self._present)
 
     def revert(self, instance: int, slots: Sequence[tuple[DataType, slice]], buffer: int) -> None:
         """These outputs of an instance, and when they were read ← buffer."""
@@ -210,11 +208,7 @@ class ValueStore:
         """Outputs and read times, or those of a buffer, become the newest point of the history; the oldest is
         removed."""
         self.history.insert(0, self.history.pop())
-        newest, now = self.history[0], (self.outputs, self.read)
-        values, read = now if buffer is None else self.buffers[buffer]
-        for kind, array in values.items():
-            newest[0][kind][:] = array
-        newest[1][:] = read
+        _copy(self._present if buffer is None else self.buffers[buffer], self.history[0])
 
     def forget(self) -> None:
         """No point of the history has a time any more."""
@@ -255,8 +249,8 @@ class ValueStore:
             *(array for values, read in copies for array in (*values.values(), read)),
         )
 
-    def _write(self, copy: OutputCopy) -> None:
-        values, read = copy
-        for kind, array in self.outputs.items():
-            values[kind][:] = array
-        read[:] = self.read
+
+def _copy(source: OutputCopy, target: OutputCopy) -> None:
+    for kind, array in source[0].items():
+        target[0][kind][:] = array
+    target[1][:] = source[1]

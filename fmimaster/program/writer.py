@@ -222,8 +222,7 @@ class Writer:
         """Keep all outputs in a buffer, whose number is returned; outputs that are kept already are not kept again."""
         outputs = self._trace.outputs()
         if outputs.number not in self._trace.kept:
-            self.write(Keep(self.n_buffers))
-            self.n_buffers += 1
+            self.write(Keep(self.new_buffer()))
         return self._trace.kept[outputs.number]
 
     def recall(self, buffer: int) -> None:
@@ -279,9 +278,9 @@ class Writer:
         """Buffer of the outputs at the start of an interval."""
         kept = self._trace.kept
         if interval.outputs.number not in kept:
-            self._instructions[interval.line] = Keep(self.n_buffers)
-            self._trace.hold(self.n_buffers, interval.outputs)
-            self.n_buffers += 1
+            buffer = self.new_buffer()
+            self._instructions[interval.line] = Keep(buffer)
+            self._trace.hold(buffer, interval.outputs)
         return kept[interval.outputs.number]
 
     def keep_begins(self, instance: int) -> tuple[int, ...]:

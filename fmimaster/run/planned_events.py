@@ -116,7 +116,7 @@ class PlannedEvents:
         self, change: ChangedStructure, new: frozenset[int], changed: frozenset[int]
     ) -> PlannedEvent:
         """A change of the structure, of which the programs are given; see
-        :class:`fmimaster.program.programs.ChangePrograms`."""
+        :data:`fmimaster.program.programs.ChangePrograms`."""
         plan = self._plan
         shown = new.union(change.modes, change.corrected)
         late = {

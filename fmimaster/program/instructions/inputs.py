@@ -154,8 +154,7 @@ class Fit(Instruction):
                 f"{checker.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"
             )
         for buffer in self.buffers:
-            if buffer not in checker.knowledge.kept:
-                checker.fail(f"buffer {buffer} is used, but nothing has been kept in it")
+            checker.was_kept(buffer, f"buffer {buffer} is used")
         if any(fitted.history for fitted in every):
             checker.has_history()
 

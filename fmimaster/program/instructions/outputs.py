@@ -149,8 +149,7 @@ class Recall(Instruction):
 
     def check(self, checker: Checker) -> None:
         """They were kept, and instances that may stop at an event are at the time at which they were then."""
-        if self.buffer not in checker.knowledge.kept:
-            checker.fail(f"buffer {self.buffer} is recalled, but nothing has been kept in it")
+        checker.was_kept(self.buffer, f"buffer {self.buffer} is recalled")
         for i, (then, _) in enumerate(checker.knowledge.kept[self.buffer]):
             planned = checker.plan.instances[i]
             stops = planned.may_return_early or planned.may_request_events
@@ -178,10 +177,8 @@ class Revert(Instruction):
 
     def check(self, checker: Checker) -> None:
         """They were kept."""
-        if self.buffer not in checker.knowledge.kept:
-            checker.fail(
-                f"{checker.name(self.instance)} is reverted to buffer {self.buffer}, but nothing has been kept in it"
-            )
+        what = f"{checker.name(self.instance)} is reverted to buffer {self.buffer}"
+        checker.was_kept(self.buffer, what)
 
     def effect(self, on: Effects) -> None:
         """The outputs of the instance are those of the buffer."""
@@ -202,10 +199,8 @@ class Remember(Instruction):
         checker.has_history()
         if self.buffer is None:
             checker.all_read("a point of the history is taken")
-        elif self.buffer not in checker.knowledge.kept:
-            checker.fail(
-                f"buffer {self.buffer} becomes a point of the history, but nothing has been kept in it"
-            )
+        else:
+            checker.was_kept(self.buffer, f"buffer {self.buffer} becomes a point of the history")
 
 
 @dataclass(frozen=True, slots=True)
