@@ -29,10 +29,10 @@ from fmimaster.plan.plan import InstancePlan, Instances, Plan
 from fmimaster.plan.visits import Visits
 from fmimaster.run.executor import make_store
 from fmimaster.run.isolated.memory import Sender, SentCalls, SharedMemory
-from fmimaster.run.native.context import Context
 from fmimaster.run.native.entries import make_entry
+from fmimaster.run.native.fmu_entry import make_update_callback
+from fmimaster.run.native.header import Context
 from fmimaster.run.native.instances import READ, KernelEntry
-from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.declarations import Interface

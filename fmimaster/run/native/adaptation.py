@@ -66,23 +66,25 @@ class AdaptationEntry(KernelEntry):
     """
 
     def __init__(self, instance: Instance, parts: ElementParts, n_places: int) -> None:
+        super().__init__()
         self.instance, self._parts = instance, parts
         values, element = parts.values, parts.element
-        # few of the places are used: memory of the others is never touched
-        places = np.zeros(n_places * len(values.memory), np.uint64)
-        self._values = ffi.from_buffer("fm_slot[]", values.memory)
-        self._kept: list[Any] = [places]
-        self._element = e = ffi.new("fm_element *")
-        e.kind, e.size = _KINDS[parts.twin], len(values.memory)
-        e.values, e.places = self._values, self._lent(ffi.from_buffer("fm_slot[]", places))
-        clocks = [self._slot(name) for name in parts.clocks]
-        e.clocks, e.n_clocks = self._lent(ffi.new("fm_slot *[]", clocks)), len(clocks)
-        for field, name in _SLOTS.items():
-            if name in values:
-                setattr(e, field, self._slot(name))
-        for setting in _SETTINGS:
-            setattr(e, setting, getattr(element, setting, 0.0))
-        e.near, e.execute, e.n_thresholds = NEAR, POLICY.execute, len(element.thresholds)
+        self._values = self.lent(ffi.from_buffer("fm_slot[]", values.memory))
+        self._element = e = self.made(
+            "fm_element",
+            kind=_KINDS[parts.twin],
+            size=len(values.memory),
+            values=self._values,
+            # few of the places are used: memory of the others is never touched
+            places=np.zeros(n_places * len(values.memory), np.uint64),
+            clocks=[self._slot(name) for name in parts.clocks],
+            n_clocks=len(parts.clocks),
+            near=NEAR,
+            execute=POLICY.execute,
+            n_thresholds=len(element.thresholds),
+            **{field: self._slot(name) for field, name in _SLOTS.items() if name in values},
+            **{setting: getattr(element, setting, 0.0) for setting in _SETTINGS},
+        )
         for record, t in zip(e.thresholds, element.thresholds, strict=False):
             slots = (self._slot(name) for name in (t.event, t.distance, t.passed, is_at(t)))
             record.event, record.distance, record.passed, record.is_at = slots
@@ -104,8 +106,7 @@ class AdaptationEntry(KernelEntry):
         partials = self._parts.partials(
             [v.value_reference for v in outputs], [v.value_reference for v in inputs]
         )
-        call.partials = self._lent(ffi.from_buffer("double[]", np.ascontiguousarray(partials)))
-        call.derive = lib.fm_multiply_partials
+        self.fill(call, partials=np.ascontiguousarray(partials), derive=lib.fm_multiply_partials)
 
     def bind_intervals(
         self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
@@ -123,7 +124,3 @@ class AdaptationEntry(KernelEntry):
 
     def _slot(self, name: str) -> Any:
         return self._values + self._parts.values.places[name]
-
-    def _lent(self, thing: Any) -> Any:
-        self._kept.append(thing)
-        return thing

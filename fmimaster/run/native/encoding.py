@@ -32,8 +32,7 @@ from fmimaster.program.instructions.outputs import (
 )
 from fmimaster.program.instructions.steps import Align, Call, Mode, Restore, Step, nesting
 from fmimaster.run.clock_calls import GivenIntervals
-from fmimaster.run.native.context import Context
-from fmimaster.run.native.header import OPERANDS, OPERATIONS, STATES
+from fmimaster.run.native.header import OPERANDS, OPERATIONS, STATES, Context
 from fmimaster.run.native.hooks import lend_hook
 from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.shared import new

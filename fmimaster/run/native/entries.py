@@ -19,8 +19,9 @@ from fmimaster.fmu.kernel_entry import (
     ScheduledParts,
 )
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.run.native.context import Context
-from fmimaster.run.native.instances import VERSIONS, FmuEntry, KernelEntry, Lent, PythonEntry
+from fmimaster.run.native.fmu_entry import VERSIONS, FmuEntry, Lent
+from fmimaster.run.native.header import Context
+from fmimaster.run.native.instances import KernelEntry, PythonEntry
 
 
 def make_entries(
@@ -93,7 +94,7 @@ class _Ways(KernelEntries[KernelEntry]):
 
     def of_other_process(self, requests: Requests) -> KernelEntry:
         """By requests to another process."""
-        from fmimaster.run.native.isolated import IsolatedEntry
+        from fmimaster.run.native.scheduled import IsolatedEntry
 
         return IsolatedEntry(self.in_python(), requests)
 

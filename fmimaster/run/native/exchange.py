@@ -15,7 +15,9 @@ from fmimaster.fmu.model_exchange.one_step import DISCARDED, NO_DERIVATIVES, TOO
 from fmimaster.fmu.model_exchange.sundials import sundials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.run.native.instances import READ, FmuEntry, Lent
+from fmimaster.run.native.fmu_entry import FmuEntry, Lent
+from fmimaster.run.native.header import LentMemory, derivative_fields
+from fmimaster.run.native.instances import READ
 from fmimaster.system.model import DataType
 
 JacobianReferences = Callable[[], tuple[list[int], list[int]] | None]
@@ -32,7 +34,7 @@ _FUNCTIONS = {
 """Name in ``fm_sundials`` → function of SUNDIALS."""
 
 
-class LentCvode:
+class LentCvode(LentMemory):
     """The integration of one instance, which CVODE then continues by calls of the kernel only.
 
     Attributes
@@ -42,8 +44,8 @@ class LentCvode:
     """
 
     def __init__(self, parts: CvodeParts, jacobian_references: JacobianReferences) -> None:
+        super().__init__()
         self.cvode = c = ffi.new("fm_cvode *")
-        self._kept: list[Any] = []
         for name, function in _FUNCTIONS.items():
             kind = ffi.typeof(getattr(c.sundials, name))
             setattr(c.sundials, name, ffi.cast(kind, sundials().address(function)))
@@ -53,27 +55,21 @@ class LentCvode:
         vectors = (ffi.cast("void *", vector) for vector in addresses)
         c.states_vector, c.work_vector, c.tolerances_vector = vectors
         n = len(parts.states)
-        c.states, c.work = self._doubles(parts.states), self._doubles(parts.work)
-        c.tolerances = self._doubles(parts.tolerances)
-        c.slopes, c.slopes_before = (self._doubles(np.zeros(n)) for _ in range(2))
-        c.relative, c.absolute = parts.relative, parts.absolute
-        c.has_inputs = parts.has_inputs
+        self.fill(
+            c,
+            states=parts.states,
+            work=parts.work,
+            tolerances=parts.tolerances,
+            slopes=np.zeros(n),
+            slopes_before=np.zeros(n),
+            relative=parts.relative,
+            absolute=parts.absolute,
+            has_inputs=parts.has_inputs,
+        )
         if parts.has_jacobian:
-            self._lend_jacobian(n, jacobian_references())
-
-    def _lend_jacobian(self, n: int, found: tuple[list[int], list[int]] | None) -> None:
-        call = self.cvode.jacobian
-        assert found is not None
-        for what, references in zip(("unknowns", "knowns"), found, strict=True):
-            self._kept.append(ffi.new("uint32_t[]", references))
-            setattr(call, what, self._kept[-1])
-            setattr(call, f"n_{what}", len(references))
-        call.n_sensitivity = call.n_seed = n
-        call.sensitivity, call.seed = (self._doubles(np.zeros(n)) for _ in range(2))
-
-    def _doubles(self, array: Any) -> Any:
-        self._kept.append(ffi.from_buffer("double[]", array))
-        return self._kept[-1]
+            found = jacobian_references()
+            assert found is not None
+            self.fill(c.jacobian, **derivative_fields(*found, n, n))
 
 
 def _address(pointer: Any) -> int:
@@ -94,35 +90,42 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
         super().__init__(lent)
         self._parts = parts
         self._n_places = len(lent.places)
-        self._exchange = x = ffi.new("fm_exchange *")
-        self._arrays: list[Any] = []
-        self._steps: Any = None
         lent.python.execute_events = parts.execute_events
-        x.fmu, x.python = self._fmu, lent.python.entry
-        x.version = 2 if lent.binding.interface is KernelInterface.FMI2 else 3
-        x.execute_events = lib.fm_python_events
-        x.stops, x.copies, x.completes = parts.stops, parts.copies, parts.completes
-        x.remembers = parts.remembers
-        lib.fm_exchange_table(x, self.entry)
+        self._exchange = self.made(
+            "fm_exchange",
+            fmu=self._fmu,
+            python=lent.python.entry,
+            version=2 if lent.binding.interface is KernelInterface.FMI2 else 3,
+            execute_events=lib.fm_python_events,
+            stops=parts.stops,
+            copies=parts.copies,
+            completes=parts.completes,
+            remembers=parts.remembers,
+        )
+        lib.fm_exchange_table(self._exchange, self.entry)
         self._lend_memory()
         parts.when_prepared(self._prepare)
 
     def _lend_memory(self) -> None:
         """The memory of the instance, which has its size when Initialization Mode is entered, and room for copies."""
-        memory, x = self._parts.memory(), self._exchange
-        x.n, x.m, x.size = len(memory.states), len(memory.indicators), len(memory.values)
-        places = np.zeros(self._n_places * len(memory.values))
-        self._arrays = [
-            ffi.from_buffer("double[]", array)
-            for array in (memory.values, memory.states, memory.nominals, memory.indicators, places)
-        ]
-        x.memory, x.states, x.nominals, x.indicators, x.places = self._arrays
+        memory = self._parts.memory()
+        n, m, size = len(memory.states), len(memory.indicators), len(memory.values)
+        self.fill(
+            self._exchange,
+            n=n,
+            m=m,
+            size=size,
+            memory=memory.values,
+            states=memory.states,
+            nominals=memory.nominals,
+            indicators=memory.indicators,
+            places=np.zeros(self._n_places * size),
+            y=np.zeros(n),
+            **{name: np.zeros(m) for name in ("there", "at_low", "at_high", "z")},
+        )
 
     def _prepare(self) -> None:
         self._lend_memory()
-        x = self._exchange
-        for name, size in {"there": x.m, "at_low": x.m, "at_high": x.m, "z": x.m, "y": x.n}.items():
-            setattr(x, name, self._room(size))
         self._parts.integration().continue_in(self)
 
     def dormand_prince(self, relative: float, absolute: float) -> None:
@@ -136,19 +139,15 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
     def cvode(self, parts: CvodeParts) -> None:
         """Continue by CVODE."""
 
-        self._steps = lent = LentCvode(parts, self._parts.jacobian_references)
+        lent = self.lent(LentCvode(parts, self._parts.jacobian_references))
         self._version.bind_derivative(self._fmu, ffi.addressof(lent.cvode, "jacobian"))
         lib.fm_exchange_cvode(self._exchange, lent.cvode)
 
     def _continue_by(self, steps: Any, *, is_euler: bool = False) -> None:
-        x, self._steps = self._exchange, steps
-        steps.states, steps.before = self._room(x.n), x.states
-        steps.slopes = self._room(x.n * lib.FM_MOST_STAGES)
+        x = self._exchange
+        slopes = np.zeros(x.n * lib.FM_MOST_STAGES)
+        self.fill(self.lent(steps), states=np.zeros(x.n), before=x.states, slopes=slopes)
         lib.fm_exchange_one_step(x, steps, is_euler)
-
-    def _room(self, size: int) -> Any:
-        self._arrays.append(ffi.new("double[]", size))
-        return self._arrays[-1]
 
     def bind(
         self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None

@@ -25,14 +25,14 @@ from fmimaster.run.executor import (
     make_store,
 )
 from fmimaster.run.log import Stretch
-from fmimaster.run.native.context import Context
 from fmimaster.run.native.encoding import ProgramEncoder
 from fmimaster.run.native.entries import make_entries
+from fmimaster.run.native.fmu_entry import make_update_callback
+from fmimaster.run.native.header import Context
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.native.rows import KernelRows
 from fmimaster.run.native.shared import call_of, integrator_call, new_kernel
 from fmimaster.run.native.tables import Tables
-from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 from fmimaster.steps.step_rule import RuleTwin
 

@@ -1,15 +1,109 @@
-"""Numbers of the kernel's header for what has a name in Python too."""
+"""The kernel's header in Python: its numbers, its structs filled by the types of their fields, what its callbacks need."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
+import numpy as np
+
 from fmimaster.kernel._kernel import ffi
+from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions.base import Instruction
+from fmimaster.program.store import ValueStore
+from fmimaster.run.registers import Registers
+from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 from fmimaster.system.states import State
+
+
+@dataclass
+class Context:
+    """What functions in Python that the kernel calls work on."""
+
+    plan: Plan
+    store: ValueStore
+    registers: Registers
+    raised: BaseException | None = None
+    """The exception of a hook, or Ctrl-C; it is raised again where the kernel was called."""
+
+
+class LentMemory:
+    """Lends memory to the kernel, which may use it as long as this object lives."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] = []
+
+    def lent(self, thing: Any) -> Any:
+        """Keep something alive."""
+        self._kept.append(thing)
+        return thing
+
+    def made(self, structure: str, /, **fields: Any) -> Any:
+        """A new struct with these fields; see :meth:`fill`."""
+        return self.lent(self.fill(ffi.new(f"{structure} *"), **fields))
+
+    def table(self, structure: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """An array of structs with these fields, with room for one at least."""
+        types = struct_types(ffi.typeof(structure))
+        records = [{name: self._as(types[name], v) for name, v in row.items()} for row in rows]
+        return self.lent(ffi.new(f"{structure}[]", records or 1))
+
+    def fill(self, record: Any, /, **fields: Any) -> Any:
+        """Fields of a struct, by their types in the kernel's header: an array of NumPy is lent, a list is copied, and all
+        else is taken as it is. Returns the struct."""
+        types = struct_types(ffi.typeof(record))
+        for name, value in fields.items():
+            setattr(record, name, self._as(types[name], value))
+        return record
+
+    def _as(self, kind: Any, value: Any) -> Any:
+        """A value of a type of C."""
+        if isinstance(value, np.ndarray):
+            return self.lent(ffi.from_buffer(_array_of(kind), value))
+        if isinstance(value, list):
+            has_arrays = value and isinstance(value[0], np.ndarray)
+            elements = [self._as(kind.item, array) for array in value] if has_arrays else value
+            return self.lent(ffi.new(_array_of(kind), elements))
+        return value
+
+
+@cache
+def _array_of(pointer: Any) -> Any:
+    """The array to whose first element a pointer points; bytes if it has no type in C."""
+    item = ffi.typeof("char") if pointer.item.kind == "void" else pointer.item
+    return ffi.typeof(ffi.getctype(item, "[]"))
+
+
+@cache
+def struct_types(kind: Any) -> Mapping[str, Any]:
+    """Field of a struct, or of the one that a pointer points to → its type."""
+    struct = kind.item if kind.kind == "pointer" else kind
+    return {name: field.type for name, field in struct.fields}
+
+
+def interval_fields(intervals: Intervals) -> dict[str, Any]:
+    """Arrays of intervals as the fields of an fm_intervals."""
+    names = ("counters", "resolutions", "seconds", "qualifiers")
+    return dict(zip(names, intervals.arrays, strict=True))
+
+
+def derivative_fields(
+    unknowns: Sequence[int], knowns: Sequence[int], n_sensitivity: int, n_seed: int
+) -> dict[str, Any]:
+    """The variables of a directional derivative by their value references, and its arrays: fields of an fm_derivative."""
+    return {
+        "n_unknowns": len(unknowns),
+        "unknowns": list(unknowns),
+        "n_knowns": len(knowns),
+        "knowns": list(knowns),
+        "n_sensitivity": n_sensitivity,
+        "sensitivity": np.zeros(n_sensitivity),
+        "n_seed": n_seed,
+        "seed": np.zeros(n_seed),
+    }
 
 
 def _numbers(enumeration: str) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.program.hook import Hook, Twin
-from fmimaster.run.native.context import Context
+from fmimaster.run.native.header import Context
 from fmimaster.run.native.lending import Lender
 
 

@@ -1,10 +1,9 @@
-"""Instances as the kernel calls them: tables of functions, of an FMU by its addresses, or written in Python."""
+"""Instances as the kernel calls them: tables of functions; those of an instance in Python are written here."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,18 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.call_log import OK
-from fmimaster.fmu.instance import Instance, Signal
-from fmimaster.fmu.kernel_entry import Binding, KernelInterface
+from fmimaster.fmu.instance import Instance, Signal, Transfer
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.run.native.context import Context
-from fmimaster.run.native.header import STATES, TYPES
-from fmimaster.run.native.objects import Texts
-from fmimaster.run.native.updates import Updates
+from fmimaster.run.native.header import STATES, Context, LentMemory
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.model import DataType, Variable
+from fmimaster.system.model import Variable
 from fmimaster.system.states import State
 
 READ = (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS, Group.CLOCKED)
@@ -32,7 +26,7 @@ READ = (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS, Group.CLOCKED)
 _STATE_OF = {number: state for state, number in STATES.items()}
 
 
-class KernelEntry(ABC):
+class KernelEntry(LentMemory, ABC):
     """An instance as the kernel calls it.
 
     Attributes
@@ -75,6 +69,7 @@ class PythonEntry(KernelEntry):
     """The functions of one instance, written in Python: of one that is, or of an FMU for what C cannot do."""
 
     def __init__(self, context: Context, i: int, instance: Instance) -> None:
+        super().__init__()
         self.instance = instance
         instance.clock = partial(context.registers.at.item, i)
         self.error: CallError | None = None
@@ -87,7 +82,6 @@ class PythonEntry(KernelEntry):
         self.execute_events: Callable[[], None] = lambda: None
         """Event Mode inside a step, of a Model Exchange FMU."""
         self.handle = ffi.new_handle(self)
-        self._transfers: list[Any] = []
         functions = (
             lib.fm_python_set_polynomials,
             lib.fm_python_do_step,
@@ -105,9 +99,11 @@ class PythonEntry(KernelEntry):
         make = self.instance.getter if group in READ else self.instance.setter
         if values is None:
             values = self.context.store.values[segment.type][segment.start : segment.stop]
-        transfer = ffi.new_handle((self, make(segment.type, segment.value_references, values)))
-        self._transfers.append(transfer)
-        call.self, call.transfer = transfer, lib.fm_python_transfer
+        self._bind_transfer(call, make(segment.type, segment.value_references, values))
+
+    def _bind_transfer(self, call: Any, transfer: Transfer) -> None:
+        handle = self.lent(ffi.new_handle((self, transfer)))
+        call.self, call.transfer = handle, lib.fm_python_transfer
 
     def bind_derivative(
         self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
@@ -115,12 +111,9 @@ class PythonEntry(KernelEntry):
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         sizes = ((call.seed, call.n_seed), (call.sensitivity, call.n_sensitivity))
         seed, sensitivity = (np.frombuffer(ffi.buffer(p, 8 * n), np.float64) for p, n in sizes)
-        unknowns, knowns = (
-            [v.value_reference for v in variables] for variables in (outputs, inputs)
-        )
+        unknowns, knowns = ([v.value_reference for v in some] for some in (outputs, inputs))
         derive = self.instance.directional_derivative(unknowns, knowns, seed, sensitivity)
-        handle = ffi.new_handle((self, derive))
-        self._transfers.append(handle)
+        handle = self.lent(ffi.new_handle((self, derive)))
         call.self, call.derive = handle, lib.fm_python_derive
 
     def bind_intervals(
@@ -128,9 +121,7 @@ class PythonEntry(KernelEntry):
     ) -> None:
         """Make the call ready that asks for the intervals of clocks."""
         del by_fraction
-        transfer = ffi.new_handle((self, self.instance.intervals(references, answers)))
-        self._transfers.append(transfer)
-        call.self, call.transfer = transfer, lib.fm_python_transfer
+        self._bind_transfer(call, self.instance.intervals(references, answers))
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise what the call has raised."""
@@ -247,167 +238,3 @@ _extern("fm_python_restore")(_called(lambda entry, place, _: entry.instance.rest
 _extern("fm_python_enter")(
     _called(lambda entry, state, experiment, *_: entry.enter(_STATE_OF[state], experiment))
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """The functions of the kernel for one FMI version."""
-
-    name: Any
-    table: Any
-    bind: Any
-    bind_derivative: Any
-
-
-VERSIONS = {
-    KernelInterface.FMI2: Version(
-        lib.fm_fmi2_name, lib.fm_fmi2_table, lib.fm_fmi2_bind, lib.fm_fmi2_bind_derivative
-    ),
-    KernelInterface.FMI3: Version(
-        lib.fm_fmi3_name, lib.fm_fmi3_table, lib.fm_fmi3_bind, lib.fm_fmi3_bind_derivative
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Lent:
-    """What the entry of an FMU works on.
-
-    Parameters
-    ----------
-    python : PythonEntry
-        For what C cannot do.
-    binding : Binding
-    places : shape (number of places,)
-        Room for the addresses of its saved FMU states.
-    functions : cdata
-        Addresses of its functions, which it shares with others from the same library.
-    """
-
-    python: PythonEntry
-    binding: Binding
-    places: NDArray[np.uintp]
-    functions: Any
-
-
-class FmuEntry(KernelEntry):
-    """An FMU as the kernel calls it."""
-
-    def __init__(self, lent: Lent) -> None:
-        python, binding, places, functions = lent.python, lent.binding, lent.places, lent.functions
-        self._python = python
-        self.instance = python.instance
-        self._kept: list[Any] = [functions, places]
-        self._binding = binding
-        self._version = VERSIONS[binding.interface]
-        self.entry = ffi.new("fm_instance *")
-        self._fmu = fmu = ffi.new("fm_fmu *")
-        fmu.component = ffi.cast("void *", binding.component)
-        fmu.functions = functions
-        fmu.places = ffi.cast("void **", ffi.from_buffer(places))
-        binding.lend_places(lambda: [int(p) for p in places[places.nonzero()]])
-        registers = python.context.registers
-        fmu.kept_from = ffi.from_buffer("double[]", registers.kept_from) + python.index
-        fmu.initialized = ffi.from_buffer("uint8_t[]", registers.initialized) + python.index
-        fmu.calling = ffi.from_buffer("uint8_t[]", registers.calling) + python.index
-        self._kept.append(registers)
-        model = python.instance.model
-        tolerance = python.context.plan.instances[python.index].tolerance.value
-        fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
-        if binding.update_callback is not None:
-            fmu.updates = binding.update_callback.kept
-        self._version.table(fmu, self.entry)
-        self._updates = self._lend_updates()
-        self._lend_rates(model.capabilities.max_input_derivative_order)
-        self._lend_coefficients()
-
-    def _lend_updates(self) -> Updates | None:
-        """Inputs that are set in Intermediate Update Mode, if there are any."""
-        context, i = self._python.context, self._python.index
-        segments = context.plan.layout.segments(i, Group.CONTINUOUS)
-        if not (self._fmu.updates and segments):
-            return None
-
-        def bind(call: Any) -> None:
-            self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, call)
-
-        return Updates(self._binding, i, segments[0], context.store.courses, bind)
-
-    def _lend_rates(self, most_orders: int) -> None:
-        """FMI 2.0: references and orders of the derivatives of all continuous inputs, and room for them."""
-        segments = self._python.context.plan.layout.segments(self._python.index, Group.CONTINUOUS)
-        references = [r for s in segments for r in s.value_references] * most_orders
-        n, fmu = len(references), self._fmu
-        if n == 0:  # it takes none
-            return
-        orders = [order for order in range(1, most_orders + 1) for _ in range(n // most_orders)]
-        fmu.most_orders = most_orders
-        fmu.rate_references, fmu.orders = self._lent("uint32_t[]", n), self._lent("int[]", n)
-        fmu.rate_references[0:n], fmu.orders[0:n] = references, orders
-        fmu.rates = self._lent("double[]", n)
-
-    def _lend_coefficients(self) -> None:
-        """Inputs that take the coefficients of polynomials."""
-        layout, i = self._python.context.plan.layout, self._python.index
-        model = self._python.instance.model
-        found = []
-        for polynomial in model.input_polynomials:
-            key = i, Group.CONTINUOUS, polynomial.input
-            if key in layout.slots:
-                first = layout.segments(i, Group.CONTINUOUS)[0].start
-                variables = [model.variable(name) for name in polynomial.coefficients]
-                found.append((layout.slots[key][1].start - first, [v for v in variables if v]))
-        table = self._lent("fm_coefficients[]", len(found))
-        for entry, (row, targets) in zip(table, found, strict=True):
-            entry.row, call = row, entry.segment
-            call.n, call.size = len(targets), sum(v.size for v in targets)
-            call.references = self._lent("uint32_t[]", call.n)
-            call.references[0 : call.n] = [v.value_reference for v in targets]
-            call.values = self._lent("double[]", call.size)
-            self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, ffi.addressof(call))
-        self._fmu.n_coefficients, self._fmu.coefficients = len(found), table
-
-    def bind(
-        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
-    ) -> None:
-        """Make a call ready that reads or sets a segment."""
-        if segment.type is DataType.BOOLEAN:
-            call.integers = self._lent("int[]", call.size)
-        elif segment.type.dtype == object:
-            context = self._python.context
-            if values is None:
-                values = context.store.values[segment.type][segment.start : segment.stop]
-            texts = Texts(context, segment.type, group in READ, values)
-            self._kept.append(texts)
-            call.texts = texts.call
-        self._version.bind(self._fmu, TYPES[segment.type], group in READ, ffi.addressof(call))
-
-    def bind_derivative(
-        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
-    ) -> None:
-        """Make the call ready that computes a directional derivative of outputs by inputs."""
-        self._version.bind_derivative(self._fmu, ffi.addressof(call))
-
-    def bind_intervals(
-        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
-    ) -> None:
-        """Make the call ready that asks for the intervals of clocks."""
-        del references, answers
-        lib.fm_fmi3_bind_intervals(self._fmu, by_fraction, ffi.addressof(call))
-
-    def raise_failure(self, function: str, status: int, step: float) -> None:
-        """Raise the error in the words of the FMU."""
-        if self._updates is not None and self._updates.error is not None:
-            raise self._updates.error
-        if self._python.error is not None:
-            raise self._python.error
-        is_answered = status == lib.FM_NOT_VALID
-        self._binding.raise_failure(function, OK if is_answered else status, step)
-
-    def messages(self) -> tuple[str, ...]:
-        """What the FMU has logged."""
-        return self._binding.messages()
-
-    def _lent(self, kind: str, size: int) -> Any:
-        self._kept.append(ffi.new(kind, size))
-        return self._kept[-1]

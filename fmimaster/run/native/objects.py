@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.run.native.context import Context
+from fmimaster.run.native.header import Context
 from fmimaster.system.model import DataType
 
 _ADDRESS_BYTES = int(ffi.sizeof("void *"))

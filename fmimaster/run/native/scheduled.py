@@ -1,21 +1,81 @@
-"""Scheduled Execution FMUs as the kernel activates them: their memory and clocks, lent to ``kernel/scheduled.c``."""
+"""Scheduled Execution FMUs as the kernel activates them, and FMUs in processes of their own, to which it sends requests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.kernel_entry import PartitionCallbacks, ScheduledParts
+from fmimaster.fmu.kernel_entry import PartitionCallbacks, Requests, ScheduledParts
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.clock_calls import asked_in_calls
-from fmimaster.run.native.header import TYPES
-from fmimaster.run.native.instances import READ, FmuEntry, Lent
+from fmimaster.run.native.fmu_entry import FmuEntry, Lent
+from fmimaster.run.native.header import TYPES, interval_fields
+from fmimaster.run.native.instances import READ, KernelEntry, PythonEntry
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Variable
+
+
+class IsolatedEntry(KernelEntry):
+    """An FMU in a process of its own: requests are collected and sent in C."""
+
+    def __init__(self, python: PythonEntry, requests: Requests) -> None:
+        super().__init__()
+        self._python = python
+        self.instance = python.instance
+        self._requests = requests
+        i, self.entry = python.index, requests.table
+        registers, courses = python.context.registers, python.context.store.courses
+        self.instance.kept_from = lambda: registers.kept_from.item(i)
+        self.fill(
+            requests.isolated,
+            at=registers.at[i:],
+            kept_from=registers.kept_from[i:],
+            source_degree=courses.degree[i:],
+            source_centre=courses.centre[i:],
+            source_coefficients=courses.coefficients[i],
+        )
+
+    def bind(
+        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
+    ) -> None:
+        """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
+        if segment.type.dtype == object:
+            self._python.bind(call, group, segment, values)
+            return
+        is_get = group in READ
+        remote = self._requests.remote(group, segment.type, segment.value_references, call.size)
+        call.self, call.function = self.lent(remote), ffi.NULL
+        call.transfer = ffi.addressof(lib, "fm_isolated_get" if is_get else "fm_isolated_set")
+
+    def bind_derivative(
+        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
+    ) -> None:
+        """Make the call ready that computes a directional derivative of outputs by inputs."""
+        unknowns, knowns = ([v.value_reference for v in some] for some in (outputs, inputs))
+        remote = self._requests.remote_derivative(unknowns, knowns, call.n_seed, call.n_sensitivity)
+        call.self, call.derive = self.lent(remote), ffi.addressof(lib, "fm_isolated_derive")
+
+    def bind_intervals(
+        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
+    ) -> None:
+        """Make the call ready that asks for the intervals of clocks."""
+        self._python.bind_intervals(call, references, answers, by_fraction)
+
+    def raise_failure(self, function: str, status: int, step: float) -> None:
+        """Raise the error of the host, or the one that tells how it was lost."""
+        del function, status, step
+        if self._python.error is not None:
+            raise self._python.error
+        self._requests.raise_failure()
+
+    def messages(self) -> tuple[str, ...]:
+        """What the FMU has logged last."""
+        return self._requests.messages()
 
 
 def make_partition_callbacks() -> PartitionCallbacks:
@@ -42,11 +102,15 @@ class ScheduledEntry(FmuEntry):
         self._scheduled = s = parts.callbacks.kept
         self._error: CallError | None = None
         """Of the first call in ``ClockUpdate`` that failed."""
-        self._handle = ffi.new_handle(self)
-        s.fmu, s.python = self._fmu, lent.python.entry
-        s.fail, s.self = lib.fm_python_update_failed, self._handle
-        s.has_fmu_states = self._parts.has_fmu_states
-        s.unclocked = ffi.NULL
+        self.fill(
+            s,
+            fmu=self._fmu,
+            python=lent.python.entry,
+            fail=lib.fm_python_update_failed,
+            self=self.lent(ffi.new_handle(self)),
+            has_fmu_states=self._parts.has_fmu_states,
+            unclocked=ffi.NULL,
+        )
         self._lend_memory(len(lent.places))
         self._lend_clocks()
         lib.fm_scheduled_table(s, self.entry)
@@ -54,41 +118,41 @@ class ScheduledEntry(FmuEntry):
     def _lend_memory(self, n_places: int) -> None:
         """The memory of the instance, and room for copies."""
         memory, s = self._parts.memory, self._scheduled
-        s.size = memory.values.nbytes
-        s.values = self._array("char[]", memory.values)
-        s.places = self._lent("char[]", n_places * memory.values.nbytes)
-        s.versions = self._lent("int64_t[]", n_places)
-        s.counter = memory.n_activations.ctypes.data - memory.values.ctypes.data
-        m = s.memory
-        m.now = self._array("double[]", memory.now)
-        m.n_activations = self._array("int64_t[]", memory.n_activations)
-        m.activated = self._array("double[]", memory.activated)
-        m.is_set, m.due, m.active = (
-            self._array("uint8_t[]", array) for array in (memory.is_set, memory.due, memory.active)
+        self.fill(
+            s,
+            size=memory.values.nbytes,
+            values=memory.values,
+            places=np.zeros(n_places * memory.values.nbytes, np.uint8),
+            version=self._parts.version,
+            versions=np.zeros(n_places, np.int64),
+            counter=memory.n_activations.ctypes.data - memory.values.ctypes.data,
         )
-        self._fill(m.announced, memory.announced)
-        s.version = self._array("int64_t[]", self._parts.version)
+        names = ("now", "n_activations", "activated", "is_set", "due", "active")
+        self.fill(s.memory, **{name: getattr(memory, name) for name in names})
+        self.fill(s.memory.announced, **interval_fields(memory.announced))
 
     def _lend_clocks(self) -> None:
         """All clocks, and what is read in ``ClockUpdate``."""
         parts, s = self._parts, self._scheduled
-        s.n_clocks = len(parts.clocks)
-        s.clocks = self._references([c.value_reference for c in parts.clocks])
-        call = s.output_clocks
         references = [c.value_reference for c in parts.output_clocks]
-        call.references, call.n = self._references(references), len(references)
-        call.values = self._lent("uint8_t[]", len(references))
-        self._version.bind(self._fmu, TYPES[DataType.CLOCK], True, ffi.addressof(call))
-        s.output_places = self._places(parts.places(references))
         calls = asked_in_calls(parts.countdowns, range(len(parts.countdowns)))
-        s.n_countdowns = len(calls)
-        s.countdowns = table = self._lent("fm_countdowns[]", len(calls))
-        for record, asked in zip(table, calls, strict=True):
-            call, call.n = record.segment, len(asked.places)
-            self._fill(record.answer, Intervals.of(call.n))
-            record.places = self._places(asked.places)
-            call.references = self._references(asked.references)
-            call.intervals = ffi.addressof(record, "answer")
+        countdowns = self.table("fm_countdowns", [{"places": [*c.places]} for c in calls])
+        self.fill(
+            s,
+            n_clocks=len(parts.clocks),
+            clocks=[c.value_reference for c in parts.clocks],
+            output_places=[*parts.places(references)],
+            n_countdowns=len(calls),
+            countdowns=countdowns,
+        )
+        n, values = len(references), np.zeros(len(references), np.uint8)
+        self.fill(s.output_clocks, references=references, n=n, values=values)
+        self._version.bind(self._fmu, TYPES[DataType.CLOCK], True, ffi.addressof(s.output_clocks))
+        for record, asked in zip(countdowns, calls, strict=False):
+            call, n, references = record.segment, len(asked.places), [*asked.references]
+            self.fill(record.answer, **interval_fields(Intervals.of(n)))
+            answer = ffi.addressof(record, "answer")
+            self.fill(call, references=references, n=n, intervals=answer)
             lib.fm_fmi3_bind_intervals(self._fmu, asked.by_fraction, ffi.addressof(call))
 
     def bind(
@@ -101,12 +165,12 @@ class ScheduledEntry(FmuEntry):
         is_get = group in READ
         record = self._record(call)
         if segment.type is DataType.CLOCK:
-            record.places = self._places(self._parts.places(segment.value_references))
+            self.fill(record, places=[*self._parts.places(segment.value_references)])
             call.transfer = lib.fm_scheduled_get_clocks if is_get else lib.fm_scheduled_set_clocks
             return
         if is_get:
             record.bytes = call.size * segment.type.dtype.itemsize
-            record.call.values = self._lent("char[]", record.bytes)
+            self.fill(record.call, values=np.zeros(record.bytes, np.uint8))
             if not any(v.clocks for v in segment.variables):
                 record.next = self._scheduled.unclocked
                 self._scheduled.unclocked = call.self
@@ -121,13 +185,12 @@ class ScheduledEntry(FmuEntry):
         super().bind_intervals(record.call, references, answers, by_fraction)
         none = len(self._parts.clocks)
         places = {c.value_reference: row for row, c in enumerate(self._parts.countdowns)}
-        record.places = self._places([places.get(clock, none) for clock in references])
+        self.fill(record, places=[places.get(clock, none) for clock in references])
         call.transfer = lib.fm_scheduled_ask
 
     def _record(self, call: Any) -> Any:
         """What self of a segment points to; its own call is the one of the FMU."""
-        record = self._lent("fm_scheduled_call[]", 1)
-        record[0].scheduled, record[0].call, record[0].version = self._scheduled, call, -1
+        record = self.made("fm_scheduled_call", scheduled=self._scheduled, call=call, version=-1)
         call.self, call.function, call.version = record, ffi.NULL, 0
         return record[0]
 
@@ -151,22 +214,3 @@ class ScheduledEntry(FmuEntry):
         if not function and s.function:  # it was called by what the kernel called
             function = ffi.string(s.function).decode()
         super().raise_failure(function, status, step)
-
-    def _array(self, kind: str, array: NDArray[Any]) -> Any:
-        self._kept.append(ffi.from_buffer(kind, array))
-        return self._kept[-1]
-
-    def _references(self, references: Sequence[int]) -> Any:
-        self._kept.append(ffi.new("uint32_t[]", list(references)))
-        return self._kept[-1]
-
-    def _places(self, places: Sequence[int]) -> Any:
-        self._kept.append(ffi.new("size_t[]", list(places)))
-        return self._kept[-1]
-
-    def _fill(self, record: Any, intervals: Intervals) -> None:
-        """An fm_intervals of these arrays."""
-        fields = ("counters", "resolutions", "seconds", "qualifiers")
-        kinds = ("uint64_t[]", "uint64_t[]", "double[]", "int32_t[]")
-        for name, kind, array in zip(fields, kinds, intervals.arrays, strict=True):
-            setattr(record, name, self._array(kind, array))
