@@ -13,8 +13,7 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.shared_library import find_library
-from fmimaster.pages.bonds import described_bonds
-from fmimaster.pages.clocks import of_model
+from fmimaster.pages.clocks_and_bonds import clocks_of_model, described_bonds
 from fmimaster.system.archive import open_archive
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.declarations import (
@@ -61,7 +60,7 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
         "capabilities": _declared(model.capabilities),
         "logCategories": list(model.log_categories),
         "variables": [_variable(v) for v in variables],
-        "clocks": of_model(model),
+        "clocks": clocks_of_model(model),
         "dependencies": _dependencies(model, variables),
         "eventIndicators": list(model.event_indicators),
         "numberOfEventIndicators": model.n_event_indicators,

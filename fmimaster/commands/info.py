@@ -13,8 +13,7 @@ from fmimaster.base.text import aligned, clipped, count, fitted, section, shorte
 from fmimaster.commands.facts import fmu_facts, system_facts
 from fmimaster.commands.text import write, write_json
 from fmimaster.fmu.load import Loader
-from fmimaster.pages.bonds import bonds_page, port_in_short
-from fmimaster.pages.clocks import rows_of_model
+from fmimaster.pages.clocks_and_bonds import bonds_page, clock_rows, port_in_short
 from fmimaster.system.declarations import Interface, standard_in_words
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
@@ -93,7 +92,7 @@ def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str
     for causality, title in sections.items():
         rows = [_variable_row(v, most) for v in facts["variables"] if v["causality"] == causality]
         lines += section(title, shortened(rows, most, numbers[causality]))
-    clocks = rows_of_model(facts["clocks"], most and _MOST_NAMES)
+    clocks = clock_rows(facts["clocks"], most and _MOST_NAMES)
     lines += section("Clocks", shortened(clocks, most))
     rows = [(name, _depends(on, most)) for name, on in facts["dependencies"].items()]
     lines += section("Outputs depend directly on", shortened(rows, most, len(model.dependencies)))

@@ -11,13 +11,8 @@ from typing import Any
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.text import aligned, fitted, in_short, section
 from fmimaster.configure.settings import Settings
-from fmimaster.pages import (
-    bonds,
-    clocks,
-    plan_events,
-    plan_loops,
-    plan_sequence,
-)
+from fmimaster.pages import plan_events, plan_loops, plan_sequence
+from fmimaster.pages.clocks_and_bonds import bonds_page, clocks_of_plan, clocks_page, planned_bonds
 from fmimaster.plan.plan import Plan
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
@@ -89,12 +84,12 @@ def plan_facts(
         "initialLoops": plan_loops.initial_loops(plan),
         "stepLoops": step_loops,
         "constraints": plan_loops.constraints(plan),
-        "powerBonds": bonds.planned_bonds(plan),
+        "powerBonds": planned_bonds(plan),
         "possible": plan_loops.possible(plan, step_loops),
         "connections": [
             _connection(d, plan, programs) | _late_by_rates(d, plan, rule) for d in late
         ],
-        "clocks": clocks.of_plan(plan, _priorities(prepared), fires),
+        "clocks": clocks_of_plan(plan, _priorities(prepared), fires),
         "events": plan_events.events(plan, fires),
         "triggers": plan_events.triggers(plan, fires),
         "warnings": list(prepared.warnings),
@@ -224,8 +219,8 @@ def _structure(facts: dict[str, Any]) -> list[str]:
         f"Connections{of_lines if facts['programs'] else ''}", aligned(rows), if_empty="none"
     )
     lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
-    lines += bonds.bonds_page(facts["powerBonds"])
-    lines += clocks.page(facts)
+    lines += bonds_page(facts["powerBonds"])
+    lines += clocks_page(facts)
     lines += plan_events.page(facts)
     return lines
 

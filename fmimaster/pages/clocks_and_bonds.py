@@ -1,4 +1,6 @@
-"""Clocks for pages: of which kind they are, when they tick, what makes them active, and what they activate."""
+"""Clocks and power bonds on pages about an FMU, a system or a plan, as data and as lines.
+
+Of a clock: of which kind it is, when it ticks, what makes it active, and what it activates."""
 
 from __future__ import annotations
 
@@ -13,6 +15,16 @@ from fmimaster.system.notes import listed
 
 if TYPE_CHECKING:
     from fmimaster.plan.plan import Plan
+
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from fmimaster.system.description import PowerBond
+
+if TYPE_CHECKING:
+    from fmimaster.plan.plan import Plan
+
 
 _BY_FMU = {
     IntervalVariability.CONSTANT: "no interval is declared",
@@ -54,7 +66,7 @@ def _seconds(time: Fraction) -> str:
 # An FMU ---------------------------------------------------------------------------------------------------------------
 
 
-def of_model(model: Model) -> list[dict[str, Any]]:
+def clocks_of_model(model: Model) -> list[dict[str, Any]]:
     """All clocks of an FMU."""
     return [
         {
@@ -87,7 +99,7 @@ def _attributes(clock: ClockAttributes) -> dict[str, Any]:
     }
 
 
-def rows_of_model(clocks: Iterable[Mapping[str, Any]], most: int | None) -> list[tuple[str, ...]]:
+def clock_rows(clocks: Iterable[Mapping[str, Any]], most: int | None) -> list[tuple[str, ...]]:
     """A row for each clock."""
     return [
         (
@@ -114,7 +126,7 @@ def _sentence(clock: Mapping[str, Any], ticks: str, clocked: list[str], most: in
 # A plan ---------------------------------------------------------------------------------------------------------------
 
 
-def of_plan(
+def clocks_of_plan(
     plan: Plan, priorities: Mapping[str, int | None], importer_fires: bool
 ) -> list[dict[str, Any]]:
     """All clocks of a system: as those of an FMU, with full names, and with what makes them active.
@@ -137,7 +149,7 @@ def of_plan(
     }
     found = []
     for i, instance in enumerate(plan.instances):
-        for clock in of_model(instance.model):
+        for clock in clocks_of_model(instance.model):
             by, what = _active(
                 clock, sources.get((i, clock["name"]), []), events.get((i, clock["name"]))
             )
@@ -170,7 +182,7 @@ def _active(
     return "time", []
 
 
-def page(facts: Mapping[str, Any]) -> list[str]:
+def clocks_page(facts: Mapping[str, Any]) -> list[str]:
     """The section about the clocks of a plan; empty if there are none."""
     rows = []
     for c in facts["clocks"]:
@@ -193,3 +205,59 @@ def _by(clock: Mapping[str, Any]) -> str:
     }
     by: str = clock["activatedBy"]
     return words[by]
+
+
+# Power bonds -----------------------------------------------------------------------------------------------------------
+
+
+def planned_bonds(plan: Plan) -> list[dict[str, Any]]:
+    """The power bonds of a plan, also those declared by FMUs; powers are positive from the first port to the second."""
+    return [
+        {
+            "name": bond.name,
+            "ports": [
+                {
+                    "component": plan.instances[port.instance].name,
+                    "input": port.input,
+                    "output": port.output,
+                    "power": "out" if port.weight > 0 else "in",
+                }
+                for port in bond.ports
+            ],
+            "scale": bond.scale,
+            "tolerance": bond.tolerance,
+        }
+        for bond in plan.power_bonds
+    ]
+
+
+def described_bonds(bonds: Iterable[PowerBond]) -> list[dict[str, Any]]:
+    """The bonds of a system description, in the same form."""
+    return [
+        {
+            "name": bond.name,
+            "ports": [asdict(port) for port in bond.ports],
+            "scale": bond.scale,
+            "tolerance": bond.tolerance,
+        }
+        for bond in bonds
+    ]
+
+
+def bonds_page(bonds: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The section of the page; empty without power bonds."""
+    rows = []
+    for bond in bonds:
+        first, second = (f"{p['component']}.{port_in_short(p)}" for p in bond["ports"])
+        given = [f"scale {bond['scale']:.6g} J"] if bond["scale"] is not None else []
+        given += [f"tolerance {bond['tolerance']:.6g}"] if bond["tolerance"] is not None else []
+        rows.append((bond["name"], f"{first},", f"{second}{';' * bool(given)}", ", ".join(given)))
+    return section("Power bonds", aligned(rows))
+
+
+def port_in_short(port: Mapping[str, Any]) -> str:
+    """``"force * velocity enters"``."""
+    return f"{port['input']} * {port['output']} {_DIRECTIONS[port['power']]}"
+
+
+_DIRECTIONS = {"in": "enters", "out": "leaves", None: "has no direction"}
