@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.algorithms.assemble import assemble
-from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import (
@@ -508,9 +507,8 @@ class Bench:
         **options: Any,
     ) -> None:
         self.plan = plan_of(units, connections, start_values, **options)
-        initialization = None if settling is None else Initialization(settling)
         self.programs = assemble(
-            self.plan, algorithm or Jacobi(), initialization, measures=bond_measures(self.plan)
+            self.plan, algorithm or Jacobi(), settling, measures=bond_measures(self.plan)
         )
         guarded = [unit.instantiate(name) for name, unit in units.items()]
         self.instances = {name: unit.instances[-1] for name, unit in units.items()}

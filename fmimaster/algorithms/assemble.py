@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.event_update import Events
-from fmimaster.algorithms.initialization import ChangeWriter, Initialization
+from fmimaster.algorithms.initialization import ChangeWriter, emit_initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.variants import (
     Attempt,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def assemble(
     plan: Plan,
     algorithm: Algorithm,
-    initialization: Initialization | None = None,
+    settling: Settling | None = None,
     *,
     history: int = 0,
     undoes: bool = False,
@@ -79,7 +79,7 @@ def assemble(
     draft = ProgramsDraft(
         plan,
         algorithm,
-        initialization or Initialization(),
+        settling or Settling(),
         history,
         undoes,
         loops,
@@ -99,7 +99,7 @@ class ProgramsDraft:
     plan: Plan
     algorithm: Algorithm
     """With the wrappers that the plan needs."""
-    initialization: Initialization
+    settling: Settling
     history: int
     undoes: bool
     """Whether attempts may be undone."""
@@ -134,8 +134,7 @@ def wrap_algorithm(draft: ProgramsDraft) -> None:
     if plan.step_groups or plan.settled:
         from fmimaster.algorithms.step_loops import with_loops
 
-        solver = draft.initialization.settling.solver
-        algorithm, draft.hindrance = with_loops(plan, algorithm, solver)
+        algorithm, draft.hindrance = with_loops(plan, algorithm, draft.settling.solver)
     if draft.comparisons:
         from fmimaster.algorithms.richardson import doubled
 
@@ -186,7 +185,7 @@ def set_parameters(draft: ProgramsDraft) -> None:
 def write_other_programs(draft: ProgramsDraft) -> None:
     """The start, accepted steps, a history that is cleared, the end, and the replay of a step."""
     plan, p = draft.plan, draft.p
-    draft.initialize = _initialize(plan, draft.initialization, p, draft.settings[0])
+    draft.initialize = _initialize(plan, p, draft.settings[0], draft.settling)
     draft.commit, draft.renew, draft.terminate = _common_programs(plan, p)
     draft.replay = _replay(plan, p, draft.algorithm.repeats(plan))
     instructions = draft.replay.twice.instructions + draft.replay.back.instructions
@@ -198,7 +197,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
     """The programs with their notes and warnings."""
     plan, p, algorithm, settings = draft.plan, draft.p, draft.algorithm, draft.settings
     notes, warnings = _loop_notes(draft)
-    settling = draft.initialization.settling
+    settling = draft.settling
     told = [s if _differ(plan, settings) else None for s in settings]
     again = draft.again
     draft.programs = Programs(
@@ -215,16 +214,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
         n_buffers=p.n_buffers,
         history=draft.history,
         hooks=p.hooks,
-        change=ChangeWriter(
-            plan,
-            draft.history,
-            p.hooks,
-            p.derivatives,
-            settings[0],
-            settling,
-            p.measures,
-            p.corrected,
-        ),
+        change=ChangeWriter(p, settings[0], settling),
         between=len(p.between),
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),
@@ -284,19 +274,13 @@ def _variant(
     if values is not None:
         tell, ready = emit_settings(plan, p, values), State.STEP_MODE
         check(tell, plan, begin=ready, end=ready, history=bool(p.history))
-    events = Events(
-        plan, p.history, p.hooks, p.derivatives, attempt.event_hook, settling, p.measures
-    )
-    without = AttemptsOfParts(
-        attempt.plan, attempt.algorithm, p.history, p.hooks, p.derivatives, p.measures, p.given
-    )
+    events = Events(p, attempt.event_hook, settling)
+    without = AttemptsOfParts(attempt.plan, attempt.algorithm, p)
     return Variant(attempt.program, attempt.rollback, tell, events, attempt.leader, without)
 
 
-def _initialize(
-    plan: Plan, initialization: Initialization, p: Emitter, settings: FmuSettings
-) -> Program:
-    initialization.emit(plan, p, settings)
+def _initialize(plan: Plan, p: Emitter, settings: FmuSettings, settling: Settling) -> Program:
+    emit_initialization(plan, p, settings, settling)
     program = p.program("initialize")
     check(
         program,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fmimaster.algorithms.settling import Settling
@@ -11,7 +11,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import Hook, Hooks
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.system.states import State
 
@@ -20,13 +20,10 @@ from fmimaster.system.states import State
 class Events:
     """The program of each combination of instances and triggers, written and checked on first use."""
 
-    plan: Plan
-    history: int
-    hooks: Hooks
-    derivatives: Mapping[int, int]
-    hook: Hook | None = None
-    settling: Settling = Settling()
-    measures: Sequence[Hook] = ()
+    emitter: Emitter = field(compare=False)
+    """That of the run."""
+    hook: Hook | None
+    settling: Settling
     _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool, tuple[int, ...]], Program] = field(
         default_factory=dict
     )
@@ -41,18 +38,12 @@ class Events:
         """The program of an event; see :class:`fmimaster.program.programs.EventPrograms`."""
         key = instances, fired, early, late
         if key not in self._known:
-            p = Emitter(
-                self.plan,
-                self.history,
-                hooks=self.hooks,
-                derivatives=self.derivatives,
-                measures=self.measures,
-            )
+            p = self.emitter.another()
             hook = self.hook if early else None
-            emit_event(self.plan, p, instances, fired, hook, self.settling, late)
+            emit_event(p.plan, p, instances, fired, hook, self.settling, late)
             program = p.program("event")
             ready = State.STEP_MODE
-            check(program, self.plan, begin=ready, end=ready, history=bool(self.history))
+            check(program, p.plan, begin=ready, end=ready, history=bool(p.history))
             self._known[key] = program
         return self._known[key]
 
@@ -62,9 +53,9 @@ def emit_event(
     p: Emitter,
     instances: Iterable[int],
     fired: Iterable[int],
-    hook: Hook | None = None,
-    settling: Settling | None = None,
-    late: Iterable[int] = (),
+    hook: Hook | None,
+    settling: Settling,
+    late: Iterable[int],
 ) -> None:
     """Write the program of an event.
 
@@ -87,7 +78,7 @@ def emit_event(
         p.mode(i, State.EVENT_MODE)
     for trigger in fired:
         p.tick(trigger)
-    emit_updates(plan, p, instances, hook, settling=settling, late=late)
+    emit_updates(plan, p, instances, settling, hook=hook, late=late)
     for i in modes:
         p.mode(i, State.STEP_MODE)
     p.forget()
@@ -98,16 +89,15 @@ def emit_updates(
     plan: Plan,
     p: Emitter,
     instances: Iterable[int],
-    hook: Hook | None = None,
+    settling: Settling,
     *,
+    hook: Hook | None = None,
     rows: bool = True,
-    settling: Settling | None = None,
     late: Iterable[int] = (),
 ) -> None:
     """Update discrete states until nothing changes: all from left limits, then consistent values, then a row."""
     instances = tuple(instances)
     modes = [i for i in instances if plan.instances[i].event_mode]
-    settling = settling or Settling()
     settled = {i for i in modes if plan.has_inputs(i)}
     triggered = [
         i

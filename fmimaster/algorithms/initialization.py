@@ -5,8 +5,8 @@ When the structure changes, instances join, and all values agree with the new co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from fmimaster.algorithms.differences import emit_differences
 from fmimaster.algorithms.event_update import emit_updates
@@ -18,7 +18,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import Hook, Hooks
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import ChangedStructure
 from fmimaster.program.store import ValueStore
@@ -62,78 +62,63 @@ def emit_clock_intervals(p: Emitter, instances: Collection[int]) -> None:
         p.get_intervals(i)
 
 
-@dataclass(frozen=True, slots=True)
-class Initialization:
-    """Start values, Initialization Mode, a complete exchange along the dependencies, the first row."""
+def emit_initialization(plan: Plan, p: Emitter, settings: FmuSettings, settling: Settling) -> None:
+    """Write the program from Instantiated to Step Mode.
 
-    settling: Settling = Settling()
+    Start values, Initialization Mode, a complete exchange along the dependencies, the first row.
 
-    def emit(self, plan: Plan, p: Emitter, settings: FmuSettings) -> None:
-        """Write the program from Instantiated to Step Mode.
-
-        Parameters
-        ----------
-        settings
-            Parameters that the run must set, besides the start values of the user.
-        """
-        instances = range(len(plan.instances))
-        emit_start_values(plan, p, instances, settings)
-        with p.at_an_event():
-            left = self.settling.at_the_start(plan, p)
-            others = [i for i in instances if i not in left]
-            emit_differences(plan, p, others)
-        modes = {i: None for i in instances if plan.instances[i].event_mode}
-        emit_clock_intervals(p, modes)
-        for i in others:
-            p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
-        if modes:
-            emit_updates(plan, p, modes, rows=False, settling=self.settling)
-            for i in modes:
-                p.mode(i, State.STEP_MODE)
-        for i in instances:
-            p.get(i)
-        with p.at_an_event():
-            p.measure()
-        p.sample()
-        p.remember()
+    Parameters
+    ----------
+    settings
+        Parameters that the run must set, besides the start values of the user.
+    """
+    instances = range(len(plan.instances))
+    emit_start_values(plan, p, instances, settings)
+    with p.at_an_event():
+        left = settling.at_the_start(plan, p)
+        others = [i for i in instances if i not in left]
+        emit_differences(plan, p, others)
+    modes = {i: None for i in instances if plan.instances[i].event_mode}
+    emit_clock_intervals(p, modes)
+    for i in others:
+        p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
+    if modes:
+        emit_updates(plan, p, modes, settling, rows=False)
+        for i in modes:
+            p.mode(i, State.STEP_MODE)
+    for i in instances:
+        p.get(i)
+    with p.at_an_event():
+        p.measure()
+    p.sample()
+    p.remember()
 
 
 @dataclass(frozen=True)
 class ChangeWriter:
     """Writes and checks the programs of a change; see :data:`fmimaster.program.programs.ChangePrograms`."""
 
-    plan: Plan
-    history: int
-    hooks: Hooks
-    derivatives: Mapping[int, int]
+    emitter: Emitter = field(compare=False)
+    """That of the run."""
     settings: FmuSettings
     """Of instances that join."""
     settling: Settling
-    measures: Sequence[Hook]
-    corrected: set[int]
-    """Instances whose outputs are corrected in any program of the run."""
 
     def __call__(self, new: frozenset[int], changed: frozenset[int]) -> ChangedStructure:
         """The programs of a change."""
-        p = Emitter(
-            self.plan,
-            self.history,
-            hooks=self.hooks,
-            derivatives=self.derivatives,
-            measures=self.measures,
-        )
-        p.corrected = self.corrected
-        who = _affected(self.plan, new, changed)
-        _emit_left_limits(self.plan, p, who)
+        p = self.emitter.another()
+        plan = p.plan
+        who = _affected(plan, new, changed)
+        _emit_left_limits(plan, p, who)
         left = p.program("before the change")
-        _emit_right_limits(self.plan, p, who, self.settings, self.settling)
+        _emit_right_limits(plan, p, who, self.settings, self.settling)
         right = p.program("change")
         check(
             Program("change", left.instructions + right.instructions),
-            self.plan,
+            plan,
             begin=State.STEP_MODE,
             end=State.STEP_MODE,
-            history=bool(self.history),
+            history=bool(p.history),
             others=dict.fromkeys(new, State.INSTANTIATED),
         )
         return ChangedStructure(left, right, who.modes, who.corrected, who.late)
@@ -208,7 +193,7 @@ def _emit_right_limits(
     p.call(_RecordedInputs(plan, (*who.corrected, *who.late)))
     modes = sorted({*who.modes, *joined})
     if modes:
-        emit_updates(plan, p, modes, settling=settling)
+        emit_updates(plan, p, modes, settling)
         for i in modes:
             p.mode(i, State.STEP_MODE)
     else:

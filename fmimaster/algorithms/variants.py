@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.base.errors import OptionError
-from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Instances, Plan
 from fmimaster.plan.policy import Policy, settings, stops_at_events
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import Hook, Hooks
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Fit
 from fmimaster.program.store import ValueStore
@@ -101,28 +100,18 @@ class AttemptsOfParts:
 
     plan: Plan
     algorithm: Algorithm
-    history: int
-    hooks: Hooks
-    derivatives: Mapping[int, int]
-    measures: Sequence[Hook]
-    given: Mapping[tuple[int, str], Polynomial]
+    emitter: Emitter = field(compare=False)
+    """That of the run."""
     _known: dict[frozenset[int], Program] = field(default_factory=dict)
 
     def __call__(self, ahead: frozenset[int]) -> Program:
         """The attempt without these instances; see :data:`fmimaster.program.programs.PartPrograms`."""
         if ahead not in self._known:
-            p = Emitter(
-                self.plan,
-                self.history,
-                hooks=self.hooks,
-                derivatives=self.derivatives,
-                measures=self.measures,
-                given=self.given,
-            )
             sequence = tuple(i for i in self.plan.trigger_sequence if i not in ahead)
             part = replace(self.plan, trigger_sequence=sequence)
+            p = self.emitter.another(self.plan)
             attempt = write_attempt(part, self.algorithm, p, undoes=False)
-            check_attempt(attempt, False, self.history)
+            check_attempt(attempt, False, p.history)
             self._known[ahead] = attempt.program
         return self._known[ahead]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.assemble import assemble
-from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
@@ -242,7 +241,7 @@ def make_programs(draft: Draft) -> None:
             0,
         ),
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
-        initialization=Initialization(Settling(settings.loop_solver)),
+        settling=Settling(settings.loop_solver),
         loops=settings.used.loops,
         measures=(
             *bond_measures(plan),

@@ -71,8 +71,6 @@ class Emitter(Writer):
         plan: Plan,
         history: int = 0,
         *,
-        hooks: Hooks | None = None,
-        derivatives: Mapping[int, int] | None = None,
         measures: Sequence[Hook] = (),
         given: Mapping[tuple[int, str], Polynomial] | None = None,
     ) -> None:
@@ -84,9 +82,15 @@ class Emitter(Writer):
         self.held: set[int] = set()
         self.corrected: set[int] = set()
         self._at_an_event = False
-        self.hooks = Hooks() if hooks is None else hooks
+        self.hooks = Hooks()
         self.measures = measures
-        self.derivatives = {} if derivatives is None else derivatives
+        self.derivatives: Mapping[int, int] = {}
+
+    def another(self, plan: Plan | None = None) -> Emitter:
+        """An emitter for a program that is written during the run, with the same hooks, measures and inputs."""
+        p = Emitter(plan or self.plan, self.history, measures=self.measures, given=self.given)
+        p.hooks, p.derivatives, p.corrected = self.hooks, self.derivatives, self.corrected
+        return p
 
     def _start(self) -> None:
         super()._start()

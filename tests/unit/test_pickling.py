@@ -79,6 +79,7 @@ def matrices() -> dict[str, PythonFmu]:
 def test_a_plan_comes_through_with_all_that_programs_need() -> None:
     plan = plan_of(matrices(), ["a.y -> b.m"], {"a.m": [1, 2, 3, 4]})
     copy = copied(plan)
+    assert copy == plan
     assert assemble(copy, GaussSeidel()) == assemble(plan, GaussSeidel())
     for name in ("links", "trigger_sequence", "visits", "layout", "routes", "recorded", "notes"):
         assert getattr(copy, name) == getattr(plan, name)
