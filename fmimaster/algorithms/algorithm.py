@@ -66,6 +66,11 @@ class Algorithm(TypedArguments, ABC):
         return False
 
     @property
+    def divides_steps(self) -> bool:
+        """Whether some instances do several steps in one of the others."""
+        return False
+
+    @property
     def is_parallel(self) -> bool:
         """Whether no instance uses results of another one from the same step."""
         return False

@@ -232,7 +232,7 @@ class Corrected(InputMode):
 
 
 @dataclass(frozen=True, slots=True)
-class AlongLine(InputMode):
+class AlongLine(Corrected):
     """Inputs are interpolated linearly from the start to the end of the source's step. This mode is recommended.
 
     An FMU that accepts no polynomials is treated as in :class:`Corrected`.
@@ -243,17 +243,13 @@ class AlongLine(InputMode):
         As in :class:`Corrected`.
     """
 
-    sub_steps: int = SUB_STEPS
     name: ClassVar[str] = "lin"
-
-    def __post_init__(self) -> None:
-        refuse_no_number("sub_steps", self.sub_steps)
 
     def treatment(self, plan: Plan, instance: int) -> Treatment:
         """Depends on whether the FMU accepts polynomials."""
         if takes_lines(plan, instance):
             return ALONG_THE_LINE
-        return Corrected(self.sub_steps).treatment(plan, instance)
+        return Corrected.treatment(self, plan, instance)
 
 
 def can_be_divided(plan: Plan, instance: int) -> bool:

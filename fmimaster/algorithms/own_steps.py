@@ -73,6 +73,11 @@ class SubSteps(Wrapper):
         """True: it measures after each step of the fastest components."""
         return True
 
+    @property
+    def divides_steps(self) -> bool:
+        """True."""
+        return True
+
     def repeats(self, plan: Plan) -> Sequence[int]:
         """Those of the base."""
         return sorted(i for _, part in self._levels(plan) for i in self.base.repeats(part))

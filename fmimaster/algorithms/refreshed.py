@@ -58,7 +58,7 @@ class Refreshed(Wrapper):
         """Those of the base, and how outputs are refreshed."""
         found = [(how, sorted(names)) for how, names in self._ways(plan) if names]
         said = (f"Outputs of {listed(names)} are refreshed {how}." for how, names in found)
-        return (*Wrapper.notes(self, plan, before), *said)
+        return (*self.base.notes(plan, before), *said)
 
     def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the base, and the outputs that are not refreshed."""
@@ -73,7 +73,7 @@ class Refreshed(Wrapper):
                 " If it is nearly linear, linearized=True (--refresh-linearized) corrects them by directional "
                 "derivatives."
             )
-        return (*Wrapper.accuracy_warnings(self, plan, before), *((said,) if stale else ()))
+        return (*self.base.accuracy_warnings(plan, before), *((said,) if stale else ()))
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""

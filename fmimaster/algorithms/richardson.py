@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.own_steps import SubSteps
 from fmimaster.algorithms.wrapper import Wrapper
 from fmimaster.base.errors import OptionError
 from fmimaster.plan.plan import Plan
@@ -92,19 +91,11 @@ class Richardson(Wrapper):
                 "'lin'."
             )
         early = [plan.instances[i].name for i in plan.members if plan.instances[i].may_return_early]
-        if early and any(isinstance(part, SubSteps) for part in _layers(self.base)):
+        if early and self.base.divides_steps:
             raise OptionError(
                 f"Step doubling is not possible with SubSteps where FMUs may return early ({listed(early)}): their halves "
                 "would end at different times. Use Jacobi or GaussSeidel, or no Event Mode (--no-event-mode)."
             )
-
-
-def _layers(algorithm: Algorithm) -> Iterator[Algorithm]:
-    """The algorithm, its base, the base of that, and so on."""
-    part: Algorithm | None = algorithm
-    while part is not None:
-        yield part
-        part = getattr(part, "base", None)
 
 
 def doubled(algorithm: Algorithm, comparisons: Sequence[Comparison]) -> Algorithm:

@@ -25,8 +25,29 @@ from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
 
 
+class FirstFindsEvents(Algorithm):
+    """Base of algorithms in which the instance that steps first finds events for the others."""
+
+    __slots__ = ()
+
+    @property
+    def handles_early_returns(self) -> bool:
+        """True: only the first one stops at events, and it steps before the others."""
+        return True
+
+    @property
+    def finds_events_for_others(self) -> bool:
+        """True."""
+        return True
+
+    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Algorithm:
+        """Itself: it steps a whole system only."""
+        del solved
+        return self
+
+
 @dataclass(frozen=True, slots=True)
-class Sequential(Algorithm):
+class Sequential(FirstFindsEvents):
     """Step one instance with extrapolated inputs until its next event, then the others with its computed outputs.
 
     The first one stops at its events. The others ignore theirs, which the event clock :class:`Check` finds afterwards at
@@ -54,16 +75,6 @@ class Sequential(Algorithm):
     interpolation: Polynomial = Polynomial(2, 2, history=False)
     synchronised: bool = False
 
-    @property
-    def handles_early_returns(self) -> bool:
-        """True: only the first one stops at events, and it steps before the others."""
-        return True
-
-    @property
-    def finds_events_for_others(self) -> bool:
-        """The first one finds events for the others."""
-        return True
-
     def sequence(self, order: StepOrder) -> tuple[int, ...]:
         """Instances in the order in which they step."""
         if self.first is None:
@@ -75,11 +86,6 @@ class Sequential(Algorithm):
             )
         first = order.names.index(self.first)
         return (first, *(i for i in order.trigger_sequence if i != first))
-
-    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Algorithm:
-        """Itself: it steps a whole system only."""
-        del solved
-        return self
 
     def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
         """The first one announces its events, the others ignore theirs."""
@@ -147,7 +153,7 @@ class Sequential(Algorithm):
 
 
 @dataclass(frozen=True, slots=True)
-class AutomaticSequence(Algorithm):
+class AutomaticSequence(FirstFindsEvents):
     """Choose in each step which of two instances steps first: the one with the earlier predicted private event.
 
     Parameters
@@ -167,21 +173,6 @@ class AutomaticSequence(Algorithm):
     extrapolation: Polynomial = HOLD
     interpolation: Polynomial = Polynomial(2, 2, history=False)
     synchronised: bool = False
-
-    @property
-    def handles_early_returns(self) -> bool:
-        """All variants handle them."""
-        return True
-
-    @property
-    def finds_events_for_others(self) -> bool:
-        """The instance that steps first finds events for the other."""
-        return True
-
-    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Algorithm:
-        """Itself: it steps a whole system only."""
-        del solved
-        return self
 
     def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
         """The first one announces its events; in a parallel step neither does."""

@@ -183,7 +183,7 @@ class Settled(Wrapper):
             f"The algebraic loop of {names} is solved at the end of each step, by setting inputs and reading outputs: by "
             "their cards, outputs follow inputs without a step."
         )
-        return (*Wrapper.notes(self, plan, before), *((said,) if names else ()))
+        return (*self.base.notes(plan, before), *((said,) if names else ()))
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""

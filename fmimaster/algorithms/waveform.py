@@ -100,6 +100,11 @@ class Waveform(Algorithm):
         return self.base.handles_early_returns
 
     @property
+    def divides_steps(self) -> bool:
+        """Whether the base does."""
+        return self.base.divides_steps
+
+    @property
     def converges(self) -> bool:
         """Whether sweeps are repeated until outputs no longer change."""
         return self.solver is not None or self.tolerance < inf

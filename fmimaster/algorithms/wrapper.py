@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import update_wrapper
+from operator import attrgetter
+from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.base.errors import OptionError
-from fmimaster.inputs.polynomial import Polynomial
-from fmimaster.plan.layout import Signal
-from fmimaster.plan.plan import Plan, StepOrder
+from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 
 
@@ -28,50 +28,6 @@ class Wrapper(Algorithm):
                 "events for the others. Use Jacobi or GaussSeidel."
             )
 
-    @property
-    def order(self) -> int:
-        """That of the base."""
-        return self.base.order
-
-    @property
-    def handles_early_returns(self) -> bool:
-        """Whether the base handles them."""
-        return self.base.handles_early_returns
-
-    @property
-    def solves_constraints(self) -> bool:
-        """Whether the base does."""
-        return self.base.solves_constraints
-
-    @property
-    def refreshes(self) -> bool:
-        """Whether the base does."""
-        return self.base.refreshes
-
-    @property
-    def measures_itself(self) -> bool:
-        """Whether the base does."""
-        return self.base.measures_itself
-
-    @property
-    def is_parallel(self) -> bool:
-        """Whether the base is."""
-        return self.base.is_parallel
-
-    @property
-    def course(self) -> Polynomial:
-        """That of the base."""
-        return self.base.course
-
-    @property
-    def can_go_back(self) -> bool:
-        """Whether the base can."""
-        return self.base.can_go_back
-
-    def given_to_group(self, group: Plan, p: Emitter) -> AbstractContextManager[None]:
-        """That of the base."""
-        return self.base.given_to_group(group, p)
-
     def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Wrapper:
         """The base with its loops solved."""
         base = self.base.with_loops(solved)
@@ -86,37 +42,40 @@ class Wrapper(Algorithm):
         base = self.base.restart()
         return self if base is self.base else replace(self, base=base)
 
-    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
-        """Those of the base."""
-        return self.base.notes(plan, before)
 
-    def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
-        """Those of the base."""
-        return self.base.accuracy_warnings(plan, before)
+def _of_base(name: str) -> Any:
+    """A property, or a method, of the base."""
+    member = vars(Algorithm)[name]
+    if isinstance(member, property):
+        return property(attrgetter(f"base.{name}"), doc=member.__doc__)
 
-    def goes_back(self, plan: Plan) -> Sequence[int]:
-        """Those of the base."""
-        return self.base.goes_back(plan)
+    def call(self: Wrapper, *arguments: Any, **named: Any) -> Any:
+        return getattr(self.base, name)(*arguments, **named)
 
-    def repeats(self, plan: Plan) -> Sequence[int]:
-        """Those of the base."""
-        return self.base.repeats(plan)
+    return update_wrapper(call, member)
 
-    def undoes(self, plan: Plan) -> bool:
-        """Whether the base does."""
-        return self.base.undoes(plan)
 
-    def ends(self, plan: Plan) -> Mapping[int, float]:
-        """Those of the base."""
-        return self.base.ends(plan)
-
-    def leader(self, order: StepOrder) -> int | None:
-        """That of the base."""
-        return self.base.leader(order)
-
-    def signals(self) -> tuple[Signal, ...]:
-        """Those of the base."""
-        return self.base.signals()
+for _name in (
+    "order",
+    "handles_early_returns",
+    "solves_constraints",
+    "refreshes",
+    "measures_itself",
+    "divides_steps",
+    "is_parallel",
+    "course",
+    "can_go_back",
+    "given_to_group",
+    "notes",
+    "accuracy_warnings",
+    "goes_back",
+    "repeats",
+    "undoes",
+    "ends",
+    "leader",
+    "signals",
+):
+    setattr(Wrapper, _name, _of_base(_name))
 
 
 @dataclass(frozen=True, slots=True)
