@@ -25,29 +25,14 @@ from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
 
 
-@dataclass(frozen=True, slots=True)
-class PowerResidual(Estimator):
-    """Residual energy of all power bonds over a step, relative to their tolerances and energy scales.
+class OfBonds(Estimator):
+    """Base of the estimators that compute the error of a step from power bonds."""
 
-    ``sqrt(mean((dE / (r (E0 + |E|))) ** 2))`` over the bonds, with the residual energy dE and the transmitted energy E of
-    the step. The hook of the bonds writes it.
-
-    Source: Sadjina et al. (2017), Energy conservation and power bonds in co-simulations, eq. (14).
-    """
-
-    name: ClassVar[str] = "energy_error"
+    __slots__ = ()
 
     def order(self, degree: int) -> int:
         """Two more than the degree of extrapolation: one for the power, and one more for the energy of a step."""
         return degree + 2
-
-    def signals(self) -> tuple[Signal, ...]:
-        """No signals: the hook of the bonds writes them."""
-        return ()
-
-    def sources(self, plan: Plan) -> tuple[str, ...]:
-        """The bonds."""
-        return tuple(bond.name for bond in plan.power_bonds)
 
     def notes(self, plan: Plan) -> tuple[str, ...]:
         """The bonds without scale or tolerance."""
@@ -77,6 +62,27 @@ class PowerResidual(Estimator):
                 f"Power bond '{plan.power_bonds[0].name}' has no energy scale or no tolerance, which the controller needs. "
                 "Give both: scale in J, the energy that is typically stored or transmitted, and the relative tolerance."
             )
+
+
+@dataclass(frozen=True, slots=True)
+class PowerResidual(OfBonds):
+    """Residual energy of all power bonds over a step, relative to their tolerances and energy scales.
+
+    ``sqrt(mean((dE / (r (E0 + |E|))) ** 2))`` over the bonds, with the residual energy dE and the transmitted energy E of
+    the step. The hook of the bonds writes it.
+
+    Source: Sadjina et al. (2017), Energy conservation and power bonds in co-simulations, eq. (14).
+    """
+
+    name: ClassVar[str] = "energy_error"
+
+    def signals(self) -> tuple[Signal, ...]:
+        """No signals: the hook of the bonds writes them."""
+        return ()
+
+    def sources(self, plan: Plan) -> tuple[str, ...]:
+        """The bonds."""
+        return tuple(bond.name for bond in plan.power_bonds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,7 +227,7 @@ class StepDoubling(OfOutputs, Doubling):
 
 
 @dataclass(frozen=True, slots=True)
-class EnergyDoubling(Doubling):
+class EnergyDoubling(OfBonds, Doubling):
     """Difference of the power of bonds after the halves and after the whole step, as an energy.
 
     ``sqrt(mean((|P - whole| h / (r (E0 + |P h|))) ** 2))`` over the bonds with a scale E0 and a tolerance r, where P is the
@@ -232,27 +238,9 @@ class EnergyDoubling(Doubling):
 
     name: ClassVar[str] = "energy_doubling_error"
 
-    def order(self, degree: int) -> int:
-        """Two more than the degree of extrapolation, as of the residual energy."""
-        return degree + 2
-
     def sources(self, plan: Plan) -> tuple[str, ...]:
         """The bonds with scale and tolerance."""
         return tuple(bond.name for bond in plan.power_bonds if bond.has_error)
-
-    def notes(self, plan: Plan) -> tuple[str, ...]:
-        """The bonds without scale or tolerance."""
-        return PowerResidual().notes(plan)
-
-    def refuse(self, plan: Plan) -> None:
-        """Raise if there are no bonds with scale and tolerance.
-
-        Raises
-        ------
-        OptionError
-            If the system has no power bond.
-        """
-        PowerResidual().refuse(plan)
 
     def difference(self, degree: int, plan: Plan, whole: int) -> EnergyDifference:
         """The hook that writes the signals."""

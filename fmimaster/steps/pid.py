@@ -107,7 +107,7 @@ class PID(StepRule[Controlled]):
             raise OptionError(f"{self}: expected reject_above > 0, such as 1, or None.")
 
     def _check_sizes(self) -> None:
-        largest, smallest, first = self.exact_size, self._smallest, self._first
+        largest, smallest, first = self.exact_size, self.shortest, self._first
         if not 0 < smallest <= largest:
             raise OptionError(
                 f"Smallest step size {float(smallest):g} s, largest step size {float(largest):g} s: expected "
@@ -139,17 +139,7 @@ class PID(StepRule[Controlled]):
 
     @classmethod
     def predictor_corrector(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
-        """Step sizes from the distance of outputs from a straight line through the last two values.
-
-        Parameters
-        ----------
-        size, smallest : number or text, in s
-            As of :meth:`ecco`.
-
-        Returns
-        -------
-        PID
-            Its other parameters can be changed by ``dataclasses.replace``.
+        """Step sizes from the distance of outputs from a straight line through the last two values; used like :meth:`ecco`.
 
         Source: Busch (2012), as in Sadjina et al. (2017), eq. (16), (17).
         """
@@ -157,34 +147,14 @@ class PID(StepRule[Controlled]):
 
     @classmethod
     def embedded_orders(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
-        """Step sizes from the error of extrapolated inputs, measured at the end of each step.
-
-        Parameters
-        ----------
-        size, smallest : number or text, in s
-            As of :meth:`ecco`.
-
-        Returns
-        -------
-        PID
-            Its other parameters can be changed by ``dataclasses.replace``.
-        """
+        """Step sizes from the error of extrapolated inputs, measured at the end of each step; used like :meth:`ecco`."""
         return cls(size, smallest=smallest, estimators=(EmbeddedOrders(),))
 
     @classmethod
     def step_doubling(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
-        """Step sizes from the difference of outputs between a step and two half steps; steps with too large an error
-        are rolled back.
+        """Step sizes from the difference of outputs between a step and two half steps; used like :meth:`ecco`.
 
-        Parameters
-        ----------
-        size, smallest : number or text, in s
-            As of :meth:`ecco`.
-
-        Returns
-        -------
-        PID
-            Its other parameters can be changed by ``dataclasses.replace``.
+        Steps with too large an error are rolled back.
 
         Source: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
         """
@@ -202,7 +172,7 @@ class PID(StepRule[Controlled]):
         above = (
             "" if self.reject_above is None else f"; a step above {self.reject_above:g} is undone"
         )
-        return f"{float(self._smallest):g} s to {float(self.exact_size):g} s", f"by {by}{above}"
+        return f"{float(self.shortest):g} s to {float(self.exact_size):g} s", f"by {by}{above}"
 
     def with_inputs(self, degree: int) -> PID:
         """This controller for inputs that are extrapolated by polynomials of that degree."""
@@ -211,20 +181,16 @@ class PID(StepRule[Controlled]):
     @property
     def shortest(self) -> Fraction:
         """The smallest step size."""
-        return self._smallest
-
-    @property
-    def _smallest(self) -> Fraction:
         return self.exact_size / RANGE if self.smallest is None else exact(self.smallest)
 
     @property
     def _first(self) -> Fraction:
-        return self._smallest if self.first is None else exact(self.first)
+        return self.shortest if self.first is None else exact(self.first)
 
     def begin(self, base: TimeBase, start: int) -> Controlled:
         """No errors are known."""
         del base, start
-        sizes = float(self._smallest), float(self.exact_size), float(self._first)
+        sizes = float(self.shortest), float(self.exact_size), float(self._first)
         orders = [e.order(self.degree) for e in self.estimators]
         exponents = tuple((-self.k1 / p, -self.k2 / p, -self.k3 / p) for p in orders)
         limit = inf if self.reject_above is None else self.reject_above

@@ -130,10 +130,6 @@ class PredictionError(Hook):
     def twin(self, store: ValueStore) -> Twin:
         """The same in C."""
         del store
-
-        def numbers(of: list[int]) -> NDArray[np.int64]:
-            return np.array(of, np.int64)
-
         return Twin(
             "prediction error",
             numbers={
@@ -147,8 +143,8 @@ class PredictionError(Hook):
                 "worst": self.worst,
             },
             arrays={
-                "instances": numbers([o.instance for o in self.outputs]),
-                "slots": numbers([o.slot for o in self.outputs]),
+                "instances": np.array([o.instance for o in self.outputs], np.int64),
+                "slots": np.array([o.slot for o in self.outputs], np.int64),
                 "nominals": np.array([o.nominal for o in self.outputs]),
             },
         )
@@ -167,7 +163,36 @@ def _known(
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddedOrders(OfOutputs):
+class OfPredictions(OfOutputs):
+    """Base of the estimators that measure the distance of outputs from their prediction."""
+
+    tolerance: float = 1e-3
+    relative: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.tolerance > 0 and self.relative >= 0):
+            raise OptionError(f"{self}: expected tolerance > 0 and relative >= 0.")
+
+    def error_of(
+        self, what: str, plan: Plan, degree: int, *, least: int, is_maximum: bool
+    ) -> PredictionError:
+        """The hook that computes the error."""
+        signals = plan.layout.signals
+        return PredictionError(
+            what,
+            judged_outputs(plan),
+            degree,
+            least,
+            is_maximum,
+            absolute=self.tolerance,
+            relative=self.tolerance * self.relative,
+            error=signals[self.name][1],
+            worst=signals[self.worst][1],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedOrders(OfPredictions):
     """Difference at the end of a step between the extrapolated inputs and the outputs that they approximate.
 
     The polynomial of the inputs, and the polynomial of the next degree through the new outputs, are two orders of one
@@ -186,13 +211,7 @@ class EmbeddedOrders(OfOutputs):
     norm of Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, II.4, eq. (4.11).
     """
 
-    tolerance: float = 1e-3
-    relative: float = 1.0
     name: ClassVar[str] = "extrapolation_error"
-
-    def __post_init__(self) -> None:
-        if not (self.tolerance > 0 and self.relative >= 0):
-            raise OptionError(f"{self}: expected tolerance > 0 and relative >= 0.")
 
     def order(self, degree: int) -> int:
         """One more than the degree of extrapolation."""
@@ -204,22 +223,12 @@ class EmbeddedOrders(OfOutputs):
 
     def hook(self, plan: Plan, degree: int) -> PredictionError:
         """The hook that computes the error."""
-        signals = plan.layout.signals
-        return PredictionError(
-            "error of extrapolation",
-            judged_outputs(plan),
-            degree=min(degree, MOST_DEGREE),
-            least=1,
-            is_maximum=False,
-            absolute=self.tolerance,
-            relative=self.tolerance * self.relative,
-            error=signals[self.name][1],
-            worst=signals[self.worst][1],
-        )
+        degree = min(degree, MOST_DEGREE)
+        return self.error_of("error of extrapolation", plan, degree, least=1, is_maximum=False)
 
 
 @dataclass(frozen=True, slots=True)
-class PredictorCorrector(OfOutputs):
+class PredictorCorrector(OfPredictions):
     """Largest distance of an output from the line through its two points before.
 
     ``max |y - yp| / (nominal + relative max(|y|, |yp|)) / tolerance`` over the outputs of the power bonds; if there are
@@ -235,13 +244,8 @@ class PredictorCorrector(OfOutputs):
     Source: Busch (2012), Zur effizienten Kopplung von Simulationsprogrammen, as in Sadjina et al. (2017), eq. (16), (17).
     """
 
-    tolerance: float = 1e-3
     relative: float = 1e-4
     name: ClassVar[str] = "prediction_error"
-
-    def __post_init__(self) -> None:
-        if not (self.tolerance > 0 and self.relative >= 0):
-            raise OptionError(f"{self}: expected tolerance > 0 and relative >= 0.")
 
     def order(self, degree: int) -> int:
         """One more than the degree of extrapolation, as in the source."""
@@ -255,15 +259,4 @@ class PredictorCorrector(OfOutputs):
     def hook(self, plan: Plan, degree: int) -> PredictionError:
         """The hook that computes the error."""
         del degree
-        signals = plan.layout.signals
-        return PredictionError(
-            "distance from a prediction",
-            judged_outputs(plan),
-            degree=1,
-            least=3,
-            is_maximum=True,
-            absolute=self.tolerance,
-            relative=self.tolerance * self.relative,
-            error=signals[self.name][1],
-            worst=signals[self.worst][1],
-        )
+        return self.error_of("distance from a prediction", plan, 1, least=3, is_maximum=True)
