@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
 from enum import IntEnum, auto
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmimaster.base.codec import as_bytes
 
 SIZE = 256 * 2**20
 """Bytes of the mapping: address space, of which the system gives a page when it is used first."""
@@ -191,7 +192,7 @@ class SharedRun:
     def put_rows(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
         """Append rows to the spool, unless they are in a text file."""
         if self.spools_rows:
-            self.put(ROWS, _packed(times, block))
+            self.put(ROWS, as_bytes([times, dict(block)]))
 
     def passed_on(self, rows: int, last: float, committed: tuple[int, int]) -> None:
         """So many rows of the block were passed on, up to this time in s.
@@ -310,59 +311,3 @@ def _read(descriptor: int, at: int, size: int) -> bytes:
         parts.append(part)
         at, size = at + len(part), size - len(part)
     return b"".join(parts)
-
-
-# Rows as bytes
-
-
-def _packed(times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> bytes:
-    head = json.dumps([len(times), [[kind.value, v.shape[1]] for kind, v in block.items()]])
-    parts = [_counted(head.encode()), times.tobytes()]
-    for values in block.values():
-        if values.dtype != object:
-            parts.append(values.tobytes())
-            continue
-        rows = [[v.hex() if isinstance(v, bytes) else v for v in row] for row in values.tolist()]
-        parts.append(_counted(json.dumps(rows).encode()))
-    return b"".join(parts)
-
-
-def _counted(content: bytes) -> bytes:
-    return len(content).to_bytes(8, "little") + content
-
-
-def unpacked(
-    content: bytes, kinds: Mapping[str, Any]
-) -> tuple[NDArray[np.float64], dict[Any, NDArray[Any]]]:
-    """Rows of a record: times, and per type the values.
-
-    Parameters
-    ----------
-    kinds
-        Name → type.
-    """
-    at = 0
-
-    def part() -> bytes:
-        nonlocal at
-        size = int.from_bytes(content[at : at + 8], "little")
-        at += 8 + size
-        return content[at - size : at]
-
-    def array(dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        nonlocal at
-        found = np.frombuffer(content, dtype, prod(shape), at).reshape(shape)
-        at += found.nbytes
-        return found
-
-    n, columns = json.loads(part())
-    times, block = array(np.float64, (n,)), dict[Any, NDArray[Any]]()
-    for name, width in columns:
-        kind = kinds[name]
-        if kind.dtype != object:
-            block[kind] = array(kind.dtype, (n, width))
-            continue
-        block[kind] = values = np.empty((n, width), object)
-        for k, row in enumerate(json.loads(part())):
-            values[k] = [bytes.fromhex(v) for v in row] if name == "Binary" else row
-    return times, block

@@ -349,3 +349,26 @@ def separated(content: bytes) -> list[bytes]:
     if ends[-1] != len(content):
         raise UnknownContentError("lengths of parts that do not fit")
     return [content[a:b] for a, b in pairwise(ends)]
+
+
+def as_bytes(value: Any, modules: Collection[str] = (), *, is_strict: bool = False) -> bytes:
+    """A value as bytes; the arguments are those of :class:`Encoder`.
+
+    Raises
+    ------
+    NotPlainError
+    """
+    encoder = Encoder(modules, is_strict=is_strict)
+    text = encoder.text(value)
+    return joined([text.encode(), *encoder.parts])
+
+
+def from_bytes(content: bytes, modules: Collection[str] = ()) -> Any:
+    """The value of :func:`as_bytes`; the arguments are those of :class:`Decoder`.
+
+    Raises
+    ------
+    FileError
+    """
+    text, *parts = separated(content)
+    return Decoder(parts, modules).value(text.decode())

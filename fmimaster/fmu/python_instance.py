@@ -218,27 +218,24 @@ class PythonInstance(Instance):
         CallError
             If it is more than numbers, texts, arrays, containers of them, and objects of the component's own module.
         """
-        from fmimaster.base.codec import Encoder, NotPlainError, joined  # few runs
+        from fmimaster.base.codec import NotPlainError, as_bytes  # few runs
 
         own = self._call("save", self._object.save)
-        encoder = Encoder(self._modules, is_strict=True)
+        state = [self._kept(self._values), own, self._time, self._is_stale]
         try:
-            text = encoder.text([self._kept(self._values), own, self._time, self._is_stale])
+            return as_bytes(state, self._modules, is_strict=True)
         except NotPlainError as error:
             raise self._error(
                 f"The state of '{self.name}' cannot be written to a file: {error}.",
                 "save",
                 "not plain",
             ) from None
-        return joined([text.encode(), *encoder.parts])
 
     def deserialize(self, state: bytes) -> None:
         """Restore a serialized state."""
-        from fmimaster.base.codec import Decoder, separated
+        from fmimaster.base.codec import from_bytes
 
-        text, *parts = separated(state)
-        found = Decoder(parts, self._modules).value(text.decode())
-        values, own, self._time, self._is_stale = found
+        values, own, self._time, self._is_stale = from_bytes(state, self._modules)
         self._values.update(values)
         self._call("restore", self._object.restore, own)
 

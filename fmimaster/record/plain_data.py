@@ -6,7 +6,7 @@ What is read is checked value by value, because a file may be damaged.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import isfinite, isnan, nan
 from typing import Any, NoReturn
@@ -184,19 +184,6 @@ def _value(read: Any) -> Any:
 
 
 # Content of records ----------------------------------------------------------------------------------------------------
-
-
-def events_as_bytes(events: Sequence[Event]) -> bytes:
-    """Events as the content of a record."""
-    encoder = Encoder()
-    text = encoder.text(list(events))
-    return joined([text.encode(), *encoder.parts])
-
-
-def events_from_bytes(content: bytes) -> list[Event]:
-    """The events of :func:`events_as_bytes`."""
-    text, *parts = separated(content)
-    return Decoder(parts).value(text.decode())  # type: ignore[no-any-return]
 
 
 def steps_as_bytes(entries: StepColumns) -> bytes:

@@ -18,7 +18,6 @@ from dataclasses import replace
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, TextIO, cast
 
 import numpy as np
@@ -127,12 +126,7 @@ class CsvWriter:
     def __enter__(self) -> CsvWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EISDIR
-from types import TracebackType
 from typing import BinaryIO, Protocol
 
 from fmimaster.base.errors import FileError, OptionError
@@ -133,12 +132,7 @@ class RowWriter(Protocol):
     def __enter__(self) -> RowWriter: ...
 
     @abstractmethod
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Complete the file and close it."""
 
 
@@ -254,12 +248,7 @@ class BinaryWriter(ABC):
     def __enter__(self) -> BinaryWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             with self._writing():
                 if self.has_written:

@@ -13,15 +13,20 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fmimaster.base.codec import Decoder, Encoder, NotPlainError, UnknownContentError
+from fmimaster.base.codec import (
+    Decoder,
+    Encoder,
+    NotPlainError,
+    UnknownContentError,
+    as_bytes,
+    from_bytes,
+)
 from fmimaster.base.errors import CallError, FileError, FmimasterError
 from fmimaster.configure.checkpoint_interval import CheckpointInterval
 from fmimaster.fmu.journal import Noted
 from fmimaster.fmu.journaled import Journaled, Noise
 from fmimaster.record.plain_data import (
     add_steps_from_bytes,
-    events_as_bytes,
-    events_from_bytes,
     steps_as_bytes,
 )
 from fmimaster.results.kept_rows import Block
@@ -39,8 +44,6 @@ from fmimaster.session.origin import (
     RunOrigin,
     check_is_of_run,
     put_back,
-    rows_as_bytes,
-    rows_of,
     snapshot,
 )
 
@@ -187,14 +190,14 @@ class Checkpoints:
         return list(self._journaled[i][0].journal.noted) if state is None else state
 
     def _note_rows(self, times: NDArray[Any], block: Block) -> None:
-        self._append(Record.ROWS, rows_as_bytes(times, block))
+        self._append(Record.ROWS, as_bytes([times, dict(block)]))
 
     def _note_facts(self) -> None:
         """Append the events and the entries of steps that are new."""
         events, steps = self._session.state.event_log, self._session.state.step_log
         new = events.events[self._events_noted - events.handed_on :]
         if new:
-            self._append(Record.EVENTS, events_as_bytes(new))
+            self._append(Record.EVENTS, as_bytes(list(new)))
             self._events_noted += len(new)
         first = self._steps_noted - steps.handed_on
         if len(steps.ended) > first:
@@ -244,7 +247,7 @@ class Checkpoints:
                 first = content  # a damaged file is refused before a results file is replaced
         try:
             if self._guarded is not None:
-                rows = None if first is None else rows_of(first, tuple(session.plan.rows))
+                rows = None if first is None else from_bytes(first)
                 check_is_of_run(self._guarded, session.rows.recorder.as_table(rows))
             put_back(session, state)
             entries = self._take_records(row_log, resumed)
@@ -260,14 +263,13 @@ class Checkpoints:
         session = self._session
         events, steps = session.state.event_log, session.state.step_log
         events.events.clear()
-        kinds = tuple(session.plan.rows)
         entries: dict[int, bytearray] = {}
         for kind, content in records(path, resumed.identity, resumed.length):
             match kind:
                 case Record.ROWS:
-                    session.rows.recorder.add_again(*rows_of(content, kinds))
+                    session.rows.recorder.add_again(*from_bytes(content))
                 case Record.EVENTS:
-                    events.events.extend(events_from_bytes(content))
+                    events.events.extend(from_bytes(content))
                 case Record.STEPS:
                     add_steps_from_bytes(steps.ended, content)
                 case Record.CALLS:

@@ -7,14 +7,13 @@ The rows, the events, the steps and the calls of FMUs that cannot save their sta
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from glob import escape
 from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.codec import (
@@ -22,8 +21,6 @@ from fmimaster.base.codec import (
     Encoder,
     NotPlainError,
     UnknownContentError,
-    joined,
-    separated,
 )
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import given_path
@@ -33,12 +30,10 @@ from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fingerprint import source_hash
-from fmimaster.fmu.journal import packed, unpacked
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import begins_with
 from fmimaster.results.formats import FORMATS
-from fmimaster.results.kept_rows import Block
 from fmimaster.results.results import Results
 from fmimaster.run.rows import RowBlock
 from fmimaster.session.checkpoint_file import CheckpointFile, damaged
@@ -277,19 +272,3 @@ def last_row(rows: RowBlock) -> tuple[float, dict[DataType, NDArray[Any]]] | Non
         if n
         else None
     )
-
-
-# Records --------------------------------------------------------------------------------------------------------------
-
-
-def rows_as_bytes(times: NDArray[np.float64], block: Block) -> bytes:
-    """Rows as the content of a record."""
-    return joined([times.tobytes(), *(packed(values.ravel()) for values in block.values())])
-
-
-def rows_of(content: bytes, kinds: Sequence[DataType]) -> tuple[NDArray[np.float64], Block]:
-    """The rows of :func:`rows_as_bytes`, whose blocks have these types."""
-    parts = separated(content)
-    times = np.frombuffer(parts[0])
-    columns = zip(kinds, parts[1:], strict=True)
-    return times, {k: unpacked(k, part).reshape(len(times), -1) for k, part in columns}

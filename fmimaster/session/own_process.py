@@ -25,6 +25,7 @@ from fmimaster.apart import shared_run, watch
 from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
 from fmimaster.apart.shared_run import CommandPhase, SharedNumber, SharedRun
 from fmimaster.apart.watch import Lost, RunWatch
+from fmimaster.base.codec import from_bytes
 from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.prepare.prepared import run_metadata
 from fmimaster.record.causes import Event, Steps
@@ -44,7 +45,6 @@ from fmimaster.session.lost_run import (
     message_of,
 )
 from fmimaster.session.row_keeper import recorder_of
-from fmimaster.system.model import DataType
 
 log = logging.getLogger("fmimaster")
 
@@ -215,7 +215,7 @@ class _LeftOver:
         events: list[str] = []
         for kind, content in shared.records():
             if kind == shared_run.ROWS:
-                recorder.add_again(*shared_run.unpacked(content, {k.value: k for k in DataType}))
+                recorder.add_again(*from_bytes(content))
             elif kind == shared_run.EVENTS:
                 events.append(content.decode("utf-8", "replace"))
         last = float(shared.last[0]) if shared[SharedNumber.RECORDED] else nan

@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from fractions import Fraction
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, unknown_attribute
@@ -342,12 +341,7 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         try:
             self.close()
         except FmimasterError as later:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from queue import SimpleQueue
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from fmimaster.fmu.process_state import expect_hanging_streams
@@ -117,12 +117,7 @@ class Signals:
             if not self.is_held or len(self.raised) > 1:
                 raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self.raised and error is None:  # it arrived after the end of the run

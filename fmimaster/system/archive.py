@@ -13,7 +13,6 @@ import zipfile
 from abc import ABC, abstractmethod
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from fmimaster.base.errors import FileError, did_you_mean
@@ -111,12 +110,7 @@ class Archive(ABC):
     def __enter__(self) -> Archive:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

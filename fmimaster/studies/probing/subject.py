@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
@@ -68,12 +67,7 @@ class Subject:
     def __enter__(self) -> Subject:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.file.close()
 
     def instantiated(self, name: str = "", *, events: bool = False) -> MeasuredUnit:
@@ -337,12 +331,7 @@ class Messages(logging.Handler):
         self._log.propagate = False
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._log.removeHandler(self)
         self._log.setLevel(self._before[0])
         self._log.propagate = self._before[1]

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf
-from types import TracebackType
 
 from fmimaster.base.errors import FmimasterError, OptionError, SimulationError
 from fmimaster.configure.settings import Settings
@@ -159,12 +158,7 @@ class Advisor:
     def __enter__(self) -> Advisor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._experiments.close()
 
     def spectrum(self, size: float) -> Spectrum:

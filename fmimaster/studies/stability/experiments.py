@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic, process_time
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -92,12 +91,7 @@ class Experiments:
     def __enter__(self) -> Experiments:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
