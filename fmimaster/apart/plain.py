@@ -9,23 +9,20 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import json
-import struct
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.codec import joined, separated
 from fmimaster.base.errors import FmimasterError, SimulationError
-
-_COUNT = struct.Struct("=Q")
 
 
 class DamagedError(Exception):
@@ -40,9 +37,7 @@ def encoded(value: Any) -> bytes:
     parts: list[bytes] = []
     # text of FMUs and names of files may have characters that UTF-8 cannot have
     text = json.dumps(_plain(value, parts), ensure_ascii=False).encode("utf-8", "replace")
-    parts.insert(0, text)
-    lengths = b"".join(_COUNT.pack(n) for n in (len(parts), *map(len, parts)))
-    return lengths + b"".join(parts)
+    return joined([text, *parts])
 
 
 def _plain(value: Any, parts: list[bytes]) -> Any:
@@ -92,26 +87,12 @@ def decoded(kind: Any, content: bytes) -> Any:
         If it has another type.
     """
     try:
-        text, *parts = _separated(content)
+        text, *parts = separated(content)
         return _value(kind, json.loads(text.decode()), parts)
     except DamagedError:
         raise
     except Exception as error:  # of whatever a stranger has written
         raise DamagedError(f"{type(error).__name__}: {error}") from error
-
-
-def _separated(content: bytes) -> list[bytes]:
-    size = _COUNT.size
-    (n,) = _COUNT.unpack_from(content)
-    if not 1 <= n <= len(content) // size:
-        raise DamagedError("a wrong number of parts")
-    begin = size * (n + 1)
-    ends = [begin]
-    for (length,) in _COUNT.iter_unpack(content[size:begin]):
-        ends.append(ends[-1] + length)
-    if ends[-1] != len(content):
-        raise DamagedError("parts of wrong lengths")
-    return [content[a:b] for a, b in pairwise(ends)]
 
 
 def _value(kind: Any, data: Any, parts: list[bytes]) -> Any:

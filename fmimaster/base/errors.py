@@ -48,6 +48,10 @@ class FmimasterError(Exception):
         # a message contains names and texts of FMUs, and Python prints it unchanged
         return visible(super().__str__())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # without the constructor: an exception would call it without the names of its arguments
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
+
 
 class InputError(FmimasterError):
     """Files, systems or options cannot be used; nothing has been simulated."""
@@ -97,9 +101,6 @@ class ColumnError(OptionError, KeyError):
     def __str__(self) -> str:
         return visible(self.args[0])  # a KeyError shows the repr
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
-
 
 class ProgramError(FmimasterError):
     """A co-simulation algorithm needs a capability that an FMU lacks, or violates FMI."""
@@ -123,9 +124,6 @@ class AccuracyError(FmimasterError):
         self.warnings = tuple(warnings)
         self.results = results
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.warnings, self.results)
-
 
 class SimulationError(FmimasterError):
     """A run has started and has failed.
@@ -142,10 +140,6 @@ class SimulationError(FmimasterError):
         super().__init__(message)
         self.time = time
         self.results: Any = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # without the constructor: an exception would call it without the names of its arguments
-        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class CallError(SimulationError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.files import given_path
-from fmimaster.fmu.fingerprint import source_hash
+from fmimaster.system.archive import source_hash
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed

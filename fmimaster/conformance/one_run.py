@@ -38,10 +38,10 @@ from fmimaster.conformance.measures import ConformanceLimits, measure
 from fmimaster.conformance.reference_file import of_array, read_carried, read_reference
 from fmimaster.conformance.verdict import Verdict, VerdictCause, VerdictOutcome
 from fmimaster.conformance.verdict_files import LOG_FILE, shorten
-from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
+from fmimaster.system.archive import file_hash
 from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Component, System, SystemDescription
 from fmimaster.system.model import Source

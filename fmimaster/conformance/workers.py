@@ -33,10 +33,10 @@ from fmimaster.conformance.verdict import (
     line_of,
 )
 from fmimaster.conformance.verdict_files import CARD_FILE, new_folder, write_outcome
-from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.results.results import Results
 from fmimaster.studies.probing.probe import probe
+from fmimaster.system.archive import file_hash
 
 
 class KeptVerdicts:

@@ -30,8 +30,8 @@ from typing import Any
 
 from fmimaster.base.installation import installed_version
 from fmimaster.configure.settings import Settings
-from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.shared_library import FMI3
+from fmimaster.system.archive import file_hash
 from fmimaster.system.model import DataType
 
 Isolated: TypeAlias = Mapping[str, str]

@@ -29,7 +29,6 @@ from fmimaster.configure.input_signals import InputSignals
 from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
-from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import begins_with
@@ -38,6 +37,7 @@ from fmimaster.results.results import Results
 from fmimaster.run.rows import RowBlock
 from fmimaster.session.checkpoint_file import CheckpointFile, damaged
 from fmimaster.session.instances import SessionParts
+from fmimaster.system.archive import source_hash
 from fmimaster.system.model import DataType
 
 _WRITTEN = {row.name: row.beside for row in ROWS.values() if row.writes}

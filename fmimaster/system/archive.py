@@ -1,7 +1,7 @@
 """Safe reading of zip archives and folders: FMUs, SSP archives, and an FMU inside an SSP archive.
 
 An archive is checked as a whole when it is opened. It is refused before anything is read or written if it could write
-outside of its target, has an implausible size, or needs a password.
+outside of its target, has an implausible size, or needs a password. The same hash is the same content.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import shutil
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
+from functools import lru_cache
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import IO
@@ -271,3 +273,65 @@ class _Zip(Archive):
     def close(self) -> None:
         self._zip.close()
         self._stream.close()
+
+
+_MOST_HASHES = 256
+"""Most files whose hashes are kept for the next run."""
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits.
+
+    It is computed again only if the size or the date of the file has changed.
+    """
+    status = path.stat()
+    return _file_hash(path.absolute(), status.st_size, status.st_mtime_ns)
+
+
+def source_hash(source: Source) -> str:
+    """SHA-256 of an FMU or a table, in hexadecimal digits.
+
+    For a file or a member of an archive, that of its content, as ``sha256sum`` shows it. For a folder, that of the names
+    and contents of all its files.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read.
+    """
+    if not source.member and source.path.is_file():
+        return file_hash(source.path)
+    found = _Hash()
+    with open_archive(Source(source.path)) as archive:
+        if source.member:
+            archive.copy(source.member, found)  # type: ignore[arg-type]  # it is only written
+            return found.value
+        for name in sorted(archive.names()):
+            found.write(name.encode() + b"\0")
+            archive.copy(name, found)  # type: ignore[arg-type]
+            found.write(b"\0")
+    return found.value
+
+
+class _Hash:
+    """A hash as a stream to write into."""
+
+    def __init__(self) -> None:
+        self._found = sha256()
+
+    def write(self, data: bytes) -> int:
+        self._found.update(data)
+        return len(data)
+
+    @property
+    def value(self) -> str:
+        return self._found.hexdigest()
+
+
+@lru_cache(maxsize=_MOST_HASHES)
+def _file_hash(path: Path, _size: int, _changed: int) -> str:
+    found = sha256()
+    with path.open("rb") as stream:
+        while part := stream.read(_CHUNK):
+            found.update(part)
+    return found.hexdigest()

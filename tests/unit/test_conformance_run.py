@@ -33,9 +33,9 @@ from fmimaster.conformance.verdict import (
 )
 from fmimaster.conformance.verdict_files import write_verdicts_csv
 from fmimaster.conformance.workers import ConformanceProgress
-from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.shared_library import FMI3
 from fmimaster.results.results import Results
+from fmimaster.system.archive import file_hash
 from fmimaster.system.declarations import Interface
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")

@@ -7,7 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from fmimaster import reference_path
-from fmimaster.fmu.fingerprint import source_hash
+from fmimaster.system.archive import source_hash
+from fmimaster.system.description import Source
 from fmimaster.system.model import Source
 
 FMU = reference_path("fmi3/BouncingBall.fmu")

@@ -27,13 +27,13 @@ from fmimaster.cards.card import (
     keep,
 )
 from fmimaster.cards.findings import TITLES
-from fmimaster.fmu.fingerprint import source_hash
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.shared_library import FMI3, find_library
 from fmimaster.studies.probing import answers, runs
 from fmimaster.studies.probing.excitation import Use, changeable_inputs, observed_variables
 from fmimaster.studies.probing.subject import Messages
 from fmimaster.studies.probing.ticks import time_based
+from fmimaster.system.archive import source_hash
 from fmimaster.system.declarations import Interface, attribute_name
 from fmimaster.system.model import Causality, DataType, Model, Source
 
