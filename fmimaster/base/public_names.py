@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 _RENAMED: Mapping[str, str] = {
@@ -82,6 +83,12 @@ def new_place(name: str, public: Mapping[str, Mapping[str, str]]) -> str:
             also = ", and the mode of GaussSeidel is now AlongLine()" if name == "LINEAR" else ""
             return f"{is_or_is_now} in {room}: from {room} import {new}{also}."
     return ""
+
+
+def at_place(place: str) -> Any:
+    """What stands at a place, ``"module:name"`` below fmimaster; the module is imported now."""
+    module, _, name = place.partition(":")
+    return attrgetter(name)(import_module(f"fmimaster.{module}"))
 
 
 def public_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from fmimaster.base.errors import OptionError
+from fmimaster.base.public_names import at_place
 from fmimaster.commands.parser import group
 from fmimaster.configure import named, reading
 from fmimaster.configure.setting_kinds import Row
@@ -109,7 +110,7 @@ def simulation(arguments: Namespace) -> Simulation:
         if name in _COMPOSED:
             found[name] = _COMPOSED[name](arguments)
         elif given is not None and given != []:
-            read = _READERS.get(name) or (named.at_place(row.read) if row.read else None)
+            read = _READERS.get(name) or (at_place(row.read) if row.read else None)
             found[name] = given if read is None else read(given, row.spelled)
     return Simulation(**found)
 

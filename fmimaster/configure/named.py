@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from enum import Enum
-from importlib import import_module
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from fmimaster.base.errors import OptionError, did_you_mean
@@ -74,12 +72,6 @@ STEP_RULES: Mapping[str, str] = {
     "embedded-orders": "steps.pid:PID.embedded_orders",
     "step-doubling": "steps.pid:PID.step_doubling",
 }
-
-
-def at_place(place: str) -> Any:
-    """What stands at a place, ``"module:name"`` below fmimaster; the module is imported now."""
-    module, _, name = place.partition(":")
-    return attrgetter(name)(import_module(f"fmimaster.{module}"))
 
 
 def plain_name(name: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.public_names import at_place
 from fmimaster.configure.named import (
     ALGORITHMS,
     EVENT_CLOCKS,
@@ -22,7 +23,6 @@ from fmimaster.configure.named import (
     SOLVERS,
     STEP_RULES,
     among,
-    at_place,
     choice,
     defaults_of,
     plain_name,

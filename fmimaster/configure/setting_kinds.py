@@ -14,7 +14,8 @@ from numbers import Integral, Real
 from typing import Any
 
 from fmimaster.base.errors import OptionError
-from fmimaster.configure.named import NO_TOLERANCE, at_place, choice
+from fmimaster.base.public_names import at_place
+from fmimaster.configure.named import NO_TOLERANCE, choice
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.public_names import at_place
 from fmimaster.base.text import clipped, in_short
-from fmimaster.configure.named import at_place
 from fmimaster.configure.setting_rows import ROWS, refuse_pairs
 
 # a help page shows the texts of settings, and must be fast: their objects are imported when they are made

@@ -22,6 +22,9 @@ class BinaryInstance(LibraryCalls):
     """Base of the instances that are an FMU in this process."""
 
     interface: ClassVar[KernelInterface]
+    state: ClassVar[str]
+    """An FMU state in the names of functions; FMI 2.0 and 3.0 spell it differently."""
+    deserialize_function: ClassVar[str]
 
     def __init__(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
@@ -66,7 +69,7 @@ class BinaryInstance(LibraryCalls):
         """
         if not self.address(name):
             raise self.lacks_function(name)
-        if status in SUCCESS and name == self.state_function("Get"):
+        if status in SUCCESS and name == f"Get{self.state}":
             raise self._has_no_state()
         self.fail(name, status, step if name == "DoStep" else None)
 
@@ -105,31 +108,22 @@ class BinaryInstance(LibraryCalls):
         )
 
     def strings(
-        self,
-        get: bool,
-        function: Callable[..., int],
-        name: str,
-        references: Sequence[int],
-        values: NDArray[Any],
-        extra: tuple[Any, ...],
+        self, name: str, references: Sequence[int], values: NDArray[Any], *extra: Any
     ) -> Transfer:
-        """Transfer of String variables between the FMU and an array of ``str``."""
+        """Transfer of String variables between the FMU and an array of ``str`` by a function."""
         pointers = (ctypes.c_char_p * len(values))()
         refs, n = self.references(references), ctypes.c_size_t(len(references))
+        act = self.transfer(name, refs, n, pointers, *extra)
 
         def read() -> None:
-            status = function(self.component, refs, n, pointers, *extra)
-            if status not in SUCCESS:
-                self.fail(name, status)
+            act()
             values[:] = [(p or b"").decode("utf-8", "replace") for p in pointers]
 
         def write() -> None:
             pointers[:] = [v.encode() for v in values]
-            status = function(self.component, refs, n, pointers, *extra)
-            if status not in SUCCESS:
-                self.fail(name, status)
+            act()
 
-        return read if get else write
+        return read if name.startswith("Get") else write
 
     # Polynomials
 
@@ -216,7 +210,7 @@ class BinaryInstance(LibraryCalls):
         address, and the next call crashes. Therefore the old state is freed first.
         """
         state = self._places.setdefault(place, ctypes.c_void_p())
-        free_state = self.state_function("Free")
+        free_state = f"Free{self.state}"
         if state and self.has(free_state):
             self.call(free_state, ctypes.byref(state))
             state.value = None
@@ -224,12 +218,12 @@ class BinaryInstance(LibraryCalls):
 
     def _get_state(self, state: ctypes.c_void_p) -> None:
         """Save the FMU state under a new address."""
-        self.call(self.state_function("Get"), ctypes.byref(state))
+        self.call(f"Get{self.state}", ctypes.byref(state))
         if not state:
             raise self._has_no_state()
 
     def _has_no_state(self) -> CallError:
-        function = self.prefix + self.state_function("Get")
+        function = f"{self.prefix}Get{self.state}"
         said = self.said()
         return CallError(
             f"{function} of '{self.name}' succeeded, but gave no state. Ask the FMU's vendor, or use an algorithm and a "
@@ -244,37 +238,30 @@ class BinaryInstance(LibraryCalls):
 
     def restore(self, place: int) -> None:
         """Restore the FMU state from a place."""
-        self.call(self.state_function("Set"), self._places[place])
+        self.call(f"Set{self.state}", self._places[place])
 
     def serialized(self) -> bytes:
         """The present FMU state as bytes."""
         state, size = ctypes.c_void_p(), ctypes.c_size_t()
         self._get_state(state)
         try:
-            self.call(self.serialization_functions[0], state, ctypes.byref(size))
+            self.call(f"Serialized{self.state}Size", state, ctypes.byref(size))
             content = (ctypes.c_char * size.value)()
-            self.call(self.serialization_functions[1], state, content, size)
+            self.call(f"Serialize{self.state}", state, content, size)
             return content.raw
         finally:
-            self.call(self.state_function("Free"), ctypes.byref(state))
+            self.call(f"Free{self.state}", ctypes.byref(state))
 
     def deserialize(self, state: bytes) -> None:
         """Go to a serialized state."""
         restored = ctypes.c_void_p()
         content = (ctypes.c_char * len(state)).from_buffer_copy(state)
         length = ctypes.c_size_t(len(state))
-        self.call(self.serialization_functions[2], content, length, ctypes.byref(restored))
+        self.call(self.deserialize_function, content, length, ctypes.byref(restored))
         try:
-            self.call(self.state_function("Set"), restored)
+            self.call(f"Set{self.state}", restored)
         finally:
-            self.call(self.state_function("Free"), ctypes.byref(restored))
-
-    serialization_functions: ClassVar[tuple[str, str, str]]
-    """Names of the functions for the size of a serialized state, to serialize, and to deserialize."""
-
-    @abstractmethod
-    def state_function(self, verb: str) -> str:
-        """Name of the function that gets, sets or frees a state; FMI 2.0 and 3.0 spell it differently."""
+            self.call(f"Free{self.state}", ctypes.byref(restored))
 
     def free(self) -> None:
         """Free saved states and the instance; a second call has no effect. Never raises.
@@ -287,7 +274,7 @@ class BinaryInstance(LibraryCalls):
         self._freed = True
         lent = [ctypes.c_void_p(address) for places in self._lent_places for address in places()]
         saved = [self._places[place] for place in sorted(self._places)]
-        free_state = self.state_function("Free")
+        free_state = f"Free{self.state}"
         if self.has(free_state):
             function = self.function(free_state)
             for state in filter(None, (*saved, *lent)):

@@ -54,6 +54,8 @@ class Fmi2Instance(BinaryInstance):
     interface = KernelInterface.FMI2
     fmpy_class = FMU2Tolerant
     prefix = "fmi2"
+    state = "FMUstate"
+    deserialize_function = "DeSerializeFMUstate"
     boolean = ctypes.c_int
 
     def _instantiate(
@@ -68,7 +70,7 @@ class Fmi2Instance(BinaryInstance):
     ) -> Transfer:
         name = verb + _FUNCTION[kind]
         if kind is DataType.STRING:
-            return self.strings(verb == "Get", self.function(name), name, references, values, ())
+            return self.strings(name, references, values)
         refs, n = self.references(references), ctypes.c_size_t(len(references))
         if kind is not DataType.BOOLEAN:
             return self.transfer(name, refs, n, self.pointer(values))
@@ -157,16 +159,6 @@ class Fmi2Instance(BinaryInstance):
         if status not in (*SUCCESS, DISCARD, ERROR):
             self.fail(name, status)
         return value.value if status in SUCCESS else default.value
-
-    serialization_functions = (
-        "SerializedFMUstateSize",
-        "SerializeFMUstate",
-        "DeSerializeFMUstate",
-    )
-
-    def state_function(self, verb: str) -> str:
-        """``GetFMUstate`` and related functions."""
-        return f"{verb}FMUstate"
 
 
 _LOGS: WeakValueDictionary[int | bytes, MessageLog] = WeakValueDictionary()

@@ -79,6 +79,8 @@ class Fmi3Instance(BinaryInstance):
     interface = KernelInterface.FMI3
     fmpy_class = FMU3Tolerant
     prefix = "fmi3"
+    state = "FMUState"
+    deserialize_function = "DeserializeFMUState"
     boolean = ctypes.c_bool
 
     def __init__(
@@ -174,8 +176,7 @@ class Fmi3Instance(BinaryInstance):
             return self._binary(verb, references, values)
         name = verb + kind.value
         if kind is DataType.STRING:
-            size = (ctypes.c_size_t(len(values)),)
-            return self.strings(verb == "Get", self.function(name), name, references, values, size)
+            return self.strings(name, references, values, ctypes.c_size_t(len(values)))
         array = (self.pointer(values),) if kind is DataType.CLOCK else self.sized(values)
         refs, n = self.references(references), ctypes.c_size_t(len(references))
         return self.transfer(name, refs, n, *array)
@@ -379,13 +380,3 @@ class Fmi3Instance(BinaryInstance):
         types = ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_bool
         answers = (_POINTER_BOOL,) * 3 + (_POINTER_DOUBLE,)
         return self.function("DoStep", *types, *answers), _Answers()
-
-    serialization_functions = (
-        "SerializedFMUStateSize",
-        "SerializeFMUState",
-        "DeserializeFMUState",
-    )
-
-    def state_function(self, verb: str) -> str:
-        """``GetFMUState`` and related functions."""
-        return f"{verb}FMUState"

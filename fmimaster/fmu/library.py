@@ -14,7 +14,7 @@ from typing import Any
 from fmimaster.apart import shared_run
 from fmimaster.base.errors import ModelError
 from fmimaster.base.own_folder import OwnFolder
-from fmimaster.fmu.binary import BinaryInstance
+from fmimaster.base.public_names import at_place
 from fmimaster.fmu.call_log import MessageLog
 from fmimaster.fmu.description.model_description import parse_description, read_model
 from fmimaster.fmu.description.terminals import with_terminal_ports
@@ -115,46 +115,15 @@ NOT_NEEDED = ("documentation/", "sources/")
 _NO_MESSAGE = "The FMU gave no message; with debug_logging (--debug-logging) it may give one."
 
 
-def _fmi2() -> type[BinaryInstance]:
-    from fmimaster.fmu.fmi2 import (
-        Fmi2Instance,  # it and the others import fmpy, which is slow to import
-    )
-
-    return Fmi2Instance
-
-
-def _fmi3() -> type[BinaryInstance]:
-    from fmimaster.fmu.fmi3 import Fmi3Instance
-
-    return Fmi3Instance
-
-
-def _fmi2_model_exchange() -> type[BinaryInstance]:
-    from fmimaster.fmu.model_exchange.instance import Fmi2ModelExchange
-
-    return Fmi2ModelExchange
-
-
-def _fmi3_model_exchange() -> type[BinaryInstance]:
-    from fmimaster.fmu.model_exchange.instance import Fmi3ModelExchange
-
-    return Fmi3ModelExchange
-
-
-def _fmi3_scheduled_execution() -> type[BinaryInstance]:
-    from fmimaster.fmu.scheduled import ScheduledInstance
-
-    return ScheduledInstance
-
-
-_KINDS: Mapping[tuple[str, Interface], Callable[[], type[BinaryInstance]]] = {
-    ("2", Interface.CO_SIMULATION): _fmi2,
-    ("3", Interface.CO_SIMULATION): _fmi3,
-    ("2", Interface.MODEL_EXCHANGE): _fmi2_model_exchange,
-    ("3", Interface.MODEL_EXCHANGE): _fmi3_model_exchange,
-    ("3", Interface.SCHEDULED_EXECUTION): _fmi3_scheduled_execution,
+_KINDS: Mapping[tuple[str, Interface], str] = {
+    ("2", Interface.CO_SIMULATION): "fmu.fmi2:Fmi2Instance",
+    ("3", Interface.CO_SIMULATION): "fmu.fmi3:Fmi3Instance",
+    ("2", Interface.MODEL_EXCHANGE): "fmu.model_exchange.instance:Fmi2ModelExchange",
+    ("3", Interface.MODEL_EXCHANGE): "fmu.model_exchange.instance:Fmi3ModelExchange",
+    ("3", Interface.SCHEDULED_EXECUTION): "fmu.scheduled:ScheduledInstance",
 }
-"""Supported combinations of major version of FMI and interface. Imported when a library is loaded."""
+"""Major version of FMI and interface → place of the class. It is imported when a library is loaded: it imports fmpy, which
+is slow."""
 
 
 class FmuFile:
@@ -270,7 +239,7 @@ class FmuFile:
             messages.call_log = calls
             fmu.fmiCallLogger = partial(calls.add, name)  # by fmpy, for the instantiation
         try:
-            make = shared_run.noted(self._kind(), f"the instantiation of '{name}'")
+            make = shared_run.noted(at_place(self._kind), f"the instantiation of '{name}'")
             instance: Instance = make(fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
             said = " ".join(m for m in messages.last if m)
@@ -285,7 +254,7 @@ class FmuFile:
         if self._fmu is None:
             library = find_library(self.folder, self.model, str(self.source))
             with LOADING:
-                make = self._kind().fmpy_class
+                make = at_place(self._kind).fmpy_class
                 self.present = f"the loading of the library of '{self.source}'"
                 noted = shared_run.noted(load, self.present)
                 try:
@@ -356,7 +325,7 @@ def call_in_words(function: str, name: str, model: Model) -> str:
     return f"{prefix}{function} of '{name}'"
 
 
-def _kind(model: Model, where: str) -> Callable[[], type[BinaryInstance]]:
+def _kind(model: Model, where: str) -> str:
     kind = _KINDS.get((model.fmi_version[:1], model.interface))
     if kind is None:
         offered = " and ".join(i.value for i in model.interfaces)

@@ -9,7 +9,7 @@ from collections import Counter
 import house  # type: ignore[import-not-found]
 import pytest
 
-from fmimaster.configure.named import at_place
+from fmimaster.base.public_names import at_place
 
 BELOW = [
     "base",
@@ -139,7 +139,7 @@ def test_every_place_that_is_named_in_a_text_exists() -> None:
         for node in ast.walk(house.tree_of(path))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
-        and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+:\w+(\.\w+)*", node.value)
+        and re.fullmatch(r"[a-z_\d]+(\.[a-z_\d]+)+:\w+(\.\w+)*", node.value)
     }
     assert len(places) > 30
     for place in places:

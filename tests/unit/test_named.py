@@ -20,11 +20,11 @@ from fmimaster.algorithms import (
     Sequential,
 )
 from fmimaster.algorithms.gauss_seidel import MODES
+from fmimaster.base.public_names import at_place
 from fmimaster.commands import conformance, settings
 from fmimaster.commands.cli import _parser
 from fmimaster.commands.simulate import REFERENCE_TOLERANCE
 from fmimaster.configure import named
-from fmimaster.configure.named import at_place
 from fmimaster.configure.reading import polynomial, polynomial_text
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fmimaster import OptionError, Simulation
+from fmimaster.base.public_names import at_place
 from fmimaster.commands.parser import GROUPS, CommandParser
-from fmimaster.configure.named import at_place
 from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS, TABLE
 from fmimaster.configure.settings import Settings

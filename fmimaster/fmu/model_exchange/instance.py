@@ -138,7 +138,7 @@ class ModelExchangeInstance(ExchangeSteps):
             "It cannot save its state (canGetAndSetFMUState is false), so only its continuous states can be "
             "restored. Use Event Mode for its events, or an algorithm that does not repeat steps.",
             instance=self.name,
-            function=self.prefix + self.state_function("Set"),
+            function=f"{self.prefix}Set{self.state}",
             status="missing",
             time=self.memory[MemoryPlace.TIME],
         )
@@ -163,7 +163,7 @@ class ModelExchangeInstance(ExchangeSteps):
                 f"A serialized state of '{self.name}' has another number of states or event indicators. Expected a "
                 "state of the same FMU with the same structural parameters.",
                 instance=self.name,
-                function=self.prefix + self.serialization_functions[2],
+                function=self.prefix + self.deserialize_function,
                 status="other size",
             )
         super().deserialize(state[end:])

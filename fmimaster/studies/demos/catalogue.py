@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fmimaster.base.errors import FileError, OptionError, did_you_mean
 from fmimaster.base.installation import drawing, reference_path
-from fmimaster.configure.named import at_place
+from fmimaster.base.public_names import at_place
 from fmimaster.studies.demos.stage import Stage, write_files
 
 
