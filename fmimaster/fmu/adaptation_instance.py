@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer, UpdateAnswer
-from fmimaster.fmu.kernel_entry import E, ElementParts, KernelEntries
+from fmimaster.fmu.kernel_entry import E, KernelEntries
 from fmimaster.fmu.kernel_memory import ElementValues
 from fmimaster.system.adaptation import INPUT, TICK, Adaptation
 from fmimaster.system.model import DataType
@@ -65,14 +65,9 @@ class AdaptationInstance(Instance, Generic[Element]):
         self._names = {v.value_reference: v.name for v in variables}
         self._places: dict[int, NDArray[np.uint64]] = {}
 
-    @property
-    def parts(self) -> ElementParts:
-        """What its twin in the kernel works on."""
-        return ElementParts(self.twin, self.element, self.values, self.clocks, self.partials)
-
     def kernel_entry(self, kernel: KernelEntries[E]) -> E:
         """What the kernel calls it by: its twin."""
-        return kernel.of_element(self.parts)
+        return kernel.of_element(self)
 
     # What an element defines
 

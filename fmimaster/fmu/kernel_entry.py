@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
 if TYPE_CHECKING:  # few runs need all of them
     import numpy as np
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # few runs need all of them
 
     from fmimaster.base.errors import CallError
     from fmimaster.fmu.kernel_memory import ElementValues, ExchangeMemory, ScheduledMemory
-    from fmimaster.fmu.model_exchange.integrator import Integration
+    from fmimaster.fmu.model_exchange.integrator import Integration, Integrator
     from fmimaster.plan.layout import Group
     from fmimaster.system.adaptation import Adaptation
     from fmimaster.system.model import DataType, Variable
@@ -135,82 +135,96 @@ class Binding:
     update_callback: UpdateCallback | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExchangeParts:
-    """What the kernel works on to step a Model Exchange FMU."""
+class ExchangeParts(Protocol):
+    """A Model Exchange FMU, as far as the kernel uses it to step it."""
 
-    memory: Callable[[], ExchangeMemory]
+    memory: ExchangeMemory
     """Another one from Initialization Mode on, when its size is known."""
-    integration: Callable[[], Integration]
+    integrator: Integrator
+    integration: Integration
     """From Initialization Mode on."""
-    jacobian_references: Callable[[], tuple[list[int], list[int]] | None]
-    """Value references of the derivatives and of the states; None if one is not declared."""
-    when_prepared: Callable[[Callable[[], None]], None]
-    """Takes a function that is called when both exist."""
     stops: bool
     """Whether a step ends at the first event."""
     copies: bool
     """Whether states are copied, because the FMU cannot save its own."""
     completes: bool
     """Whether ``CompletedIntegratorStep`` is called."""
-    remembers: bool
-    """Whether a step of the integrator depends on the steps before."""
-    execute_events: Callable[[], None]
-    """Event Mode from its start to its end, inside a step."""
-    stuck: Callable[[float, str], CallError]
-    """Time in s and reason → the error for an integrator that cannot go on."""
-    behind_event: Callable[[float], CallError]
-    """Time in s → the error if there was an event after the states were copied."""
+
+    @property
+    def jacobian_references(self) -> tuple[list[int], list[int]] | None:
+        """Value references of the derivatives and of the states; None if one is not declared."""
+
+    def when_prepared(self, act: Callable[[], None]) -> None:
+        """Call a function when the memory has its size and there is an integration."""
+
+    def execute_events(self) -> None:
+        """Event Mode from its start to its end, inside a step."""
+
+    def stuck(self, time: float, reason: str) -> CallError:
+        """The error for an integrator that cannot go on; time in s."""
+
+    def behind_event(self, time: float) -> CallError:
+        """The error if there was an event after the states were copied at a time in s."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScheduledParts:
-    """What the kernel works on to activate the partitions of a Scheduled Execution FMU."""
+class ScheduledParts(Protocol):
+    """A Scheduled Execution FMU, as far as the kernel uses it to activate its partitions."""
 
-    callbacks: PartitionCallbacks
+    callbacks: PartitionCallbacks | None
     memory: ScheduledMemory
     version: NDArray[np.int64]
     """Changes with each activation and each restored state; shape ()."""
     has_fmu_states: bool
-    clocks: Sequence[Variable]
+    clocks: list[Variable]
     """In the order in which they are activated."""
-    output_clocks: Sequence[Variable]
-    countdowns: Sequence[Variable]
-    places: Callable[[Sequence[int]], list[int]]
-    """Value references of clocks → where they stand in the memory."""
-    second_tick: Callable[[int], CallError]
-    """Place of a clock → the error if it ticks a second time at one time."""
-    behind_activation: Callable[[float], CallError]
-    """Time in s → the error if a partition was activated since then."""
+    output_clocks: list[Variable]
+    countdowns: list[Variable]
+
+    def places(self, clocks: Sequence[int]) -> list[int]:
+        """Where clocks, by their value references, stand in the memory."""
+
+    def second_tick(self, place: int) -> CallError:
+        """The error if a clock ticks a second time at one time."""
+
+    def behind_activation(self, time: float) -> CallError:
+        """The error if a partition was activated since a time in s."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ElementParts:
-    """What the kernel works on to be an element of semantic adaptation."""
+class ElementParts(Protocol):
+    """An element of semantic adaptation, as far as the kernel uses it."""
 
-    twin: str
+    twin: ClassVar[str]
     """Name of the element in the kernel."""
-    element: Adaptation
     values: ElementValues
-    clocks: Sequence[str]
+    clocks: list[str]
     """Names of the clocks."""
-    partials: Callable[[Sequence[int], Sequence[int]], NDArray[np.float64]]
-    """Value references of unknowns and knowns → partial derivatives, shape (unknowns, knowns)."""
+
+    @property
+    def element(self) -> Adaptation:
+        """Its settings."""
+
+    def partials(self, unknowns: Sequence[int], knowns: Sequence[int]) -> NDArray[np.float64]:
+        """Partial derivatives of unknowns by knowns, both value references; shape (unknowns, knowns)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Requests:
-    """What the kernel needs to call an FMU in another process."""
+class Requests(Protocol):
+    """An FMU in another process, as far as the kernel uses it to call it."""
 
     isolated: Any
     """fm_isolated"""
     table: Any
     """fm_instance: functions that request."""
-    remote: Callable[[Group, DataType, Sequence[int], int], Any]
-    """Variables of a group, with so many elements, as the kernel reads or sets them: fm_remote."""
-    remote_derivative: Callable[[Sequence[int], Sequence[int], int, int], Any]
-    """Value references of unknowns and knowns, sizes of seed and sensitivity → the derivative: fm_remote."""
-    raise_failure: Callable[[], NoReturn]
-    """Raises the error of the last request."""
-    messages: Callable[[], tuple[str, ...]]
-    """What the FMU has logged last."""
+
+    def remote(self, group: Group, kind: DataType, references: Sequence[int], n: int) -> Any:
+        """Variables of a group, with so many elements, as the kernel reads or sets them: fm_remote."""
+
+    def remote_derivative(
+        self, unknowns: Sequence[int], knowns: Sequence[int], n_seed: int, n_sensitivity: int
+    ) -> Any:
+        """The derivative of unknowns by knowns, both value references: fm_remote."""
+
+    def raise_failure(self) -> NoReturn:
+        """Raise the error of the last request."""
+
+    def messages(self) -> tuple[str, ...]:
+        """What the FMU has logged last."""

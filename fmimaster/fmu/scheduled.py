@@ -24,7 +24,7 @@ from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import SUCCESS, MessageLog
 from fmimaster.fmu.fmi3 import Fmi3Instance, FMU3ScheduledTolerant
 from fmimaster.fmu.instance import InstanceOptions, StepAnswer, Transfer, UpdateAnswer
-from fmimaster.fmu.kernel_entry import E, KernelEntries, ScheduledParts
+from fmimaster.fmu.kernel_entry import E, KernelEntries
 from fmimaster.fmu.kernel_memory import ScheduledMemory
 from fmimaster.system.clocks import Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Causality, DataType, Model, Variable
@@ -75,7 +75,7 @@ class ScheduledInstance(Fmi3Instance):
         self.version = np.zeros((), np.int64)
         """Changes with each activation and each restored state."""
         self.has_fmu_states = not model.capabilities.copies_states
-        self.callbacks_in_c = options.partition_callbacks
+        self.callbacks = options.partition_callbacks
         self._update_callback = None  # there are no intermediate updates
         super().__init__(fmu, model, name, messages, options)
         self._activate_partition = self.function(
@@ -108,23 +108,10 @@ class ScheduledInstance(Fmi3Instance):
     @property
     def is_called_in_python(self) -> bool:
         """Whether the kernel calls its methods: also if the callbacks of the FMU are not those of the kernel."""
-        return super().is_called_in_python or self.callbacks_in_c is None
+        return super().is_called_in_python or self.callbacks is None
 
     def _functions_for(self, kernel: KernelEntries[E]) -> E:
-        assert self.callbacks_in_c is not None
-        parts = ScheduledParts(
-            self.callbacks_in_c,
-            self.memory,
-            self.version,
-            self.has_fmu_states,
-            self.clocks,
-            self.output_clocks,
-            self.countdowns,
-            self.places,
-            self.second_tick,
-            self.behind_activation,
-        )
-        return kernel.of_scheduled(self.binding, parts)
+        return kernel.of_scheduled(self.binding, self)
 
     # Values
 

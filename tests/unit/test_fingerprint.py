@@ -8,7 +8,6 @@ from pathlib import Path
 
 from fmimaster import reference_path
 from fmimaster.system.archive import source_hash
-from fmimaster.system.description import Source
 from fmimaster.system.model import Source
 
 FMU = reference_path("fmi3/BouncingBall.fmu")

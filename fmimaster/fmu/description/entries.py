@@ -144,7 +144,7 @@ def read_entries(root: Element, dialect: Dialect, findings: Findings) -> Sequenc
     found = []
     for variables in children(root, "ModelVariables"):
         for element in variables:
-            with findings.collecting():
+            with findings:
                 found.append(_entry(element, dialect))
     findings.refuse()
     return found
@@ -301,7 +301,7 @@ def _note_double(
     same = (first.value_reference, first.type) == (variable.value_reference, variable.type)
     ends = (Causality.INPUT, Causality.OUTPUT)
     if not same and (first.causality in ends or variable.causality in ends):
-        with findings.collecting():
+        with findings:
             _refuse_double(element, where)
     else:
         what = "a variable has the name of another one; the first one is used"

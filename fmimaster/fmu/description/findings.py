@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from math import isfinite
-from types import TracebackType
 from typing import TypeVar
 
 from fmimaster.base.errors import FileError, ModelError
@@ -22,13 +21,13 @@ class Findings:
     """Collects problems and notes, each with file and line.
 
     Many FMUs that run well break a rule. Therefore only errors that prevent a correct run are problems; all others are
-    notes, and the attribute is treated as missing.
+    notes, and the attribute is treated as missing. A context: a problem in it is collected instead of raised, so that
+    problems of other elements are found too.
     """
 
     def __init__(self) -> None:
         self._notes = Notes()
         self._problems: list[str] = []
-        self._collector = _Collector(self._problems)
         self.count = 0
         """Number of notes so far."""
 
@@ -37,9 +36,18 @@ class Findings:
         self.count += 1
         self._notes.add(what, entry, location(element))
 
-    def collecting(self) -> _Collector:
-        """A context that collects a problem instead of raising it, so that problems of other elements are found too."""
-        return self._collector
+    # a generator with ``contextmanager`` takes longer than the reading inside of it
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> bool:
+        if isinstance(error, ModelError):
+            self._problems += error.problems
+        elif isinstance(error, FileError):
+            self._problems.append(str(error))
+        else:
+            return False
+        return True
 
     def refuse(self) -> None:
         """Raise if a problem has been collected.
@@ -119,30 +127,6 @@ class Findings:
             )
             return otherwise
         return otherwise if text is None else text in ("true", "1")
-
-
-class _Collector:
-    """One object for all elements: a generator with ``contextmanager`` takes longer than the reading inside of it."""
-
-    def __init__(self, problems: list[str]) -> None:
-        self._problems = problems
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        if isinstance(error, ModelError):
-            self._problems += error.problems
-        elif isinstance(error, FileError):
-            self._problems.append(str(error))
-        else:
-            return False
-        return True
 
 
 def problem(element: Element, text: str) -> ModelError:

@@ -169,7 +169,7 @@ def _variables(
     )
     found = []
     for entry in entries:
-        with findings.collecting():
+        with findings:
             found.append(reader.read(entry))
     findings.refuse()
     if interface is Interface.MODEL_EXCHANGE:

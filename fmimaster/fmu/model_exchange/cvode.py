@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmimaster.fmu.model_exchange.integrator import (
-    CvodeParts,
     Equations,
     ErrorControlled,
     Integration,
@@ -135,7 +134,7 @@ class CvodeIntegration(Integration):
     def __init__(
         self, equations: Equations, relative: float, absolute: float, has_jacobian: bool
     ) -> None:
-        self._equations, self.relative, self.absolute = equations, relative, absolute
+        self.equations, self.relative, self.absolute = equations, relative, absolute
         self.has_jacobian = has_jacobian
         self._raised: BaseException | None = None
         """The exception of a callback, which CVODE cannot pass on."""
@@ -157,20 +156,9 @@ class CvodeIntegration(Integration):
 
     def continue_in(self, kernel: KernelIntegrators) -> None:
         """Let the kernel continue with the memory of CVODE."""
-        kernel.cvode(
-            CvodeParts(
-                self._allocate,
-                self.states,
-                self.work,
-                self.tolerances,
-                self.relative,
-                self.absolute,
-                self._equations.has_inputs,
-                self.has_jacobian,
-            )
-        )
+        kernel.cvode(self)
 
-    def _allocate(
+    def allocate(
         self, derivatives: int, jacobian: int, data: int | None = None
     ) -> tuple[int, list[int]]:
         """Allocate the memory of CVODE; returns the addresses of the memory and of the vectors.
@@ -182,7 +170,7 @@ class CvodeIntegration(Integration):
         data
             Address that is passed to both.
         """
-        s, n = self._sundials, self._equations.n
+        s, n = self._sundials, self.equations.n
         s.SUNContext_Create(0, byref(self._context))
         on_message = MESSAGE(self._keep_message)
         self._callbacks += (on_message,)
@@ -219,7 +207,7 @@ class CvodeIntegration(Integration):
             return _FAILED
 
     def _derive(self, time: float, states: int, derivatives: int, _: int) -> int:
-        equations = self._equations
+        equations = self.equations
         return self._guarded(
             lambda: (
                 equations.move(time, self._view(states))
@@ -229,7 +217,7 @@ class CvodeIntegration(Integration):
 
     def _linearize(self, time: float, states: int, _: int, matrix: int, *others: int) -> int:
         del others
-        n, equations = self._equations.n, self._equations
+        n, equations = self.equations.n, self.equations
         first = self._sundials.SUNDenseMatrix_Data(matrix)
 
         def fill() -> bool:
@@ -247,7 +235,7 @@ class CvodeIntegration(Integration):
         address: int = self._sundials.N_VGetArrayPointer(vector)
         view = self._views.get(address)
         if view is None:
-            view = self._views[address] = _array(address, self._equations.n)
+            view = self._views[address] = _array(address, self.equations.n)
         return view
 
     # The integration
@@ -256,11 +244,11 @@ class CvodeIntegration(Integration):
         """Start here; or go on, if nothing but the inputs can have changed, and the derivatives have hardly changed."""
         if not self.memory:
             self._callbacks = DERIVATIVES(self._derive), JACOBIAN(self._linearize)
-            self._allocate(*(cast(callback, c_void_p).value or 0 for callback in self._callbacks))
+            self.allocate(*(cast(callback, c_void_p).value or 0 for callback in self._callbacks))
         is_new = self.size == 0.0  # an earlier state was restored
         if is_new or time != self._time.value or self._has_other_states(states):
             self._is_fresh = True
-        may_jump = self._equations.has_inputs or self.events != self._events
+        may_jump = self.equations.has_inputs or self.events != self._events
         self._events = self.events
         if self._is_fresh or (may_jump and self._has_jumped()):
             self._time.value = time
@@ -269,19 +257,19 @@ class CvodeIntegration(Integration):
 
     def _has_other_states(self, states: Vector) -> bool:
         """Whether the states, or their nominal values, are not those of the last step."""
-        tolerances = self.absolute * self._equations.nominals
+        tolerances = self.absolute * self.equations.nominals
         is_same = np.array_equal(states, self.states)
         return not (is_same and np.array_equal(tolerances, self.tolerances))
 
     def _begin(self) -> None:
-        self.tolerances[:] = self.absolute * self._equations.nominals
+        self.tolerances[:] = self.absolute * self.equations.nominals
         self._sundials.CVodeSVtolerances(self.memory, self.relative, self.vectors[2])
         self._sundials.CVodeReInit(self.memory, self._time, self.vectors[0])
         self._is_fresh, self.size = True, 0.0
 
     def _has_jumped(self) -> bool:
         """Whether the derivatives have jumped, so that a state differs by more than its tolerance after a step."""
-        if not self._is_known or not self._equations.derive(self._slopes):
+        if not self._is_known or not self.equations.derive(self._slopes):
             return True
         changes = self.size * (self._slopes - self._slopes_before)
         tolerances = self.relative * np.abs(self.states) + self.tolerances
@@ -304,7 +292,7 @@ class CvodeIntegration(Integration):
             raise StuckError(before, TOO_SHORT)
         self._is_fresh, self._is_known = flag == _TOO_CLOSE, False
         self.size = max(self.size, self._time.value - before)
-        there, equations = self._time.value, self._equations
+        there, equations = self._time.value, self.equations
         equations.move(there, self.states)
         if there == end and equations.has_inputs:
             self.mark_event()
@@ -313,7 +301,7 @@ class CvodeIntegration(Integration):
     def mark_event(self) -> None:
         """Keep the derivatives, to find out whether they jump."""
         if not self._is_known:
-            self._is_known = self._equations.derive(self._slopes_before)
+            self._is_known = self.equations.derive(self._slopes_before)
 
     def _step(self, end: float) -> int:
         s = self._sundials

@@ -23,7 +23,7 @@ from fmimaster.fmu.instance import (
     Transfer,
     UpdateAnswer,
 )
-from fmimaster.fmu.kernel_entry import Binding, E, ExchangeParts, KernelEntries
+from fmimaster.fmu.kernel_entry import Binding, E, KernelEntries
 from fmimaster.fmu.kernel_memory import ExchangeMode, MemoryPlace
 from fmimaster.fmu.model_exchange.steps import ExchangeSteps
 from fmimaster.system.model import Causality, DataType, Model, Variability
@@ -45,22 +45,15 @@ class ModelExchangeInstance(ExchangeSteps):
         return replace(super().binding, intermediate=intermediate, update_callback=callback)
 
     def _functions_for(self, kernel: KernelEntries[E]) -> E:
-        parts = ExchangeParts(
-            lambda: self.memory,
-            lambda: self.integration,
-            lambda: self.equations.jacobian_references,
-            self._when_prepared,
-            self.stops,
-            self.copies,
-            self.completes,
-            self.integrator.remembers,
-            self.execute_events,
-            self.stuck,
-            self.behind_event,
-        )
-        return kernel.of_model_exchange(self.binding, parts)
+        return kernel.of_model_exchange(self.binding, self)
 
-    def _when_prepared(self, act: Callable[[], None]) -> None:
+    @property
+    def jacobian_references(self) -> tuple[list[int], list[int]] | None:
+        """Value references of the derivatives and of the states; None if one is not declared."""
+        return self.equations.jacobian_references
+
+    def when_prepared(self, act: Callable[[], None]) -> None:
+        """Call a function when the memory has its size and there is an integration."""
         self._prepared = act
         if self.is_started:  # in an earlier structure of the system
             act()
@@ -111,7 +104,7 @@ class ModelExchangeInstance(ExchangeSteps):
         if self._goes_back:
             self.memory[MemoryPlace.SIZE] = 0.0
         self._goes_back = False
-        if not self._copies:
+        if not self.copies:
             super().save(place)
         self._memories[place] = self.memory.values.copy()
 
@@ -119,7 +112,7 @@ class ModelExchangeInstance(ExchangeSteps):
         """Go back to a saved state; without FMU state not behind an event."""
         self._goes_back = self.integrator.remembers
         saved = self._memories[place]
-        if not self._copies:
+        if not self.copies:
             super().restore(place)
         elif saved[MemoryPlace.EVENTS] != self.memory[MemoryPlace.EVENTS]:
             raise self.behind_event(saved[MemoryPlace.TIME])
@@ -127,7 +120,7 @@ class ModelExchangeInstance(ExchangeSteps):
 
     def _take(self, saved: NDArray[np.float64]) -> None:
         self.memory.values[:] = saved
-        if self._copies and self.memory[MemoryPlace.MODE] == ExchangeMode.CONTINUOUS_TIME:
+        if self.copies and self.memory[MemoryPlace.MODE] == ExchangeMode.CONTINUOUS_TIME:
             self.equations.move(self.memory[MemoryPlace.TIME], self.memory.states)
             self.memory[MemoryPlace.UNTOLD] = float(self.completes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import isfinite
@@ -65,21 +65,23 @@ class Equations(Protocol):
         """Whether there are continuous inputs, which may jump at communication points."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CvodeParts:
-    """What the kernel works on to continue an integration by CVODE."""
+class CvodeParts(Protocol):
+    """An integration by CVODE, as far as the kernel uses it to continue it."""
 
-    allocate: Callable[[int, int, int], tuple[int, Sequence[int]]]
-    """Allocates the memory of CVODE: addresses of the functions for derivatives and for the Jacobian, and of what is passed
-    to both → addresses of the memory, and of the vectors of the next three."""
+    equations: Equations
     states: Vector
     work: Vector
     tolerances: Vector
     relative: float
     absolute: float
-    has_inputs: bool
     has_jacobian: bool
     """Whether the Jacobian consists of directional derivatives of the FMU."""
+
+    def allocate(
+        self, derivatives: int, jacobian: int, data: int | None = None
+    ) -> tuple[int, list[int]]:
+        """Allocate the memory of CVODE: addresses of the functions for derivatives and for the Jacobian, and of what is
+        passed to both → addresses of the memory, and of the vectors of states, work and tolerances."""
 
 
 class KernelIntegrators(Protocol):

@@ -52,9 +52,13 @@ class ExchangeSteps(BinaryInstance):
         self._prepared: Callable[[], None] = lambda: None
         """Called when the memory has its size."""
         self._uses_event_mode = options.event_mode
-        self._stops = options.event_mode and options.early_return
+        self.stops = options.event_mode and options.early_return
+        """Whether a step ends at the first event."""
         self._given_callback = options.update_callback
-        self._copies = model.capabilities.copies_states
+        self.copies = model.capabilities.copies_states
+        """Whether states are copied, because the FMU cannot save its own."""
+        self.completes = model.capabilities.needs_completed_integrator_step
+        """Whether ``CompletedIntegratorStep`` is called."""
         self._memories: dict[int, NDArray[np.float64]] = {}
         self._goes_back = False
         """Whether the state that was saved last was restored, if that matters to the integrator."""
@@ -64,21 +68,6 @@ class ExchangeSteps(BinaryInstance):
         self._last_event, self._n_events = -inf, 0
         """Time in s of the last event inside a step, and how many events up to it made no progress."""
         super().__init__(fmu, model, name, messages, options)
-
-    @property
-    def stops(self) -> bool:
-        """Whether a step ends at the first event."""
-        return self._stops
-
-    @property
-    def completes(self) -> bool:
-        """Whether ``CompletedIntegratorStep`` is called."""
-        return self.model.capabilities.needs_completed_integrator_step
-
-    @property
-    def copies(self) -> bool:
-        """Whether states are copied, because the FMU cannot save its own."""
-        return self._copies
 
     # Modes
 
@@ -213,7 +202,7 @@ class ExchangeSteps(BinaryInstance):
                 if memory[MemoryPlace.ENDS]:
                     continue
             if happened or self._is_due(now):
-                if self._stops:
+                if self.stops:
                     return self._answer(StepAnswer(now, early=now < stop, event=True))
                 self.execute_events()
             elif now >= stop:
@@ -261,7 +250,7 @@ class ExchangeSteps(BinaryInstance):
         happened = has_changed
         if self.completes:
             memory[MemoryPlace.UNTOLD] = 1.0
-            if not (self._copies and self.kept_from() < there):
+            if not (self.copies and self.kept_from() < there):
                 happened |= self._tell_completed()
         memory[MemoryPlace.STEP_EVENT] = happened and not has_changed and not self._is_due(there)
         if (happened or self._is_due(there)) and not memory[MemoryPlace.ENDS]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fmimaster.fmu.around import ANSWERS, Act, complete
 from fmimaster.fmu.instance import Signal, StepAnswer, UpdateAnswer
-from fmimaster.fmu.kernel_entry import E, KernelEntries, Requests
+from fmimaster.fmu.kernel_entry import E, KernelEntries
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
@@ -50,16 +50,7 @@ class IsolatedInstance(HostedInstance):
 
     def kernel_entry(self, kernel: KernelEntries[E]) -> E:
         """What the kernel calls it by: requests to its process."""
-        return kernel.of_other_process(
-            Requests(
-                self.isolated,
-                self.table,
-                self.remote,
-                self.remote_derivative,
-                self.raise_failure,
-                self.messages,
-            )
-        )
+        return kernel.of_other_process(self)
 
     # Values
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from fmimaster.run.native.header import LentMemory, derivative_fields
 from fmimaster.run.native.instances import READ
 from fmimaster.system.model import DataType
 
-JacobianReferences = Callable[[], tuple[list[int], list[int]] | None]
+JacobianReferences: TypeAlias = tuple[list[int], list[int]] | None
 
 _FUNCTIONS = {
     "step": "CVode",
@@ -64,12 +63,11 @@ class LentCvode(LentMemory):
             slopes_before=np.zeros(n),
             relative=parts.relative,
             absolute=parts.absolute,
-            has_inputs=parts.has_inputs,
+            has_inputs=parts.equations.has_inputs,
         )
         if parts.has_jacobian:
-            found = jacobian_references()
-            assert found is not None
-            self.fill(c.jacobian, **derivative_fields(*found, n, n))
+            assert jacobian_references is not None
+            self.fill(c.jacobian, **derivative_fields(*jacobian_references, n, n))
 
 
 def _address(pointer: Any) -> int:
@@ -100,7 +98,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
             stops=parts.stops,
             copies=parts.copies,
             completes=parts.completes,
-            remembers=parts.remembers,
+            remembers=parts.integrator.remembers,
         )
         lib.fm_exchange_table(self._exchange, self.entry)
         self._lend_memory()
@@ -108,7 +106,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
 
     def _lend_memory(self) -> None:
         """The memory of the instance, which has its size when Initialization Mode is entered, and room for copies."""
-        memory = self._parts.memory()
+        memory = self._parts.memory
         n, m, size = len(memory.states), len(memory.indicators), len(memory.values)
         self.fill(
             self._exchange,
@@ -126,7 +124,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
 
     def _prepare(self) -> None:
         self._lend_memory()
-        self._parts.integration().continue_in(self)
+        self._parts.integration.continue_in(self)
 
     def dormand_prince(self, relative: float, absolute: float) -> None:
         """Continue by the method of Dormand and Prince."""
@@ -162,9 +160,9 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
         """Raise the error in the words of the instance."""
         parts = self._parts
         if status in _STUCK:
-            raise parts.stuck(parts.memory().time, _STUCK[status])
+            raise parts.stuck(parts.memory.time, _STUCK[status])
         if status == lib.FM_STUCK:
-            raise parts.stuck(parts.memory().time, parts.integration().message)
+            raise parts.stuck(parts.memory.time, parts.integration.message)
         if status == lib.FM_BEHIND_EVENT:
             raise parts.behind_event(self._exchange.wanted)
         if status == lib.FM_REFUSED:

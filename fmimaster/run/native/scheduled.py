@@ -99,6 +99,7 @@ class ScheduledEntry(FmuEntry):
     def __init__(self, lent: Lent, parts: ScheduledParts) -> None:
         super().__init__(lent)
         self._parts = parts
+        assert parts.callbacks is not None
         self._scheduled = s = parts.callbacks.kept
         self._error: CallError | None = None
         """Of the first call in ``ClockUpdate`` that failed."""
