@@ -1,4 +1,4 @@
-"""CVODE as the integrator of Model Exchange FMUs, for stiff models.
+"""CVODE as the integrator of Model Exchange FMUs, for stiff models, from the SUNDIALS libraries that fmpy contains.
 
 ``kernel/cvode.c`` makes the same calls in the same order, so that both executors agree in every bit. It gets the
 addresses of the functions, since fmpy has the libraries without headers: so the kernel is built without SUNDIALS.
@@ -6,14 +6,17 @@ addresses of the functions, since fmpy has the libraries without headers: so the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from ctypes import byref, c_double, c_void_p, cast
+from collections.abc import Callable, Mapping
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_int64, c_void_p, cast
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from fmimaster.base.errors import OptionError
 from fmimaster.fmu.model_exchange.integrator import (
     Equations,
     ErrorControlled,
@@ -23,14 +26,86 @@ from fmimaster.fmu.model_exchange.integrator import (
     Vector,
 )
 from fmimaster.fmu.model_exchange.one_step import TOO_SHORT, DormandPrince
-from fmimaster.fmu.model_exchange.sundials import (
-    BDF,
-    DERIVATIVES,
-    JACOBIAN,
-    MESSAGE,
-    ONE_STEP,
-    sundials,
-)
+
+DERIVATIVES = CFUNCTYPE(c_int, c_double, c_void_p, c_void_p, c_void_p)
+"""``CVRhsFn``: time, states, their derivatives, user data → 0, or a negative number for a failure."""
+JACOBIAN = CFUNCTYPE(c_int, c_double, *[c_void_p] * 7)
+"""``CVLsJacFn``: time, states, their derivatives, matrix, user data, three vectors → as above."""
+MESSAGE = CFUNCTYPE(None, c_int, c_char_p, c_char_p, c_char_p, c_int, c_void_p, c_void_p)
+"""``SUNErrHandlerFn``: line, function, file, message, code, user data, context."""
+
+ONE_STEP = 2
+"""Task of ``CVode``: one step, not beyond the stop time."""
+BDF = 2
+"""Method of ``CVodeCreate``: backward differentiation formulas, for stiff systems."""
+
+_HANDLE = POINTER(c_void_p)
+_FUNCTIONS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "core": {
+        "SUNContext_Create": (c_int, c_int, _HANDLE),
+        "SUNContext_ClearErrHandlers": (c_int, c_void_p),
+        "SUNContext_PushErrHandler": (c_int, c_void_p, MESSAGE, c_void_p),
+        "SUNContext_Free": (c_int, _HANDLE),
+        "N_VGetArrayPointer": (c_void_p, c_void_p),
+        "N_VDestroy": (None, c_void_p),
+        "SUNMatDestroy": (None, c_void_p),
+        "SUNLinSolFree": (c_int, c_void_p),
+    },
+    "nvecserial": {"N_VMake_Serial": (c_void_p, c_int64, c_void_p, c_void_p)},
+    "sunmatrixdense": {
+        "SUNDenseMatrix": (c_void_p, c_int64, c_int64, c_void_p),
+        "SUNDenseMatrix_Data": (c_void_p, c_void_p),
+    },
+    "sunlinsoldense": {"SUNLinSol_Dense": (c_void_p, c_void_p, c_void_p, c_void_p)},
+    "cvode": {
+        "CVodeCreate": (c_void_p, c_int, c_void_p),
+        "CVodeInit": (c_int, c_void_p, c_void_p, c_double, c_void_p),
+        "CVodeReInit": (c_int, c_void_p, c_double, c_void_p),
+        "CVodeSVtolerances": (c_int, c_void_p, c_double, c_void_p),
+        "CVodeSetLinearSolver": (c_int, c_void_p, c_void_p, c_void_p),
+        "CVodeSetUserData": (c_int, c_void_p, c_void_p),
+        "CVodeSetJacFn": (c_int, c_void_p, c_void_p),
+        "CVodeSetMaxHnilWarns": (c_int, c_void_p, c_int),
+        "CVodeSetStopTime": (c_int, c_void_p, c_double),
+        "CVode": (c_int, c_void_p, c_double, c_void_p, POINTER(c_double), c_int),
+        "CVodeGetDky": (c_int, c_void_p, c_double, c_int, c_void_p),
+        "CVodeFree": (None, _HANDLE),
+    },
+}
+"""Library → function → type of its result, and types of its arguments."""
+
+
+@cache
+def sundials() -> Any:
+    """The functions by their names, as attributes; the libraries are loaded once.
+
+    Raises
+    ------
+    OptionError
+        If fmpy has none for this platform, or of another version.
+    """
+    found = SimpleNamespace()
+    try:
+        from fmpy.sundials import libraries  # loads five libraries
+
+        for library, functions in _FUNCTIONS.items():
+            loaded = getattr(libraries, f"sundials_{library}")
+            for name, (result, *arguments) in functions.items():
+                function = loaded[name]  # a new object: fmpy has declared its own argument types
+                function.restype, function.argtypes = result, arguments
+                setattr(found, name, function)
+    except Exception as error:  # fmpy raises Exception itself for another version of SUNDIALS
+        raise OptionError(
+            f"The solver cvode needs the SUNDIALS libraries of fmpy, which cannot be loaded here: {error}. "
+            "Use the solver dormand-prince."
+        ) from error
+    return found
+
+
+def address_of(function: Any) -> int:
+    """Address of a function of C, or of a callback."""
+    return cast(function, c_void_p).value or 0
+
 
 LARGEST_JUMP = 1.0
 """Largest change of a state over a step by jumps of the inputs, in units of its tolerance, for which CVODE goes on without
@@ -38,8 +113,6 @@ a restart. Without restarts at larger ones, an oscillator with held inputs is te
 
 _SUCCESS, _RECOVERABLE, _FAILED = 0, 1, -1
 """Answers of a callback: it was computed; try a shorter step; give up."""
-_NONE = -1
-"""No warning that a step is too short to change the time; it is an error here."""
 _TOO_CLOSE = -27
 """``CV_TOO_CLOSE``: the end of the step is the present time, apart from rounding."""
 
@@ -185,14 +258,12 @@ class CvodeIntegration(Integration):
         self.memory.value = s.CVodeCreate(BDF, self._context)
         s.CVodeInit(self.memory, derivatives, 0.0, self.vectors[0])
         s.CVodeSetUserData(self.memory, data)
-        s.CVodeSetMaxHnilWarns(self.memory, _NONE)
+        s.CVodeSetMaxHnilWarns(self.memory, -1)  # none: a step that is too short is an error here
         s.CVodeSVtolerances(self.memory, self.relative, self.vectors[2])
         s.CVodeSetLinearSolver(self.memory, self._solver, self._matrix)
         if self.has_jacobian:
             s.CVodeSetJacFn(self.memory, jacobian)
         return self.memory.value or 0, self.vectors
-
-    # What CVODE calls
 
     def _keep_message(self, *arguments: Any) -> None:
         """Receive a message; the fourth argument is its text."""
@@ -215,17 +286,15 @@ class CvodeIntegration(Integration):
             )
         )
 
-    def _linearize(self, time: float, states: int, _: int, matrix: int, *others: int) -> int:
-        del others
+    def _linearize(self, time: float, states: int, _: int, matrix: int, *_others: int) -> int:
         n, equations = self.equations.n, self.equations
         first = self._sundials.SUNDenseMatrix_Data(matrix)
 
         def fill() -> bool:
-            seeds = np.eye(n)
             columns = _array(first, n * n).reshape(n, n)  # SUNDIALS stores column by column
             return equations.move(time, self._view(states)) and all(
                 equations.multiply_jacobian(seed, column)
-                for seed, column in zip(seeds, columns, strict=True)
+                for seed, column in zip(np.eye(n), columns, strict=True)
             )
 
         return self._guarded(fill)
@@ -238,13 +307,11 @@ class CvodeIntegration(Integration):
             view = self._views[address] = _array(address, self.equations.n)
         return view
 
-    # The integration
-
     def restart(self, time: float, states: Vector) -> None:
         """Start here; or go on, if nothing but the inputs can have changed, and the derivatives have hardly changed."""
         if not self.memory:
             self._callbacks = DERIVATIVES(self._derive), JACOBIAN(self._linearize)
-            self.allocate(*(cast(callback, c_void_p).value or 0 for callback in self._callbacks))
+            self.allocate(*map(address_of, self._callbacks))
         is_new = self.size == 0.0  # an earlier state was restored
         if is_new or time != self._time.value or self._has_other_states(states):
             self._is_fresh = True
@@ -279,10 +346,8 @@ class CvodeIntegration(Integration):
         """One step, not beyond ``end``; returns the time reached."""
         before = self._time.value
         flag = self._step(end)
-        if (
-            flag < 0 and not self._is_fresh
-        ):  # the derivatives of now do not continue those of the last steps
-            self._begin()
+        if flag < 0 and not self._is_fresh:
+            self._begin()  # the derivatives of now do not continue those of the last steps
             flag = self._step(end)
         if flag == _TOO_CLOSE:
             self._time.value = end

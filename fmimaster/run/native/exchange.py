@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from fmimaster.fmu.call_log import DISCARD
 from fmimaster.fmu.kernel_entry import ExchangeParts, KernelInterface
+from fmimaster.fmu.model_exchange.cvode import address_of, sundials
 from fmimaster.fmu.model_exchange.integrator import CvodeParts, KernelIntegrators
 from fmimaster.fmu.model_exchange.one_step import DISCARDED, NO_DERIVATIVES, TOO_SHORT
-from fmimaster.fmu.model_exchange.sundials import sundials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.fmu_entry import FmuEntry, Lent
@@ -47,7 +47,7 @@ class LentCvode(LentMemory):
         self.cvode = c = ffi.new("fm_cvode *")
         for name, function in _FUNCTIONS.items():
             kind = ffi.typeof(getattr(c.sundials, name))
-            setattr(c.sundials, name, ffi.cast(kind, sundials().address(function)))
+            setattr(c.sundials, name, ffi.cast(kind, address_of(getattr(sundials(), function))))
         derive, linearize = (ffi.addressof(lib, f"fm_cvode_{f}") for f in ("derive", "linearize"))
         memory, addresses = parts.allocate(_address(derive), _address(linearize), _address(c))
         c.memory = ffi.cast("void *", memory)
