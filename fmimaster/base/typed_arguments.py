@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from enum import Enum
 from functools import cache, wraps
-from itertools import repeat
+from itertools import chain, repeat
 from numbers import Integral, Real
 from reprlib import repr as short
 from types import UnionType
@@ -75,7 +75,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
         key = (*map(type, given[1:]), *named, *map(type, named.values()))
         if key not in fitting:  # a system can have 10^5 connections
             hints.update(hints or get_type_hints(function))
-            positions: Iterable[str] = names if more is None else _followed_by(names, more)
+            positions: Iterable[str] = names if more is None else chain(names, repeat(more))
             every = (*zip(positions, given[1:], strict=False), *named.items())
             for name, value in every:
                 expect(value, hints.get(name, Any), function.__name__, name)
@@ -84,11 +84,6 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
         return function(*given, **named)
 
     return checked
-
-
-def _followed_by(names: Iterable[str], more: str) -> Iterator[str]:
-    yield from names
-    yield from repeat(more)
 
 
 @cache

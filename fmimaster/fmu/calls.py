@@ -125,12 +125,7 @@ class LibraryCalls(Instance):
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call an FMI function that takes the instance and these arguments; raise unless it returns OK or Warning."""
-        function = self.function(name)
-        self._calling = name
-        status = function(self.component, *arguments)
-        self._calling = ""
-        if status not in SUCCESS:
-            self.fail(name, status)
+        self.transfer(name, *arguments)()
 
     def ask_for_failures(self) -> None:
         """Switch on the messages about discarded steps and failures, if the FMU has these categories; errors are

@@ -131,16 +131,12 @@ _COEFFICIENT = Role("Float64 inputs", _FLOAT64, _INPUT, scalar=False)
 _PARAMETER = Role("an integer parameter", _INTEGERS, frozenset({Causality.PARAMETER}))
 
 
-def _announcement(model: Model) -> Role:
+def _signal(model: Model, what: str, causality: frozenset[Causality]) -> Role:
+    """The role of what announces or triggers events: an output or an input, in words."""
     if model.fmi_version.startswith("2"):
-        return Role("an Integer output that counts the events", _COUNTERS, _OUTPUT)
-    return Role("an output Clock, or an Int32 output that counts", _CLOCK | _COUNTERS, _OUTPUT)
-
-
-def _trigger(model: Model) -> Role:
-    if model.fmi_version.startswith("2"):
-        return Role("an Integer input that counts the events", _COUNTERS, _INPUT)
-    return Role("an input Clock, or an Int32 input that counts", _CLOCK | _COUNTERS, _INPUT)
+        return Role(f"an Integer {what} that counts the events", _COUNTERS, causality)
+    words = f"an {what} Clock, or an Int32 {what} that counts"
+    return Role(words, _CLOCK | _COUNTERS, causality)
 
 
 _EXTENSION = {"Annotations": AT_MOST_ONE}
@@ -214,14 +210,16 @@ class _Reader(ManifestReader):
                 "Payload, or make the "
                 "event shared",
             )
-        trigger = self.optional(element, "trigger", _trigger(self.model), what)
+        trigger = self.optional(element, "trigger", _signal(self.model, "input", _INPUT), what)
         self._check_clocks(element, payload, trigger, what)
         without_step = trigger is not None and self.manifest.version < _FIRST_WITH_RIGHT_LIMITS
         return EventDeclaration(
             name=text_of(element, "name"),
             scope=Scope(text_of(element, "scope")),
             indicators=tuple(self._indicator(i, what) for i in children(element, "Indicator")),
-            announce=self.optional(element, "announce", _announcement(self.model), what),
+            announce=self.optional(
+                element, "announce", _signal(self.model, "output", _OUTPUT), what
+            ),
             trigger=trigger,
             payload=payload,
             right_limits_without_step=value_of(

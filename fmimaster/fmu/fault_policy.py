@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
+from typing import ClassVar
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
@@ -19,15 +20,10 @@ class FaultPolicy(TypedArguments, ABC):
     did not return before its deadline.
     """
 
-    @property
-    def isolates(self) -> bool:
-        """Whether FMUs must run in processes of their own."""
-        return True
-
-    @property
-    def marks(self) -> bool:
-        """Whether rows are marked in which an instance does not take part any more."""
-        return False
+    isolates: ClassVar[bool] = True
+    """Whether FMUs must run in processes of their own."""
+    marks: ClassVar[bool] = False
+    """Whether rows are marked in which an instance does not take part any more."""
 
     @abstractmethod
     def around(self, make: Callable[[], Instance]) -> Instance:
@@ -44,10 +40,8 @@ class FaultPolicy(TypedArguments, ABC):
 class Stop(FaultPolicy):
     """The run ends with a :class:`FmuLostError`, which has the results until then."""
 
-    @property
-    def isolates(self) -> bool:
-        """False: an FMU that runs in the process of fmimaster ends it."""
-        return False
+    isolates: ClassVar[bool] = False
+    """An FMU that runs in the process of fmimaster ends it."""
 
     def around(self, make: Callable[[], Instance]) -> Instance:
         """The instance itself."""
@@ -87,10 +81,7 @@ class Drop(FaultPolicy):
     A column ``INSTANCE.dropped`` of the results is 1 in each row in which the instance no longer takes part, else 0.
     """
 
-    @property
-    def marks(self) -> bool:
-        """True."""
-        return True
+    marks: ClassVar[bool] = True
 
     def around(self, make: Callable[[], Instance]) -> Instance:
         """An instance that no longer does anything when the one in it is lost."""

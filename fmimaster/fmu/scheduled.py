@@ -342,10 +342,6 @@ class ScheduledInstance(Fmi3Instance):
         if self._versions[place] != self.version:  # else what was read since then is still right
             self.version += 1
 
-    def _take(self, saved: NDArray[Any]) -> None:
-        self.memory.values[...] = saved
-        self.version += 1
-
     def behind_activation(self, time: float) -> CallError:
         """The error if a partition was activated after a time in s, and the FMU has no states."""
         return CallError(
@@ -366,7 +362,8 @@ class ScheduledInstance(Fmi3Instance):
         """Go to a serialized state."""
         values = self.memory.values
         super().deserialize(state[values.nbytes :])
-        self._take(np.frombuffer(state, values.dtype, 1)[0])
+        values[...] = np.frombuffer(state, values.dtype, 1)[0]
+        self.version += 1
 
 
 def _urgency(clock: Variable) -> tuple[float, str]:

@@ -74,10 +74,6 @@ def _itself(element: Element) -> Element | None:
     return element if local_name(element) in _FMI3_TYPES else None
 
 
-def _type_itself(element: Element) -> Element | None:
-    return element
-
-
 def _fmi2_variability(_: DataType, causality: Causality) -> Variability:
     # "continuous" by the standard, which it does not allow for parameters
     return Variability.FIXED if causality in _PARAMETERS else Variability.CONTINUOUS
@@ -105,7 +101,7 @@ FMI2 = Dialect(
 FMI3 = Dialect(
     types=_FMI3_TYPES,
     typed=_itself,
-    type_definition=_type_itself,
+    type_definition=lambda element: element,
     referred_by="valueReference",
     outputs=("Output",),
     initial_unknowns=("InitialUnknown",),
@@ -302,15 +298,11 @@ def _note_double(
     ends = (Causality.INPUT, Causality.OUTPUT)
     if not same and (first.causality in ends or variable.causality in ends):
         with findings:
-            _refuse_double(element, where)
+            raise problem(
+                element,
+                f"{labelled(element)} has the name of another variable ({location(where)}). One of them is an input or an "
+                "output, whose name connections and results need. Expected each name once.",
+            )
     else:
         what = "a variable has the name of another one; the first one is used"
         findings.note(element, what, f"{shown(variable.name)} ({location(where)})")
-
-
-def _refuse_double(element: Element, first: Element) -> None:
-    raise problem(
-        element,
-        f"{labelled(element)} has the name of another variable ({location(first)}). One of them is an input or an output, "
-        "whose name connections and results need. Expected each name once.",
-    )

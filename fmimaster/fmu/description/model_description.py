@@ -269,14 +269,23 @@ def read_capabilities(
         and can("canReturnEarlyAfterIntermediateUpdate"),
         has_event_mode=not is_fmi2 and can("hasEventMode"),
     )
-    match interface:
-        case Interface.MODEL_EXCHANGE:
-            told = _needs_completed_steps(element, is_fmi2, findings)
-            return replace(_integrated(found), needs_completed_integrator_step=told)
-        case Interface.SCHEDULED_EXECUTION:
-            return _scheduled(found)
-        case _:
-            return found
+    if interface is Interface.CO_SIMULATION:
+        return found
+    found = replace(
+        found,
+        can_get_and_set_fmu_state=True,  # steps of Scheduled Execution change nothing, so they can always be undone
+        copies_states=not found.can_get_and_set_fmu_state,
+        can_handle_variable_communication_step_size=True,
+        has_event_mode=True,
+    )
+    if interface is Interface.SCHEDULED_EXECUTION:
+        return found
+    return replace(
+        found,
+        provides_intermediate_update=True,
+        might_return_early_from_do_step=True,
+        needs_completed_integrator_step=_needs_completed_steps(element, is_fmi2, findings),
+    )
 
 
 def _needs_completed_steps(element: Element, is_fmi2: bool, findings: Findings) -> bool:
@@ -284,30 +293,6 @@ def _needs_completed_steps(element: Element, is_fmi2: bool, findings: Findings) 
     if is_fmi2:
         return not findings.truth(element, "completedIntegratorStepNotNeeded")
     return findings.truth(element, "needsCompletedIntegratorStep")
-
-
-def _scheduled(of_fmu: Capabilities) -> Capabilities:
-    """Capabilities of a Scheduled Execution FMU: its steps change nothing, so they can always be undone."""
-    return replace(
-        of_fmu,
-        can_get_and_set_fmu_state=True,
-        copies_states=not of_fmu.can_get_and_set_fmu_state,
-        can_handle_variable_communication_step_size=True,
-        has_event_mode=True,
-    )
-
-
-def _integrated(of_fmu: Capabilities) -> Capabilities:
-    """Capabilities of a Model Exchange FMU with an integrator."""
-    return replace(
-        of_fmu,
-        can_get_and_set_fmu_state=True,
-        copies_states=not of_fmu.can_get_and_set_fmu_state,
-        can_handle_variable_communication_step_size=True,
-        provides_intermediate_update=True,
-        might_return_early_from_do_step=True,
-        has_event_mode=True,
-    )
 
 
 def read_experiment(root: Element, findings: Findings) -> DefaultExperiment:

@@ -190,7 +190,11 @@ class VariableReader:
             "shape": shape,
             "enumeration": declared.items if declared else None,
             "clocks": self._clocks(element),
-            "clock": self._clock(element, declared) if kind is DataType.CLOCK else None,
+            "clock": (
+                read_clock(element, declared.element if declared else None, self.findings)
+                if kind is DataType.CLOCK
+                else None
+            ),
             "previous": previous.name if previous else None,
             "intermediate_update": self.findings.truth(element, "intermediateUpdate"),
             "can_be_set_repeatedly": self.findings.truth(
@@ -200,9 +204,6 @@ class VariableReader:
             **(self._of_a_float(entry, declared) if kind.is_float else {}),
         }
         return _Common(facts, Variable(name=entry.name, value_reference=entry.reference, **facts))
-
-    def _clock(self, element: Element, declared: TypeDefinition | None) -> ClockAttributes:
-        return read_clock(element, declared.element if declared else None, self.findings)
 
     def _declared(self, entry: VariableEntry) -> TypeDefinition | None:
         name = entry.typed.get("declaredType")

@@ -23,10 +23,11 @@ from fmimaster.fmu.instance import (
     Transfer,
     UpdateAnswer,
 )
+from fmimaster.fmu.intermediate import inputs_in_steps
 from fmimaster.fmu.kernel_entry import Binding, E, KernelEntries
 from fmimaster.fmu.kernel_memory import ExchangeMode, MemoryPlace
 from fmimaster.fmu.model_exchange.steps import ExchangeSteps
-from fmimaster.system.model import Causality, DataType, Model, Variability
+from fmimaster.system.model import Causality, DataType, Model
 
 
 class ModelExchangeInstance(ExchangeSteps):
@@ -41,7 +42,7 @@ class ModelExchangeInstance(ExchangeSteps):
     def binding(self) -> Binding:
         """How the kernel calls its functions; inputs between points are set by the kernel, if there is a callback."""
         callback = self._given_callback
-        intermediate = inputs_between_points(self.model) if callback else ()
+        intermediate = inputs_in_steps(self.model) if callback else ()
         return replace(super().binding, intermediate=intermediate, update_callback=callback)
 
     def _functions_for(self, kernel: KernelEntries[E]) -> E:
@@ -85,7 +86,7 @@ class ModelExchangeInstance(ExchangeSteps):
 
     def _polynomials(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that keeps the signal, whose values are set at each evaluation."""
-        refresh = self.present_values(references, inputs_between_points(self.model))
+        refresh = self.present_values(references, inputs_in_steps(self.model))
 
         def set_polynomials(_: float, signal: Signal) -> None:
             self.equations.set_inputs = lambda now: refresh(now, signal)
@@ -173,17 +174,6 @@ class ModelExchangeInstance(ExchangeSteps):
             self.integration.free()
             self.is_started = False
         super().free()
-
-
-def inputs_between_points(model: Model) -> tuple[int, ...]:
-    """Value references of the inputs that are set at each evaluation, if they follow polynomials."""
-    return tuple(
-        v.value_reference
-        for v in model.variables
-        if v.causality is Causality.INPUT
-        and v.variability is Variability.CONTINUOUS
-        and v.type is DataType.FLOAT64
-    )
 
 
 class Fmi2ModelExchange(ModelExchangeInstance, Fmi2Instance):
