@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.cards.measured import Repetition
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.declarations import Interface
 from fmimaster.system.model import Causality, DataType, Model, Source, Variability, Variable
@@ -215,15 +214,3 @@ def moved(names: Iterable[str], values: NDArray[np.float64]) -> int:
     """Number of variables that change along a trace."""
     changed = ~((values == values[:1]) | (np.isnan(values) & np.isnan(values[:1]))).all(axis=0)
     return len({name for name, has in zip(names, changed.tolist(), strict=True) if has})
-
-
-def compared(
-    names: Sequence[str], nominal: NDArray[np.float64], one: StepTrace, other: StepTrace
-) -> Repetition:
-    """Two traces of the same steps."""
-    rows = min(len(one.values), len(other.values))
-    return Repetition(
-        steps=rows - 1,
-        moved=moved(names, one.values[:rows]),
-        differences=differences(names, nominal, one.values, other.values),
-    )

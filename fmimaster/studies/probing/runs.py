@@ -22,7 +22,7 @@ from fmimaster.cards.measured import (
     Stepping,
     TwoInstances,
 )
-from fmimaster.studies.probing.excitation import StepTrace, Use, VariedValues, compared, moved
+from fmimaster.studies.probing.excitation import StepTrace, Use, VariedValues, moved
 from fmimaster.studies.probing.subject import MeasuredUnit, Messages, Subject
 
 STEPS = 100
@@ -193,7 +193,7 @@ def replay(use: Use) -> ReplayedStep:
         )
         # outputs are compared after steps: not every FMU computes them again when its state is set
         return ReplayedStep(
-            again=_compared(subject, _after_steps(first), _after_steps(second)),
+            again=subject.compared(_after_steps(first), _after_steps(second)),
             save_seconds=save,
             restore_seconds=restore,
         )
@@ -217,7 +217,7 @@ def serialization(use: Use) -> Serialization:
         return Serialization(
             size=len(state),
             equal=equal,
-            again=_compared(subject, _after_steps(first), _after_steps(second)),
+            again=subject.compared(_after_steps(first), _after_steps(second)),
         )
 
 
@@ -228,13 +228,13 @@ def reset(use: Use, alone: StepTrace) -> Repetition:
         unit.trace(_BEFORE)
         unit.instance.reset()
         unit.initialize()
-        return _compared(subject, alone, unit.trace(len(alone.values) - 1))
+        return subject.compared(alone, unit.trace(len(alone.values) - 1))
 
 
 def again(use: Use, alone: StepTrace) -> Repetition:
     """The steps of a run in another process (``alone``)."""
     with Subject(use) as subject:
-        return _compared(subject, alone, subject.unit().trace(STEPS))
+        return subject.compared(alone, subject.unit().trace(STEPS))
 
 
 def read_at_end(use: Use, alone: StepTrace) -> Repetition:
@@ -244,16 +244,14 @@ def read_at_end(use: Use, alone: StepTrace) -> Repetition:
         end = subject.unit().trace(steps, reads=False)
         # the first row is the same, so that the number of changed outputs is that of the run
         first, last = alone.values[:1], alone.values[-1:]
-        found = _compared(
-            subject, StepTrace.of([*first, *last]), StepTrace.of([*first, *end.values])
-        )
+        found = subject.compared(StepTrace.of([*first, *last]), StepTrace.of([*first, *end.values]))
         return replace(found, steps=steps)
 
 
 def read_before(use: Use, alone: StepTrace) -> Repetition:
     """The steps of a run, with outputs read between inputs and step as well."""
     with Subject(use) as subject:
-        return _compared(subject, alone, subject.unit().trace(len(alone.values) - 1, between=True))
+        return subject.compared(alone, subject.unit().trace(len(alone.values) - 1, between=True))
 
 
 def two_instances(use: Use, alone: StepTrace) -> TwoInstances:
@@ -271,7 +269,7 @@ def two_instances(use: Use, alone: StepTrace) -> TwoInstances:
                 unit.vary()
                 unit.step_to(begin + (k + 1) * size)
             rows.append(units[0].read())
-        beside = _compared(subject, alone, StepTrace.of(rows))
+        beside = subject.compared(alone, StepTrace.of(rows))
         seconds, memory = _of_an_instance(subject)
     return TwoInstances(
         refused="", beside=beside, instantiate_seconds=seconds, memory_per_instance=memory
@@ -292,10 +290,6 @@ def _of_an_instance(subject: Subject) -> tuple[float | None, int | None]:
         return None, None
     taken = None if before is None or after is None else max(after - before, 0) // len(units)
     return seconds / len(units), taken
-
-
-def _compared(subject: Subject, one: StepTrace, other: StepTrace) -> Repetition:
-    return compared(subject.names(), subject.nominal, one, other)
 
 
 def _after_steps(trace: StepTrace) -> StepTrace:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
+from fmimaster.cards.measured import Repetition
 from fmimaster.fmu.call_log import MESSAGE
 from fmimaster.fmu.instance import Instance, InstanceOptions, StepAnswer
 from fmimaster.fmu.library import FmuFile, identity, release
@@ -27,6 +28,8 @@ from fmimaster.studies.probing.excitation import (
     Use,
     VariedValues,
     changeable_inputs,
+    differences,
+    moved,
     observed_variables,
     start_value,
     times_of,
@@ -97,6 +100,15 @@ class Subject:
     def names(self) -> list[str]:
         """The observed variable of each element."""
         return [v.name for v in self.observed for _ in range(v.size)]
+
+    def compared(self, one: StepTrace, other: StepTrace) -> Repetition:
+        """Two traces of the same steps."""
+        names, rows = self.names(), min(len(one.values), len(other.values))
+        return Repetition(
+            steps=rows - 1,
+            moved=moved(names, one.values[:rows]),
+            differences=differences(names, self.nominal, one.values, other.values),
+        )
 
 
 class Moment(NamedTuple):
@@ -260,9 +272,7 @@ class MeasuredUnit:
             time=self.time,
         )
 
-    def trace(
-        self, steps: int, *, size: float | None = None, reads: bool = True, between: bool = False
-    ) -> StepTrace:
+    def trace(self, steps: int, *, reads: bool = True, between: bool = False) -> StepTrace:
         """Steps with varied inputs, and the observed variables after each.
 
         Parameters
@@ -272,11 +282,10 @@ class MeasuredUnit:
         between : bool
             Whether they are also read after the inputs were set, before the step.
         """
-        size = self.subject.times.size if size is None else size
         rows = [self.read()] if reads else []
         ended, terminated = "", False
         until = time.monotonic() + _TIME_FOR_STEPS
-        begin = self.time
+        begin, size = self.time, self.subject.times.size
         for k in range(steps):
             if reads and time.monotonic() > until:
                 break  # traces are compared as far as both go

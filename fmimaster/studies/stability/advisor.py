@@ -179,9 +179,9 @@ class Advisor:
                 self._experiments.renew()  # an FMU that has failed cannot be stepped any more
                 raise
             self._fmus[size] = tuple(
-                FmuStability(fmu.name, fmu.states, fmu.deviation)
+                FmuStability(fmu.responses.name, fmu.states, fmu.deviation)
                 for fmu in step.models
-                if fmu.inputs.size
+                if fmu.responses.inputs.size
             )
         return self._spectra[size]
 

@@ -83,7 +83,7 @@ class Experiments:
                 for i in self.prepared.plan.instances
             ]
             self._instances: Sequence[Instance] = ()
-            self._begin()
+            self.renew()
         except BaseException:
             self._loader.close()
             raise
@@ -99,11 +99,7 @@ class Experiments:
         self._loader.close()
 
     def renew(self) -> None:
-        """Make new instances, after one has failed."""
-        self._begin()
-
-    def _begin(self) -> None:
-        """Bring new instances to the point, and save their states."""
+        """Bring new instances to the point, and save their states: at first, and after one has failed."""
         plan, programs = self.prepared.plan, self.prepared.programs
         for instance in self._instances:
             instance.free()
@@ -152,7 +148,7 @@ class Experiments:
         if self._states[i]:
             self.executor.run(self._programs[i][0], self.start, self.start)
         elif i in self._used:
-            self._begin()
+            self.renew()
         self._used.add(i)
 
     def step(self, i: int, begin: float, end: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -140,8 +139,7 @@ class LinearFmu:
 
     Attributes
     ----------
-    name, inputs, outputs
-        As of the responses.
+    responses : Responses
     deviation : float
         Relative difference between responses that are equal for a linear FMU.
 
@@ -152,8 +150,7 @@ class LinearFmu:
     """
 
     def __init__(self, responses: Responses, size: float) -> None:
-        self._responses, self._size = responses, size
-        self.name, self.inputs, self.outputs = responses.name, responses.inputs, responses.outputs
+        self.responses, self._size = responses, size
         self.deviation = 0.0
         self._realization = self._realized()
         self._steps = {size: self._realization.map}
@@ -163,13 +160,8 @@ class LinearFmu:
         """Number of states that are reachable from the inputs and observable in the outputs."""
         return self._realization.states
 
-    @property
-    def scale(self) -> NDArray[np.float64]:
-        """Units of the inputs of the model; see :attr:`Responses.scale`."""
-        return self._responses.scale
-
     def step(self, size: float) -> LinearMap:
-        """One step of a size in s; the inputs are in units of :attr:`scale`."""
+        """One step of a size in s; the inputs are in units of :attr:`Responses.scale`."""
         for known, step in self._steps.items():
             if abs(known - size) <= _SAME * known:
                 return step
@@ -179,38 +171,35 @@ class LinearFmu:
     @cached_property
     def at_once(self) -> NDArray[np.float64]:
         """Change of the outputs by a change of continuous inputs in Event Mode, shape (outputs, inputs)."""
-        return self._responses.at_once()
-
-    def partials(
-        self, unknowns: Sequence[int], knowns: Sequence[int], shape: tuple[int, int]
-    ) -> NDArray[np.float64]:
-        """Partial derivatives of outputs by inputs; as for :meth:`Experiments.partials`."""
-        return self._responses.partials(unknowns, knowns, shape)
+        return self.responses.at_once()
 
     def _realized(self) -> Realization:
-        n, m = len(self.outputs), self.inputs.size
+        n, m = len(self.responses.outputs), self.responses.inputs.size
         if n == 0 or m == 0:
             return realize(np.zeros((3, n, m)))
         for blocks in _BLOCKS:
-            pulses = self._responses.pulses([self._size] * (2 * blocks + 1))
-            self._responses.compare(pulses, self._size)
-            self.deviation = self._responses.noise
-            found = realize(pulses, self._responses.noise, self._responses.rounding)
+            pulses = self.responses.pulses([self._size] * (2 * blocks + 1))
+            self.responses.compare(pulses, self._size)
+            self.deviation = self.responses.noise
+            found = realize(pulses, self.responses.noise, self.responses.rounding)
             if found.states < min(n, m) * blocks:
                 return found
         raise SimulationError(
-            f"The outputs of '{self.name}' depend on more than {found.states} states after steps of {self._size:g} s, "
-            "which is more than can be identified from its inputs and outputs."
+            f"The outputs of '{self.responses.name}' depend on more than {found.states} states after steps of "
+            f"{self._size:g} s, which is more than can be identified from its inputs and outputs."
         )
 
     def _measured(self, size: float) -> LinearMap:
         """By pulses over such a step, and such a step from each state that pulses of the first size have reached."""
-        known, blocks = self._realization, len(self._realization.seen) // max(1, len(self.outputs))
+        known, blocks = (
+            self._realization,
+            len(self._realization.seen) // max(1, len(self.responses.outputs)),
+        )
         rest = [self._size] * blocks
-        pulses = self._responses.pulses([size, *rest])
+        pulses = self.responses.pulses([size, *rest])
         after, outputs = [], []
         for waited in range(blocks):
-            response = self._responses.pulses([self._size, *[self._size] * waited, size, *rest])
+            response = self.responses.pulses([self._size, *[self._size] * waited, size, *rest])
             outputs.append(response[waited + 1])
             after.append(known.states_of(response[waited + 2 :]))
         reached = np.linalg.pinv(known.reached)

@@ -36,8 +36,9 @@ class LinearInstance(Instance):
     def __init__(self, plan: Plan, instance: int, fmu: LinearFmu) -> None:
         planned, layout = plan.instances[instance], plan.layout
         super().__init__(planned.name, planned.model)
-        self._fmu = fmu
-        at = {slot: k for k, slot in enumerate(fmu.outputs)}
+        self._fmu, self._responses = fmu, fmu.responses
+        inputs = self._inputs = fmu.responses.inputs
+        at = {slot: k for k, slot in enumerate(fmu.responses.outputs)}
         self._outputs_of: dict[int, list[int]] = {
             v.value_reference: [at.get(k, len(at)) for k in layout.elements(instance, [v])]
             for s in layout.segments(instance, Group.OUTPUTS)
@@ -45,10 +46,10 @@ class LinearInstance(Instance):
             for v in s.variables
         }
         self._outputs = np.zeros(len(at) + 1)  # the last one is for outputs that feed nothing
-        self._held = np.zeros(fmu.inputs.n_continuous)
-        self._shown = np.zeros(fmu.inputs.n_continuous)
+        self._held = np.zeros(inputs.n_continuous)
+        self._shown = np.zeros(inputs.n_continuous)
         """The inputs to which the outputs belong."""
-        self._discrete = np.zeros(fmu.inputs.discrete.stop - fmu.inputs.discrete.start)
+        self._discrete = np.zeros(inputs.discrete.stop - inputs.discrete.start)
         self._in_event_mode = False
         self._course: tuple[float, Signal] | None = None
         self.states = np.zeros(fmu.states)
@@ -67,7 +68,7 @@ class LinearInstance(Instance):
 
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """Inputs, held; those of other types than Float64 have no effect."""
-        groups = self._fmu.inputs.references
+        groups = self._inputs.references
         if kind is not DataType.FLOAT64 or tuple(references) not in groups.values():
             return lambda: None
         if tuple(references) == groups.get(Group.DISCRETE):
@@ -99,7 +100,7 @@ class LinearInstance(Instance):
         sensitivity: NDArray[np.float64],
     ) -> Transfer:
         """Those of the FMU at the point."""
-        partials = self._fmu.partials(unknowns, knowns, (len(sensitivity), len(seed)))
+        partials = self._responses.partials(unknowns, knowns, (len(sensitivity), len(seed)))
 
         def derive() -> None:
             sensitivity[:] = partials @ seed
@@ -121,14 +122,14 @@ class LinearInstance(Instance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """One step of the linear model for this step size."""
         step = self._fmu.step(size)
-        given = np.zeros((self._fmu.inputs.degree + 1, len(self._held)))
+        given = np.zeros((self._inputs.degree + 1, len(self._held)))
         given[0] = self._held
         if self._course is not None:
             _, signal = self._course
             for k in range(len(given)):
                 given[k] = signal(time, k) * (size**k / factorial(k))
         self._shown = given.sum(axis=0)
-        w = np.concatenate([given.ravel(), self._discrete]) / self._fmu.scale
+        w = np.concatenate([given.ravel(), self._discrete]) / self._responses.scale
         self._outputs[:-1] = step.exit @ self.states + step.direct @ w
         self.states = step.transition @ self.states + step.entry @ w
         return None

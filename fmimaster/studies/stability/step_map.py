@@ -80,7 +80,7 @@ class StepMap:
         for i, partials in experiments.executor.store.partials.items():
             store.partials[i][:] = partials
         self._values = store.values.get(DataType.FLOAT64, np.zeros(0))
-        used = sorted({k for fmu in self.models for k in fmu.outputs})
+        used = sorted({k for fmu in self.models for k in fmu.responses.outputs})
         self._outputs = np.array(used, dtype=np.intp)
         self._signals = np.array([k for _, k in plan.layout.signals.values()], dtype=np.intp)
         self._rest()
