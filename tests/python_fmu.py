@@ -35,7 +35,7 @@ from fmimaster.program.instructions.base import Instruction, Program
 from fmimaster.program.programs import Outcome
 from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Backend, InitialTimes
-from fmimaster.run.registers import Counted
+from fmimaster.run.rows import Counted
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.declarations import Capabilities, EventDeclaration, EventPolicy, Version

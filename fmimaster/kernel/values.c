@@ -160,7 +160,7 @@ void fm_forget(const fm_kernel *k)
             k->history[b].read[i] = NAN;
 }
 
-/* Largest change of an output since the pass before: fmimaster/run/convergence.py. */
+/* Largest change of an output since the pass before: fmimaster/run/changes.py. */
 double fm_largest_change(const fm_kernel *k, void *const *before)
 {
     double largest = 0.0;

@@ -21,7 +21,7 @@ class Twin:
     Parameters
     ----------
     name : str
-        The name by which :mod:`fmimaster.run.native.hooks` finds the C function and its data.
+        The name by which :mod:`fmimaster.run.native.lending` finds the C function and its data.
     numbers, arrays : field of the C structure → value
         The data. The kernel uses these arrays directly, so Python sees the values written by C.
     hooks : field of the C structure → hook

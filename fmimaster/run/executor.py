@@ -20,8 +20,7 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import Outcome
 from fmimaster.program.store import ValueStore
 from fmimaster.run.log import Stretch
-from fmimaster.run.registers import Registers
-from fmimaster.run.rows import RowBlock
+from fmimaster.run.rows import Registers, RowBlock
 from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import DataType

@@ -1,6 +1,6 @@
 """The state of a run in Python.
 
-Besides it there are the value store and the registers of the executor (:mod:`fmimaster.run.registers`), and the FMUs.
+Besides it there are the value store and the registers of the executor (:mod:`fmimaster.run.rows`), and the FMUs.
 """
 
 from __future__ import annotations

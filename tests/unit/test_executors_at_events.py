@@ -18,7 +18,7 @@ from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.programs import Halt, Outcome, Reason
 from fmimaster.program.store import ValueStore
-from fmimaster.run.registers import Counted
+from fmimaster.run.rows import Counted
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability, Qualifier
 from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope
 from fmimaster.system.model import DataType, Variability

@@ -29,8 +29,7 @@ if native_executor() is None:
 
 from fmimaster.kernel._kernel import lib
 
-from fmimaster.run.native.hooks import lend_data
-from fmimaster.run.native.lending import Lender
+from fmimaster.run.native.lending import Lender, lend_data
 
 Simulate = Callable[..., Results]
 

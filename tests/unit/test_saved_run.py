@@ -15,7 +15,7 @@ from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Executor, InitialTimes
-from fmimaster.run.registers import Counted
+from fmimaster.run.rows import Counted
 from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.model import DataType
 

@@ -21,7 +21,7 @@ from fmimaster.fmu.instance import StepAnswer
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.step_groups import Loops
-from fmimaster.run.registers import Counted
+from fmimaster.run.rows import Counted
 from fmimaster.steps.locate import Locate
 from fmimaster.system.model import DataType
 from fmimaster.system.states import FmiCall

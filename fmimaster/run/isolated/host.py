@@ -31,9 +31,9 @@ from fmimaster.run.executor import make_store
 from fmimaster.run.isolated.memory import Sender, SentCalls, SharedMemory
 from fmimaster.run.native.entries import make_entry
 from fmimaster.run.native.fmu_entry import make_update_callback
-from fmimaster.run.native.header import Context
+from fmimaster.run.native.header import Context, LentMemory, derivative_fields
 from fmimaster.run.native.instances import READ, KernelEntry
-from fmimaster.run.registers import Registers
+from fmimaster.run.rows import Registers
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.declarations import Interface
 from fmimaster.system.model import DataType, Variable
@@ -71,16 +71,16 @@ def serve(channel: Channel, descriptors: list[int], hosted: Hosted) -> None:
     host.serve()
 
 
-class Host:
+class Host(LentMemory):
     """The instance, and what C needs to call it. Calls that are not defined here are made on the instance."""
 
     def __init__(
         self, channel: Channel, memory: SharedMemory, messages: int, hosted: Hosted
     ) -> None:
+        super().__init__()
         self._channel = channel
         self._memory = memory
         self._hosted = hosted
-        self._kept: list[Any] = []
         self._transfers: dict[int, tuple[Callable[[], None], NDArray[Any]]] = {}
         """Of text and binaries, by their numbers."""
         self._intervals: list[tuple[Intervals, Callable[[], None]]] = []
@@ -89,10 +89,9 @@ class Host:
         self._segments: list[Any] = []
         self._derivatives: list[Any] = []
         begin, length, at = hosted.message
-        part = memory.part(begin, length)
+        part = self.lent(memory.part(begin, length))
         self.message = ffi.cast("fm_message *", ffi.from_buffer(part) + at)
-        self._kept.append(part)
-        self.host = ffi.new("fm_host *", {"message": self.message})
+        self.host = self.made("fm_host", message=self.message)
         self._sender = Sender(messages, channel.token, self._count)
         log = logging.getLogger("fmimaster")
         log.addHandler(self._sender)
@@ -168,32 +167,28 @@ class Host:
         places = np.zeros(max(hosted.n_places, 1), np.uintp)
         self._entry = make_entry(context, 0, self._instance, places, {})
         self._context = context
-        h, n = self.host, sum(v.size for v in hosted.inputs)
-        references = ffi.new("uint32_t[]", [v.value_reference for v in hosted.inputs])
-        courses = store.courses
+        n, courses = sum(v.size for v in hosted.inputs), store.courses
         derivatives, coefficients = (
             self._memory.array(room, np.float64, n * MOST_COEFFICIENTS)
             for room in hosted.polynomials
         )
-        self._kept += [references, courses, derivatives, coefficients]
-        h.instance, h.references, h.n_inputs = self._entry.entry, references, n
-        h.values, h.source_values = (
-            self._lent("double[]", derivatives),
-            self._lent("double[]", coefficients),
+        self.fill(
+            self.host,
+            instance=self._entry.entry,
+            references=[v.value_reference for v in hosted.inputs],
+            n_inputs=n,
+            values=derivatives,
+            source_values=coefficients,
+            source_degree=courses.degree,
+            source_centre=courses.centre,
+            source_coefficients=courses.coefficients[0],
         )
-        h.source_degree = self._lent("int[]", courses.degree)
-        h.source_centre = self._lent("double[]", courses.centre)
-        h.source_coefficients = self._lent("double[]", courses.coefficients[0])
         return {
             int(ffi.cast("uintptr_t", name)): ffi.string(name).decode()
             for version in (lib.fm_fmi2_name, lib.fm_fmi3_name)
             for k in range(lib.FM_FUNCTIONS)
             if (name := version(k))
         }
-
-    def _lent(self, kind: str, array: NDArray[Any]) -> Any:
-        self._kept.append(ffi.from_buffer(kind, array))
-        return self._kept[-1]
 
     def bind(
         self, group: Group, kind: DataType, references: Sequence[int], n: int, room: Room
@@ -207,37 +202,26 @@ class Host:
             self._segments.append(ffi.NULL)
             return number
         values = self._memory.array(room, kind.dtype, n)
-        owner = ffi.new("fm_segment *")
-        call = owner[0]
-        own = self._lent_integers("uint32_t[]", references)
-        call.n, call.size, call.references = len(references), n, own
-        call.values = self._lent("char[]", values)
+        n_variables, own = len(references), list(references)
+        call = self.made("fm_segment", n=n_variables, size=n, references=own, values=values)
         segment = Segment(kind, 0, n, self._variables(references))
-        self._entry.bind(call, group, segment, values)
-        self._segments.append(owner)
-        self.host.segments = self._lent_table("fm_segment *[]", self._segments)
+        self._entry.bind(call[0], group, segment, values)
+        self._segments.append(call)
+        self.fill(self.host, segments=self._segments)
         return number
 
     def bind_derivative(
         self, unknowns: Sequence[int], knowns: Sequence[int], sizes: tuple[int, int], rooms: Any
     ) -> int:
         """Make the call ready that computes a directional derivative; returns its number."""
-        owner = ffi.new("fm_derivative *")
-        call = owner[0]
-        call.n_unknowns, call.n_knowns = len(unknowns), len(knowns)
-        call.unknowns = self._lent_integers("uint32_t[]", unknowns)
-        call.knowns = self._lent_integers("uint32_t[]", knowns)
-        call.n_seed, call.n_sensitivity = sizes
         seed, sensitivity = (
             self._memory.array(room, np.float64, n) for room, n in zip(rooms, sizes, strict=True)
         )
-        call.seed, call.sensitivity = (
-            self._lent("double[]", seed),
-            self._lent("double[]", sensitivity),
-        )
-        self._entry.bind_derivative(call, self._variables(unknowns), self._variables(knowns))
-        self._derivatives.append(owner)
-        self.host.derivatives = self._lent_table("fm_derivative *[]", self._derivatives)
+        fields = derivative_fields(unknowns, knowns, sensitivity, seed)
+        call = self.made("fm_derivative", **fields)
+        self._entry.bind_derivative(call[0], self._variables(unknowns), self._variables(knowns))
+        self._derivatives.append(call)
+        self.fill(self.host, derivatives=self._derivatives)
         return len(self._derivatives) - 1
 
     def _variables(self, references: Sequence[int]) -> tuple[Variable, ...]:
@@ -246,14 +230,6 @@ class Host:
                 (v.value_reference, v) for v in self._hosted.planned.model.variables
             )
         return tuple(self._by_reference[reference] for reference in references)
-
-    def _lent_integers(self, kind: str, values: Sequence[int]) -> Any:
-        self._kept.append(ffi.new(kind, list(values)))
-        return self._kept[-1]
-
-    def _lent_table(self, kind: str, calls: list[Any]) -> Any:
-        self._kept.append(ffi.new(kind, calls))
-        return self._kept[-1]
 
     def transfer(self, number: int, values: list[Any] | None) -> list[Any]:
         """Read text or binaries, or set them to values."""

@@ -33,6 +33,7 @@ from fmimaster.run.isolated.loss import (
     lost_error,
 )
 from fmimaster.run.isolated.memory import Receiver, SharedMemory
+from fmimaster.run.native.header import LentMemory
 from fmimaster.system.model import DataType, Variable
 
 log = logging.getLogger("fmimaster")
@@ -73,7 +74,7 @@ class HostedInstance(Instance):
         """The message to which the deadline belongs."""
         self._lost: FmuLostError | None = None
         self._error: BaseException | None = None
-        self._kept: list[Any] = []
+        self._lent = LentMemory()
         self._remotes: dict[tuple[Group, DataType, tuple[int, ...]], Any] = {}
         """Variables → what reads or sets them."""
         self._is_freed = False
@@ -104,25 +105,29 @@ class HostedInstance(Instance):
 
     def _share(self, n_inputs: int) -> None:
         """The memory that both processes see from the start, and the table of functions."""
-        memory, c = self._memory, ffi.new("fm_isolated *")
-        self.isolated = c
+        memory = self._memory
         self._rooms = [memory.allocate(ffi.sizeof("fm_message"))] + [
             memory.allocate(8 * n_inputs * MOST_COEFFICIENTS) for _ in range(2)
         ]
         (begin, length, at), *rooms = self._rooms
-        part = memory.part(begin, length)
-        c.message = ffi.cast("fm_message *", ffi.from_buffer(part) + at)
-        arrays = [memory.array(room, np.float64, n_inputs * MOST_COEFFICIENTS) for room in rooms]
-        c.derivatives, c.coefficients = (ffi.from_buffer("double[]", a) for a in arrays)
+        part = self._lent.lent(memory.part(begin, length))
+        derivatives, coefficients = (
+            memory.array(room, np.float64, n_inputs * MOST_COEFFICIENTS) for room in rooms
+        )
         self._now = np.array([np.nan, inf])
-        now = ffi.from_buffer("double[]", self._now)
-        c.at, c.kept_from = now, now + 1
-        self._handle = ffi.new_handle(self)
-        c.self, c.look = self._handle, lib.fm_python_look
+        self.isolated = self._lent.made(
+            "fm_isolated",
+            message=ffi.cast("fm_message *", ffi.from_buffer(part) + at),
+            derivatives=derivatives,
+            coefficients=coefficients,
+            at=self._now,
+            kept_from=self._now[1:],
+            look=lib.fm_python_look,
+            self=self._lent.lent(ffi.new_handle(self)),
+        )
         self.table = ffi.new("fm_instance *")
-        lib.fm_isolated_table(c, self.table)
+        lib.fm_isolated_table(self.isolated, self.table)
         self._function = ffi.new("const char **")
-        self._kept += [part, *arrays, now]
 
     def _start(
         self,

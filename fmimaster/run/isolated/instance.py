@@ -66,14 +66,11 @@ class IsolatedInstance(HostedInstance):
         room = self._memory.allocate(n * kind.dtype.itemsize)
         place = self._memory.array(room, kind.dtype, n)
         number = self._ask(int, "bind", group, kind, tuple(references), n, room)
-        remote = ffi.new(
-            "fm_remote *", {"owner": self.isolated, "number": number, "bytes": place.nbytes}
+        owner, fresh = self.isolated, self.isolated.change - 1
+        self._remotes[key] = self._lent.made(
+            "fm_remote", owner=owner, number=number, bytes=place.nbytes, place=place, fresh=fresh
         )
-        remote.place = ffi.from_buffer(place)
-        remote.fresh = self.isolated.change - 1
-        self._kept += [place, remote]
-        self._remotes[key] = remote
-        return remote
+        return self._remotes[key]
 
     def _text(
         self, group: Group, kind: DataType, references: Sequence[int], values: NDArray[Any]
@@ -94,10 +91,8 @@ class IsolatedInstance(HostedInstance):
     ) -> Callable[[], None]:
         if kind.dtype == object:
             return self._text(group, kind, references, values)
-        call = ffi.new("fm_segment *")
-        call.self = self.remote(group, kind, references, len(values))
-        call.values = here = ffi.from_buffer(values)
-        self._kept += [call, here]
+        remote = self.remote(group, kind, references, len(values))
+        call = self._lent.made("fm_segment", self=remote, values=values)
         transfer = lib.fm_isolated_get if group in READ else lib.fm_isolated_set
 
         def act() -> None:
@@ -125,15 +120,19 @@ class IsolatedInstance(HostedInstance):
         """A directional derivative as the kernel computes it."""
         sizes = n_seed, n_sensitivity
         rooms = [self._memory.allocate(8 * n) for n in sizes]
-        places = [
+        seed, answer = (
             self._memory.array(room, np.float64, n) for room, n in zip(rooms, sizes, strict=True)
-        ]
+        )
         number = self._ask(int, "bind_derivative", tuple(unknowns), tuple(knowns), sizes, rooms)
-        remote = ffi.new("fm_remote *", {"owner": self.isolated, "number": number})
-        remote.place, remote.answer = (ffi.from_buffer(place) for place in places)
-        remote.bytes, remote.answer_bytes = (place.nbytes for place in places)
-        self._kept += [*places, remote]
-        return remote
+        return self._lent.made(
+            "fm_remote",
+            owner=self.isolated,
+            number=number,
+            place=seed,
+            bytes=seed.nbytes,
+            answer=answer,
+            answer_bytes=answer.nbytes,
+        )
 
     def directional_derivative(
         self,
@@ -143,13 +142,8 @@ class IsolatedInstance(HostedInstance):
         sensitivity: NDArray[np.float64],
     ) -> Callable[[], None]:
         """A function that calls ``GetDirectionalDerivative``."""
-        call = ffi.new("fm_derivative *")
-        call.self = self.remote_derivative(unknowns, knowns, len(seed), len(sensitivity))
-        call.seed, call.sensitivity = here = (
-            ffi.from_buffer("double[]", seed),
-            ffi.from_buffer("double[]", sensitivity),
-        )
-        self._kept += [call, *here]
+        remote = self.remote_derivative(unknowns, knowns, len(seed), len(sensitivity))
+        call = self._lent.made("fm_derivative", self=remote, seed=seed, sensitivity=sensitivity)
 
         def act() -> None:
             self._mark_time()
@@ -162,13 +156,9 @@ class IsolatedInstance(HostedInstance):
         c, n = self.isolated, len(references)
         degree, centre = np.zeros(1, np.intc), np.zeros(1)
         coefficients = np.zeros((MOST_COEFFICIENTS, n))
-        kept = [
-            ffi.from_buffer("int[]", degree),
-            ffi.from_buffer("double[]", centre),
-            ffi.from_buffer("double[]", coefficients),
-        ]
-        c.source_degree, c.source_centre, c.source_coefficients = kept
-        self._kept += kept
+        self._lent.fill(
+            c, source_degree=degree, source_centre=centre, source_coefficients=coefficients
+        )
 
         def set_polynomials(time: float, signal: Signal) -> None:
             assert isinstance(signal, Polynomials)

@@ -31,12 +31,12 @@ from fmimaster.program.instructions.outputs import (
     Revert,
 )
 from fmimaster.program.instructions.steps import Align, Call, Mode, Restore, Step, nesting
-from fmimaster.run.clock_calls import GivenIntervals
 from fmimaster.run.native.header import OPERANDS, OPERATIONS, STATES, Context
-from fmimaster.run.native.hooks import lend_hook
 from fmimaster.run.native.instances import KernelEntry
+from fmimaster.run.native.lending import lend_hook
 from fmimaster.run.native.shared import new
 from fmimaster.run.native.tables import Tables
+from fmimaster.run.ticks import GivenIntervals
 from fmimaster.system.states import State
 
 Fields = dict[str, Any]

@@ -67,7 +67,9 @@ class LentCvode(LentMemory):
         )
         if parts.has_jacobian:
             assert jacobian_references is not None
-            self.fill(c.jacobian, **derivative_fields(*jacobian_references, n, n))
+            self.fill(
+                c.jacobian, **derivative_fields(*jacobian_references, np.zeros(n), np.zeros(n))
+            )
 
 
 def _address(pointer: Any) -> int:

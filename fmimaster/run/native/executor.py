@@ -29,11 +29,10 @@ from fmimaster.run.native.encoding import ProgramEncoder
 from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.fmu_entry import make_update_callback
 from fmimaster.run.native.header import Context
-from fmimaster.run.native.objects import Objects
-from fmimaster.run.native.rows import KernelRows
+from fmimaster.run.native.objects import KernelRows, Objects
 from fmimaster.run.native.shared import call_of, integrator_call, new_kernel
 from fmimaster.run.native.tables import Tables
-from fmimaster.run.registers import Registers
+from fmimaster.run.rows import Registers
 from fmimaster.steps.step_rule import RuleTwin
 
 AUTOMATIC = 0
@@ -198,14 +197,14 @@ class NativeExecutor:
     def watches(self, twins: Sequence[Twin]) -> Any:
         """What ends stretches of steps early, for repeat; see :class:`Executor`."""
         # few runs need it
-        from fmimaster.run.native.hooks import lend_watches
+        from fmimaster.run.native.lending import lend_watches
 
         return lend_watches(self._lender, self._context, twins)
 
     def controlled(self, twin: RuleTwin[Any], watches: Any = None) -> ControlledSteps:
         """Steps of the sizes that the twin of a rule chooses; see :class:`Executor`."""
         # few runs need it
-        from fmimaster.run.native.hooks import lend_data
+        from fmimaster.run.native.lending import lend_data
 
         data = lend_data(self._lender, self._context, twin.data, RULES[twin.data.name])
         return partial(self._control, data, watches)

@@ -8,12 +8,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.kernel._kernel import ffi
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions.base import Instruction
 from fmimaster.program.store import ValueStore
-from fmimaster.run.registers import Registers
+from fmimaster.run.rows import Registers
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 from fmimaster.system.states import State
@@ -91,7 +92,10 @@ def interval_fields(intervals: Intervals) -> dict[str, Any]:
 
 
 def derivative_fields(
-    unknowns: Sequence[int], knowns: Sequence[int], n_sensitivity: int, n_seed: int
+    unknowns: Sequence[int],
+    knowns: Sequence[int],
+    sensitivity: NDArray[np.float64],
+    seed: NDArray[np.float64],
 ) -> dict[str, Any]:
     """The variables of a directional derivative by their value references, and its arrays: fields of an fm_derivative."""
     return {
@@ -99,10 +103,10 @@ def derivative_fields(
         "unknowns": list(unknowns),
         "n_knowns": len(knowns),
         "knowns": list(knowns),
-        "n_sensitivity": n_sensitivity,
-        "sensitivity": np.zeros(n_sensitivity),
-        "n_seed": n_seed,
-        "seed": np.zeros(n_seed),
+        "n_sensitivity": len(sensitivity),
+        "sensitivity": sensitivity,
+        "n_seed": len(seed),
+        "seed": seed,
     }
 
 

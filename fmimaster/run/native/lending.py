@@ -1,30 +1,30 @@
-"""Memory that the kernel borrows: structs by the types of their fields in its header; the store, registers and rows."""
+"""Memory that the kernel borrows: the store, registers and rows; and hooks, in C where there is a twin, else in Python."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.kernel._kernel import ffi
+from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.store import OutputCopy, ValueStore
-from fmimaster.run.convergence import nominals_of_outputs
+from fmimaster.run.changes import nominals_of_outputs
 from fmimaster.run.executor import InitialTimes
-from fmimaster.run.native.header import TYPES
+from fmimaster.run.native.header import TYPES, Context, LentMemory, struct_types
 from fmimaster.run.native.instances import KernelEntry
-from fmimaster.run.native.objects import Objects
-from fmimaster.run.native.rows import KernelRows
-from fmimaster.run.registers import Registers
+from fmimaster.run.native.objects import KernelRows, Objects
+from fmimaster.run.rows import Registers
 from fmimaster.system.model import DataType
 
 
-class Lender:
-    """Lends memory to the kernel, and keeps it alive.
+class Lender(LentMemory):
+    """Lends what programs and rows need to the kernel.
 
     Parameters
     ----------
@@ -36,46 +36,17 @@ class Lender:
     """
 
     def __init__(self, kernel: Any, plan: Plan, store: ValueStore, objects: Objects) -> None:
+        super().__init__()
         self.kernel = kernel
         self.plan = plan
         self.store = store
         self.objects = objects
-        self._kept: list[Any] = []
-
-    def lent(self, thing: Any) -> Any:
-        """Something that the kernel may use as long as this object lives."""
-        self._kept.append(thing)
-        return thing
-
-    def made(self, structure: str, **fields: Any) -> Any:
-        """A new struct with these fields; see :meth:`fill`."""
-        return self.lent(self.fill(ffi.new(f"{structure} *"), **fields))
-
-    def table(self, structure: str, rows: Sequence[Mapping[str, Any]]) -> Any:
-        """An array of structs with these fields, with room for one at least."""
-        types = _types(ffi.typeof(structure))
-        records = [{name: self._as(types[name], v) for name, v in row.items()} for row in rows]
-        return self.lent(ffi.new(f"{structure}[]", records or 1))
-
-    def fill(self, record: Any, **fields: Any) -> Any:
-        """Fields of a struct, by their types in the kernel's header: an array of NumPy is lent, a list is copied, and all
-        else is taken as it is. Returns the struct."""
-        types = _types(ffi.typeof(record))
-        for name, value in fields.items():
-            setattr(record, name, self._as(types[name], value))
-        return record
 
     def _as(self, kind: Any, value: Any) -> Any:
-        """A value of a type of C."""
-        if isinstance(value, np.ndarray):
-            if value.dtype == object:
-                return ffi.cast(kind, self.lent(self.objects.lend(value)))
-            return self.lent(ffi.from_buffer(_array_of(kind), value))
-        if isinstance(value, list):
-            has_arrays = value and isinstance(value[0], np.ndarray)
-            elements = [self._as(kind.item, array) for array in value] if has_arrays else value
-            return self.lent(ffi.new(_array_of(kind), elements))
-        return value
+        """A value of a type of C; text and binaries as addresses of objects."""
+        if isinstance(value, np.ndarray) and value.dtype == object:
+            return ffi.cast(kind, self.lent(self.objects.lend(value)))
+        return super()._as(kind, value)
 
     def address(self, kind: DataType, index: int) -> Any:
         """Address of an element of the store."""
@@ -118,7 +89,7 @@ class Lender:
         same = {
             name: array
             for name, array in vars(r).items()
-            if name in _types(ffi.typeof(self.kernel))
+            if name in struct_types(ffi.typeof(self.kernel))
         }
         follows = r.follows_polynomials
         self.fill(
@@ -216,20 +187,92 @@ class Lender:
             self.fill(self.kernel, clocks=rows.clocks, n_clocks=rows.clocks.shape[1])
 
 
-@cache
-def _array_of(pointer: Any) -> Any:
-    """The array to whose first element a pointer points; bytes if it has no type in C."""
-    item = ffi.typeof("char") if pointer.item.kind == "void" else pointer.item
-    return ffi.typeof(ffi.getctype(item, "[]"))
-
-
-@cache
-def _types(kind: Any) -> Mapping[str, Any]:
-    """Field of a struct, or of the one that a pointer points to → its type."""
-    struct = kind.item if kind.kind == "pointer" else kind
-    return {name: field.type for name, field in struct.fields}
-
-
 def _experiment(experiment: InitialTimes) -> Any:
     stop = experiment.stop
     return ffi.new("fm_experiment *", (experiment.start, stop or 0.0, stop is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A hook or a watch in C.
+
+    Attributes
+    ----------
+    call : function of the kernel
+    data : str
+        Name of the structure that it takes. Its fields have the names of the twin's numbers and arrays.
+    """
+
+    call: Any
+    data: str
+    renew: Any = ffi.NULL
+    """Of a watch: what is called after an event inside a stretch."""
+
+
+TWINS: Mapping[str, _Function] = {
+    "assumed outputs": _Function(lib.fm_assumed_outputs, "fm_assumed_outputs_data"),
+    "weighted change": _Function(lib.fm_weighted_change, "fm_weighted_change_data"),
+    "power bonds": _Function(lib.fm_bond_powers, "fm_bonds_data"),
+    "power bonds at an instant": _Function(lib.fm_bond_powers_at_instant, "fm_bonds_data"),
+    "power bonds with refreshed outputs": _Function(lib.fm_bond_powers_refreshed, "fm_bonds_data"),
+    "step size": _Function(lib.fm_step_size, "fm_step_size_data"),
+    "prediction error": _Function(lib.fm_prediction_error, "fm_prediction_error_data"),
+    "difference of energies": _Function(lib.fm_energy_difference, "fm_energy_difference_data"),
+    "start of a loop": _Function(lib.fm_loop_begin, "fm_loop_data"),
+    "sweep of a loop": _Function(lib.fm_loop_sweep, "fm_loop_data"),
+}
+"""The hooks that are written in C, by the names of their twins."""
+
+WATCHES: Mapping[str, _Function] = {
+    "changes": _Function(lib.fm_is_unchanged, "fm_changes_data", lib.fm_note_values),
+    "event clock": _Function(lib.fm_clock_is_quiet, "fm_clock_data"),
+    "observer": _Function(lib.fm_observer_is_quiet, "fm_observer_data"),
+}
+"""What ends stretches of steps, by the names of the twins."""
+
+
+def lend_hook(lender: Lender, context: Context, hook: Hook) -> Any:
+    """A hook, to be called by the kernel."""
+    twin = hook.twin(lender.store)
+    if twin is None:
+        handle = lender.lent(ffi.new_handle((context, hook)))
+        return lender.lent(ffi.new("fm_hook *", (lib.fm_python_call, handle)))
+    function = TWINS[twin.name]
+    data = lend_data(lender, context, twin, function.data)
+    return lender.lent(ffi.new("fm_hook *", (function.call, data)))
+
+
+def lend_watches(lender: Lender, context: Context, twins: Sequence[Twin]) -> Any:
+    """What fm_repeat asks after each attempt: an array of them."""
+    functions = [WATCHES[twin.name] for twin in twins]
+    watches = [
+        (function.call, function.renew, lend_data(lender, context, twin, function.data))
+        for function, twin in zip(functions, twins, strict=True)
+    ]
+    return lender.lent(ffi.new("fm_watch[]", watches))
+
+
+def lend_data(lender: Lender, context: Context, twin: Twin, structure: str) -> Any:
+    """The numbers, arrays and hooks of a twin as the structure that its function takes."""
+    hooks = {name: lend_hook(lender, context, hook) for name, hook in twin.hooks.items()}
+    return lender.made(structure, **twin.numbers, **twin.arrays, **hooks)
+
+
+def _call(self: Any, kernel: Any) -> int:
+    context, hook = ffi.from_handle(self)
+    context.store.interval = kernel.begin, kernel.end
+    try:
+        again = hook(context.store)
+    except BaseException as error:  # Ctrl-C too: it is raised again where the kernel was called
+        context.raised = error
+        return int(lib.FM_ERROR)
+    return int(lib.FM_AGAIN if again else lib.FM_OK)
+
+
+def _escaped(_kind: Any, error: BaseException, traceback: Any) -> None:
+    """Ctrl-C that arrives before the ``try`` of :func:`_call`."""
+    context, _ = ffi.from_handle(traceback.tb_frame.f_locals["self"])
+    context.raised = error
+
+
+ffi.def_extern("fm_python_call", error=lib.FM_ERROR, onerror=_escaped)(_call)

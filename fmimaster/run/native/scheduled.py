@@ -12,10 +12,10 @@ from fmimaster.base.errors import CallError
 from fmimaster.fmu.kernel_entry import PartitionCallbacks, Requests, ScheduledParts
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.run.clock_calls import asked_in_calls
 from fmimaster.run.native.fmu_entry import FmuEntry, Lent
 from fmimaster.run.native.header import TYPES, interval_fields
 from fmimaster.run.native.instances import READ, KernelEntry, PythonEntry
+from fmimaster.run.ticks import asked_in_calls
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Variable
 

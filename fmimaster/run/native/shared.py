@@ -58,7 +58,7 @@ def integrator_call(mark: int, fmi: str) -> str:
     Parameters
     ----------
     mark : int
-        Entry of :attr:`fmimaster.run.registers.Registers.calling`.
+        Entry of :attr:`fmimaster.run.rows.Registers.calling`.
     fmi : str
         ``"fmi2"`` or ``"fmi3"``.
     """

@@ -13,11 +13,11 @@ from fmimaster.plan.layout import Group, Route, Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Partials
 from fmimaster.program.store import ValueStore
-from fmimaster.run.clock_calls import AskedClocks, asked_clocks, clocked_parts
-from fmimaster.run.native.header import TYPES
+from fmimaster.run.native.header import TYPES, derivative_fields, interval_fields
 from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
+from fmimaster.run.ticks import AskedClocks, asked_clocks, clocked_parts
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.states import State
@@ -212,31 +212,15 @@ class Tables(Lender):
 
     def intervals(self, intervals: Intervals) -> Any:
         """Arrays of intervals: an fm_intervals."""
-        counters, resolutions, seconds, qualifiers = intervals.arrays
-        return self.made(
-            "fm_intervals",
-            counters=counters,
-            resolutions=resolutions,
-            seconds=seconds,
-            qualifiers=qualifiers,
-        )[0]
+        return self.made("fm_intervals", **interval_fields(intervals))[0]
 
     def _derivative(
         self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
     ) -> None:
         """The variables of a directional derivative, and its arrays."""
-        n_sensitivity, n_seed = (sum(v.size for v in vs) for vs in (outputs, inputs))
-        self.fill(
-            call,
-            n_sensitivity=n_sensitivity,
-            n_seed=n_seed,
-            sensitivity=np.zeros(n_sensitivity),
-            seed=np.zeros(n_seed),
-            n_unknowns=len(outputs),
-            n_knowns=len(inputs),
-            unknowns=[v.value_reference for v in outputs],
-            knowns=[v.value_reference for v in inputs],
-        )
+        arrays = (np.zeros(sum(v.size for v in vs)) for vs in (outputs, inputs))
+        unknowns, knowns = ([v.value_reference for v in vs] for vs in (outputs, inputs))
+        self.fill(call, **derivative_fields(unknowns, knowns, *arrays))
 
     def triggers(self, entry: KernelEntry, i: int) -> dict[str, Any]:
         """The triggers of an instance, and what comes along: fields of fm_instruction."""

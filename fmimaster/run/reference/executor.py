@@ -23,7 +23,7 @@ from fmimaster.program.programs import Halt, Outcome, Reason
 from fmimaster.run.executor import EventsAhead, InitialTimes, Repeated, make_store
 from fmimaster.run.reference import inputs, outputs, steps
 from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
-from fmimaster.run.registers import Registers
+from fmimaster.run.rows import Registers
 from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.clocks import Qualifier
 

@@ -10,9 +10,9 @@ from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.plan.layout import Group
 from fmimaster.program.instructions.base import Instruction
 from fmimaster.program.instructions.inputs import Fit, Move, Set
-from fmimaster.run.clock_calls import GivenIntervals
 from fmimaster.run.inputs import fitted, moves
 from fmimaster.run.reference.machine import Action, Machine, in_turn, view
+from fmimaster.run.ticks import GivenIntervals
 from fmimaster.system.model import DataType
 
 

@@ -14,10 +14,9 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.programs import Halt
 from fmimaster.program.store import ValueStore
-from fmimaster.run.convergence import nominals_of_outputs
+from fmimaster.run.changes import nominals_of_outputs
 from fmimaster.run.executor import InitialTimes
-from fmimaster.run.registers import Registers
-from fmimaster.run.rows import RowBlock
+from fmimaster.run.rows import Registers, RowBlock
 
 Action = Callable[[], None]
 """An instruction, ready to be executed."""

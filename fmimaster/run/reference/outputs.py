@@ -21,9 +21,9 @@ from fmimaster.program.instructions.outputs import (
     Revert,
     Sample,
 )
-from fmimaster.run.clock_calls import AskedClocks, asked_clocks, clocked_parts
 from fmimaster.run.inputs import moves
 from fmimaster.run.reference.machine import Action, Machine, in_turn, view
+from fmimaster.run.ticks import AskedClocks, asked_clocks, clocked_parts
 from fmimaster.system.clocks import Intervals, Qualifier
 from fmimaster.system.model import DataType
 

@@ -28,7 +28,7 @@ from fmimaster.program.instructions.steps import (
     Update,
 )
 from fmimaster.program.programs import Halt, Reason
-from fmimaster.run.convergence import largest_change
+from fmimaster.run.changes import largest_change
 from fmimaster.run.reference import inputs, outputs
 from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
 from fmimaster.system.states import State
