@@ -1,5 +1,5 @@
 /* A watch for events that FMUs execute themselves, inside a step: whether none of them was to happen in it. Where that is not
- * certain, Python looks: fmimaster/run/observed.py and fmimaster/events/indicator_courses.py, whose operations these are, in their
+ * certain, Python looks: fmimaster/run/changes.py and fmimaster/events/indicator_courses.py, whose operations these are, in their
  * order. */
 
 #include <stdint.h>

@@ -36,8 +36,8 @@ from fmimaster.prepare.structures import is_dynamic, structure_at, structure_not
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.programs import Programs
 from fmimaster.program.signals import extrapolation_measures, extrapolation_signals, mark_signals
+from fmimaster.run.changes import points_to_observe
 from fmimaster.run.event_handler import begins_anew_at_jumps
-from fmimaster.run.observed import points_to_observe
 from fmimaster.steps.estimator import control_measures, control_signals
 from fmimaster.steps.schedule import Schedule, make_schedule
 from fmimaster.steps.step_rule import FixedStep, RatePattern

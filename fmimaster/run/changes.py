@@ -1,20 +1,35 @@
-"""Changes of values: of outputs from one pass of an iteration to the next, and of discrete values from step to step.
+"""What has changed after a step: outputs since the pass before, discrete values, and events that FMUs have executed.
 
-Changes of discrete values are events for instances with Event Mode, or are located by a step-size rule."""
+Changes of discrete values are events for instances with Event Mode, or are located by a step-size rule. Events that FMUs
+execute inside a step are observed at the next communication point: an output that counts them shows each; without such an
+output, event indicators show them (:mod:`fmimaster.events.executed`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.events.event_clock import EventClock
+from fmimaster.events.indicator_courses import CERTAIN_JUMP, LEAST_JUMP, Course, course
+from fmimaster.inputs.polynomial import MOST_POINTS
+from fmimaster.plan.events import counter_of, executes_itself
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.hook import Twin
+from fmimaster.program.indicator_set import IndicatorSet
+from fmimaster.program.indicators import STOPPED
 from fmimaster.program.store import ValueStore
+from fmimaster.record.causes import Cause, Event, Kind
+from fmimaster.run.log import recorded_values
+from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
+from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
 
 
@@ -134,3 +149,165 @@ class Changes:
         for kind, lent in self._lent.items():
             old = zip(self.inputs, self._state.discrete_inputs, strict=True)
             lent[:] = [x for (k, _, _), before in old if k is kind for x in before]
+
+
+POINTS = 3
+"""Accepted points that are read: the present one, the start of the step, and the one before."""
+
+POINTS_OF_VALUES = 5
+"""The same where an indicator has no derivative: a cubic takes two more."""
+
+
+def points_to_observe(plan: Plan, clock: EventClock | None) -> int:
+    """How many accepted points are needed to observe the events of a plan; 0 if there are none to observe."""
+    own = [
+        m.declaration
+        for event in plan.events
+        for m in event.members
+        if clock is not None and executes_itself(m, clock.fires)
+    ]
+    if not own:
+        return 0
+    slopes = all(i.derivative is not None for d in own for i in d.indicators)
+    return POINTS if slopes else POINTS_OF_VALUES
+
+
+class Observer:
+    """Finds the events that FMUs have executed inside the last step, and notes them.
+
+    What it reads is in the value store: the outputs, and the history.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        plan, clock = loop.plan, loop.clock
+        self._watched = [
+            _Watched(s, _slot_of_counter(plan, s))
+            for s in loop.indicators.sets
+            if clock is not None
+            and any(
+                m.instance == s.instance and executes_itself(m, clock.fires)
+                for m in plan.events[s.event].members
+            )
+        ]
+        self._forgets = bool(self._watched) and (
+            loop.programs.extrapolates
+            or len(loop.rule.estimators) > 0
+            or (clock is not None and clock.fires)
+        )
+        """Whether something is extrapolated from points before the event: LookAhead alone only compares two points."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the whole history is of points after the last event that was executed."""
+        executed = self._loop.state.executed
+        if executed == -inf:
+            return True
+        return not any((read <= executed).any() for _, read in self._loop.executor.store.history)
+
+    def watch(self) -> Twin | None:
+        """What the kernel looks at to tell that no event was executed, if the history is far from the last one; None if
+        that cannot be told."""
+        sets = [w.set for w in self._watched]
+        if sets and (self._loop.programs.between or self._loop.indicators.history > MOST_POINTS):
+            return None
+        counters = [w.counter or (DataType.FLOAT64, -1) for w in self._watched]
+        return Twin(
+            "observer",
+            {"n": len(sets), "near": STOPPED * self._loop.indicators.step},
+            {
+                "instances": np.array([s.instance for s in sets], np.int64),
+                "counters": np.array([slot for _, slot in counters], np.int64),
+                "types": np.array([list(DataType).index(kind) for kind, _ in counters], np.int64),
+                "first": np.cumsum([0, *(len(s.pairs) for s in sets)], dtype=np.int64),
+                "indicators": np.array([z for s in sets for z, _ in s.pairs], np.int64),
+                "slopes": np.array([dz for s in sets for _, dz in s.pairs], np.int64),
+            },
+        )
+
+    def look(self) -> bool:
+        """Note the events that were executed inside the step that ends at the present time; whether there were any.
+
+        Points before them are discarded, and the step-size rule restarts.
+        """
+        if not self._watched:
+            return False
+        seen: dict[int, dict[int, Course]] = {}
+        for watched in self._watched:
+            seen.setdefault(watched.set.event, {})[watched.set.instance] = self._course(watched)
+        found = set[int]()
+        for event, courses in seen.items():
+            if any(c.was_due and c.jump >= CERTAIN_JUMP for c in courses.values()):
+                jumped = [i for i, c in courses.items() if c.jump >= LEAST_JUMP]
+                self._note(event, jumped)
+                found.update(jumped)
+        if not found:
+            return False
+        exclude_last_step(self._loop.plan.power_bonds, self._loop.executor.store, found)
+        s, now = self._loop.state, self._loop.state.time.seconds
+        s.executed = now
+        if self._forgets:
+            self._loop.executor.run(self._loop.programs.renew, now, now)
+            s.previous = 0.0
+            s.memory = self._loop.rule.restart(s.memory)
+        return True
+
+    def _note(self, event: int, instances: list[int]) -> None:
+        loop, declared = self._loop, self._loop.plan.events[event]
+        s, who = loop.state, tuple(loop.names[i] for i in sorted(instances))
+        shared = declared.scope is Scope.SHARED
+        cause = Cause(Kind.EXECUTED, who)
+        right = recorded_values(loop.plan, loop.executor.store, who)
+        s.event_log.events.append(
+            Event(s.time.seconds, s.index, declared.name, shared, who, cause, {}, right)
+        )
+
+    def _course(self, watched: _Watched) -> Course:
+        """How a member has seen an event over the step; of its parts between points of the history, in the worst one."""
+        parts = range(1 + self._loop.programs.between)
+        return max(self._course_over(watched, part) for part in parts)
+
+    def _course_over(self, watched: _Watched, part: int) -> Course:
+        """How a member has seen an event over a part of the step, counted back from its end."""
+        loop, s = self._loop, watched.set
+        store, now = loop.executor.store, loop.state.time.seconds
+        outputs = store.outputs
+        if part:
+            outputs, times = store.history[part]
+            now = times.item(s.instance)
+        (before, read), *older = store.history[1 + part : loop.indicators.history]
+        begin = read.item(s.instance)
+        if not begin < now:  # NaN: nothing is known from before
+            return Course(False, 0.0)
+        if watched.counter is not None:
+            kind, slot = watched.counter
+            has_counted = bool(outputs[kind][slot] != before[kind][slot])
+            return Course(has_counted, float(has_counted))
+        if begin <= loop.state.executed and loop.plan.has_inputs(s.instance):
+            return Course(False, 0.0)
+        end = outputs[DataType.FLOAT64].tolist() if part else loop.indicators.present()
+        start = before[DataType.FLOAT64].tolist()
+        earlier = [
+            (values[DataType.FLOAT64].tolist(), time - begin)
+            for values, at in older
+            if loop.state.executed < (time := at.item(s.instance)) < begin
+        ]
+        near = STOPPED * loop.indicators.step
+        return course(s, start, end, now - begin, earlier, near)
+
+
+class _Watched(NamedTuple):
+    """An event in one instance."""
+
+    set: IndicatorSet
+    counter: tuple[DataType, int] | None
+    """Type and slot of the output that counts it."""
+
+
+def _slot_of_counter(plan: Plan, s: IndicatorSet) -> tuple[DataType, int] | None:
+    member = next(m for m in plan.events[s.event].members if m.instance == s.instance)
+    name = counter_of(plan.instances[s.instance].model, member.declaration)
+    if name is None:
+        return None
+    kind, slot = plan.layout.slots[s.instance, Group.OUTPUTS, name]
+    return kind, slot.start

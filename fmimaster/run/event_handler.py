@@ -8,10 +8,9 @@ from typing import Any
 from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
-from fmimaster.run.changes import Changes
+from fmimaster.run.changes import Changes, Observer
 from fmimaster.run.event_execution import EventExecution, Given
 from fmimaster.run.loop import Loop
-from fmimaster.run.observed import Observer
 from fmimaster.steps.locate import CHANGE
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.declarations import Scope

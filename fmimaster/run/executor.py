@@ -190,12 +190,12 @@ def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
         elif group is Group.OUTPUTS:
             _set_unread(store.values[kind][slot], plan.instances[i], name)
         elif group is Group.CLOCKED:
-            _set_start(store.values[kind][slot], plan.instances[i], name)
+            set_start(store.values[kind][slot], plan.instances[i], name)
     _set_held(plan, store)
     for trigger in plan.triggers:
         if trigger.counter is not None:  # it is counted up from the value that the FMU has seen
             count = store.values[DataType.INT32][trigger.counter : trigger.counter + 1]
-            _set_start(count, plan.instances[trigger.instance], trigger.name)
+            set_start(count, plan.instances[trigger.instance], trigger.name)
     return store
 
 
@@ -205,7 +205,7 @@ def _set_unread(values: NDArray[Any], planned: InstancePlan, name: str) -> None:
     variable = planned.model.variable(name)
     assert variable is not None
     if not variable.get_in_initialization:
-        _set_start(values, planned, name)
+        set_start(values, planned, name)
 
 
 def _set_held(plan: Plan, store: ValueStore) -> None:
@@ -220,10 +220,11 @@ def _set_held(plan: Plan, store: ValueStore) -> None:
     for _, i, route in sorted(held, key=itemgetter(0)):
         kind, link = route.source_type, route.link
         if kind is route.target_type and link.transformation.is_identity:
-            _set_start(store.values[kind][route.source], plan.instances[i], link.input.name)
+            set_start(store.values[kind][route.source], plan.instances[i], link.input.name)
 
 
-def _set_start(values: NDArray[Any], planned: InstancePlan, name: str) -> None:
+def set_start(values: NDArray[Any], planned: InstancePlan, name: str) -> None:
+    """Values of a variable ← its start value: a given one, else a declared one, if there is any."""
     variable = planned.model.variable(name)
     assert variable is not None
     start = planned.start_values.get(name, variable.start)

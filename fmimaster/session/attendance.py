@@ -36,6 +36,7 @@ from fmimaster.session.work_thread import (
     Signals,
     StopRequest,
     WorkThread,
+    interrupted,
     silent,
 )
 
@@ -305,13 +306,8 @@ class Attendance:
         """The error for an interrupted run, with the rows so far."""
         rows = None if self.session is None else self.session.results()
         time = float(rows.time[-1]) if rows is not None and rows.rows else None
-        when = "before the first row" if time is None else f"at t = {time:.12g} s"
-        hangs = (
-            f" {self._hanging} did not return, and its thread was abandoned."
-            if self._hanging
-            else ""
-        )
-        error = Interrupted(f"Interrupted {when}.{hangs}", time=time)
+        left = " did not return, and its thread was abandoned."
+        error = interrupted(time, f" {self._hanging}{left}" if self._hanging else "")
         error.results = rows
         return error
 

@@ -39,13 +39,13 @@ from fmimaster.session.checkpoint_file import (
     remove_others,
     rows_path,
 )
-from fmimaster.session.instances import SessionParts
 from fmimaster.session.origin import (
     RunOrigin,
     check_is_of_run,
     put_back,
     snapshot,
 )
+from fmimaster.session.run_statistics import SessionParts
 
 log = logging.getLogger("fmimaster")
 
@@ -108,12 +108,11 @@ class Checkpoints:
         """After the initialization: continue from the checkpoint, or write the first one. Returns whether the run goes
         on."""
         session = self._session
-        for i, instance in enumerate(session.instances):
-            if isinstance(instance, Journaled):
-                if _can_serialize(instance):
-                    instance.stop_noting()
-                else:
-                    self._journaled[i] = instance, len(instance.journal.entries)
+        for i, instance in session.noted.items():
+            if _can_serialize(instance):
+                instance.stop_noting()
+            else:
+                self._journaled[i] = instance, len(instance.journal.entries)
         if self._resumed is not None:
             self._continue(self._resumed)
             goes_on = not session.has_ended
@@ -290,10 +289,11 @@ class Checkpoints:
             if isinstance(its, bytes):
                 instance.deserialize(its)
                 continue
-            if not isinstance(instance, Journaled):
+            if i not in self._session.noted:
                 raise TypeError(f"the state of '{instance.name}' is missing")
-            noise = instance.repeat(its, bytes(entries.get(i, b"")))
-            instance.journal.unchanged = len(instance.journal.entries)
+            noted = self._session.noted[i]
+            noise = noted.repeat(its, bytes(entries.get(i, b"")))
+            noted.journal.unchanged = len(noted.journal.entries)
             log.info("The calls of '%s' were repeated: %s.", instance.name, noise)
             if not noise.is_exact:
                 found.append(_inexact(instance.name, noise))

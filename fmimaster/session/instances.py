@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +25,24 @@ from fmimaster.fmu.intermediate import IntermediateOutputs, readable_inside
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.instants.calendar import Calendar
-from fmimaster.instants.instant import Instant
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
-from fmimaster.program.programs import Programs
 from fmimaster.results.table import Table
 from fmimaster.run.choice import ExecutorType
-from fmimaster.run.executor import Executor
 from fmimaster.run.planned_events import last_row
 from fmimaster.run.state import RunState, Timeline
-from fmimaster.run.stepper import Stepper
-from fmimaster.session.fact_keeper import FactKeeper
-from fmimaster.session.row_keeper import RowKeeper
+from fmimaster.session.run_statistics import SessionParts, warnings_of_run
 from fmimaster.session.work_thread import StopRequest
 from fmimaster.system.clocks import exact
 from fmimaster.system.declarations import Interface
+
+if TYPE_CHECKING:
+    from fmimaster.fmu.journaled import Journaled
+
+log = logging.getLogger("fmimaster")
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class InstanceMaker:
     stop_request: StopRequest
     has_checkpoints: bool = False
     structures: Structures | None = None
+    noted: dict[int, Journaled] = field(default_factory=dict)
+    """Number → those of the instances whose calls are noted, since a checkpoint cannot have their states."""
 
     def make(
         self, prepared: Prepared, known: Mapping[str, Instance] = MappingProxyType({})
@@ -84,7 +86,7 @@ class InstanceMaker:
                 if noted:
                     from fmimaster.fmu.journaled import Journaled  # only checkpoints need it
 
-                    instance = Journaled(instance, serializes=False)
+                    instance = self.noted[i] = Journaled(instance, serializes=False)
                 instances.append(instance)
             finally:
                 self.process.put_back(f"'{planned.name}'")
@@ -235,40 +237,6 @@ def _columns(plan: Plan, i: int) -> dict[str, Recorded]:
     return {c.variable: c for c in plan.recorded if c.instance == i and not c.is_repeated}
 
 
-log = logging.getLogger("fmimaster")
-
-
-class SessionParts(Protocol):
-    """The parts of a session, as those see it that start, save and continue it."""
-
-    prepared: Prepared
-    plan: Plan
-    programs: Programs
-    instances: list[Instance]
-    executor: Executor
-    state: RunState
-    stepper: Stepper
-    rows: RowKeeper
-    facts: FactKeeper
-    start: Instant
-    stop: Instant
-
-    @property
-    def seconds(self) -> float:
-        """Wall time in s of the loop so far."""
-        ...
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the run has reached its end."""
-        ...
-
-    @property
-    def warnings_of_run(self) -> tuple[str, ...]:
-        """What the run has shown so far: reasons for a loss of accuracy."""
-        ...
-
-
 def first_state(prepared: Prepared, settings: Settings) -> RunState:
     """The state at the start of a run."""
     schedule, base = prepared.schedule, prepared.schedule.base
@@ -343,7 +311,7 @@ def _measure_replay(session: SessionParts) -> None:
     session.executor.run(replay.twice, start, end)  # if a step fails here, the run reports it
     session.executor.run(replay.back, start, start)
     calls[:] = counted
-    for text in session.warnings_of_run:  # at once: the run may take long
+    for text in warnings_of_run(session):  # at once: the run may take long
         log.warning("%s", text)
 
 

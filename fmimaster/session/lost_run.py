@@ -95,13 +95,8 @@ def lost_error(message: str, lost: Lost, shared: SharedRun) -> FmuLostError:
     )
 
 
-def interrupted(lost: Lost, time: float | None) -> Interrupted:
-    """The error of a run that was asked to end, and had to be ended."""
-    when = "before the first row" if time is None else f"at t = {time:.12g} s"
-    return Interrupted(f"Interrupted {when}.{_hangs(lost)}", time=time)
-
-
-def _hangs(lost: Lost) -> str:
+def hanging(lost: Lost) -> str:
+    """The call that did not return, as a further sentence; empty if there was none."""
     return f" {first_words(lost.call)} did not return; its process was ended." if lost.call else ""
 
 
@@ -126,7 +121,7 @@ def go_on_in_own_process() -> None:
     if isinstance(end, int):
         os._exit(end)  # all was done there
     if end.is_asked:
-        raise Interrupted(f"Interrupted.{_hangs(end)}")
+        raise Interrupted(f"Interrupted.{hanging(end)}")
     raise lost_error(_message(end), end, shared)
 
 

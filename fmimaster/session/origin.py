@@ -36,7 +36,7 @@ from fmimaster.results.formats import FORMATS
 from fmimaster.results.results import Results
 from fmimaster.run.rows import RowBlock
 from fmimaster.session.checkpoint_file import CheckpointFile, damaged
-from fmimaster.session.instances import SessionParts
+from fmimaster.session.run_statistics import SessionParts
 from fmimaster.system.archive import source_hash
 from fmimaster.system.model import DataType
 

@@ -40,11 +40,12 @@ from fmimaster.session.attendance import Attendance
 from fmimaster.session.lost_run import (
     OutsideCalls,
     advice_for,
-    interrupted,
+    hanging,
     lost_error,
     message_of,
 )
 from fmimaster.session.row_keeper import recorder_of
+from fmimaster.session.work_thread import interrupted
 
 log = logging.getLogger("fmimaster")
 
@@ -187,7 +188,7 @@ class _LeftOver:
         results = replace(results, metadata={**results.metadata, "failure": message})
         self.run.left = results.events, results.steps, results
         if lost.is_asked:
-            interruption = interrupted(lost, last)
+            interruption = interrupted(last, hanging(lost))
             interruption.results = results
             raise interruption
         kept = ""

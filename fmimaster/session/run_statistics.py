@@ -1,19 +1,21 @@
-"""Statistics and warnings of a run, at any time of it."""
+"""The parts of a session, and statistics and warnings of its run, at any time of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TYPE_CHECKING, Protocol
 
 from fmimaster.base.text import count, in_short, named
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
+from fmimaster.instants.instant import Instant
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondPlan, BondSignal
 from fmimaster.prepare.prepared import Prepared
+from fmimaster.program.programs import Programs
 from fmimaster.program.store import ValueStore
-from fmimaster.results.growth import Growth
 from fmimaster.results.statistics import (
     BondStatistics,
     FallBack,
@@ -24,39 +26,61 @@ from fmimaster.results.statistics import (
 from fmimaster.run.executor import Executor
 from fmimaster.run.log import Lateness
 from fmimaster.run.state import RunState
+from fmimaster.run.stepper import Stepper
+from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper
 from fmimaster.steps.locate import Locate
 from fmimaster.system.model import DataType
 
+if TYPE_CHECKING:
+    from fmimaster.fmu.journaled import Journaled
 
-def run_statistics(
-    prepared: Prepared,
-    settings: Settings,
-    state: RunState,
-    instances: Sequence[Instance],
-    executor: Executor,
-    rows: RowKeeper,
-    earlier: EarlierStructures,
-    *,
-    seconds: float,
-    start_seconds: float,
-    simulated: float,
-    is_parallel: bool,
-) -> Statistics:
-    """The statistics of a run so far.
 
-    Parameters
-    ----------
-    seconds, start_seconds : float
-        Wall time in s of the loop, and from the first instance to the first step.
-    simulated : float
-        Simulated time in s.
-    is_parallel : bool
-        Whether instances may step in several threads.
-    """
+class SessionParts(Protocol):
+    """The parts of a session, as those see it that start, save, continue and describe it."""
+
+    settings: Settings
+    prepared: Prepared
+    plan: Plan
+    programs: Programs
+    instances: list[Instance]
+    executor: Executor
+    state: RunState
+    stepper: Stepper
+    rows: RowKeeper
+    facts: FactKeeper
+    start: Instant
+    stop: Instant
+    earlier: EarlierStructures
+    noted: dict[int, Journaled]
+    """Instances whose calls are noted, by number."""
+    start_seconds: float
+    """Wall time in s from the first instance to the first step."""
+
+    @property
+    def seconds(self) -> float:
+        """Wall time in s of the loop so far."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run has reached its end."""
+        ...
+
+    @property
+    def time(self) -> float:
+        """The time in s that the run has reached."""
+        ...
+
+
+def run_statistics(session: SessionParts) -> Statistics:
+    """The statistics of a run so far."""
+    state, executor, rows = session.state, session.executor, session.rows
+    prepared, instances, earlier = session.prepared, session.instances, session.earlier
     steps, attempts = state.counts(executor.reached)
-    plan, recorder = prepared.plan, rows.recorder
+    recorder, seconds = rows.recorder, session.seconds
     left = seconds - rows.recording_seconds - rows.writing_seconds
+    is_parallel = session.settings.threads != 1
     return Statistics(
         steps=steps,
         attempts=attempts,
@@ -66,8 +90,8 @@ def run_statistics(
         instances=earlier.instances(
             statistics_of(prepared, executor, _seconds_of_instances(executor, left, is_parallel))
         ),
-        simulated=simulated,
-        start_seconds=start_seconds,
+        simulated=session.time - session.start.seconds,
+        start_seconds=session.start_seconds,
         recording_seconds=rows.recording_seconds,
         writing_seconds=rows.writing_seconds,
         is_estimated=executor.is_estimating,
@@ -75,7 +99,7 @@ def run_statistics(
         warnings=_each_once(
             earlier.warnings,
             prepared.warnings,
-            warnings_of_run(prepared, state, instances, recorder.growth, earlier),
+            warnings_of_run(session),
         ),
         notes=_each_once(
             earlier.notes,
@@ -83,32 +107,27 @@ def run_statistics(
             (text for instance in instances for text in instance.notes),
         ),
         events=state.event_log.count,
-        methods=tuple(methods(prepared, settings)),
+        methods=tuple(methods(prepared, session.settings)),
         fall_backs=tuple(fall_backs(state)),
         loops=earlier.loops(prepared),
         diverging=tuple(d.name for d in recorder.growth.diverging()),
-        power_bonds=bond_statistics(plan, executor.store, float(prepared.schedule.start)),
+        power_bonds=bond_statistics(prepared.plan, executor.store, float(prepared.schedule.start)),
     )
 
 
-def warnings_of_run(
-    prepared: Prepared,
-    state: RunState,
-    instances: Sequence[Instance],
-    growth: Growth,
-    earlier: EarlierStructures,
-) -> tuple[str, ...]:
+def warnings_of_run(session: SessionParts) -> tuple[str, ...]:
     """What a run has shown so far: reasons for a loss of accuracy of its results."""
+    state, prepared = session.state, session.prepared
     late = [late.text(name) for name, late in list(state.event_log.late.items())]
     return (
         *state.warnings,
         *late,
         *state.event_log.delays(),
-        *earlier.warnings_of_run,
+        *session.earlier.warnings_of_run,
         *prepared.schedule.rule.warnings(state.memory),
         *(text for hook in prepared.programs.hooks for text in hook.warnings),
-        *(text for instance in instances for text in instance.warnings),
-        *growth.warnings(),
+        *(text for instance in session.instances for text in instance.warnings),
+        *session.rows.recorder.growth.warnings(),
     )
 
 

@@ -92,36 +92,34 @@ class Session:
         structures: Structures | None = None,
     ) -> None:
         self._made = perf_counter()
-        self._start_seconds = 0.0
+        self.start_seconds = 0.0
         """Wall time in s from the first instance to the first step."""
         self.prepared = prepared
         self._metadata = run_metadata(prepared, settings)
-        self._stop_request = stop_request or StopRequest()
-        self._process = process or ProcessState()
         self.plan, self.programs = prepared.plan, prepared.programs
-        self._settings = settings
+        self.settings = settings
         self._checkpoints = checkpoints
         final = settings.final_fmu_state
         # FMUs may change the working directory
         self._final_states = None if final is None else given_path(final).absolute()
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
-        self._executor_type = executor = choose_executor(self.plan, settings.used.backend)
+        executor = choose_executor(self.plan, settings.used.backend)
         log_begin(prepared, settings, self._metadata, executor)
-        self._intermediate = intermediate_outputs(prepared, settings)
         self._earlier: list[Executor] = []
         """Of structures before the present one: instances have borrowed their arrays."""
-        self._earlier_structures = EarlierStructures()
+        self.earlier = EarlierStructures()
         self._maker = InstanceMaker(
             loader,
             settings,
             executor,
-            self._intermediate,
-            self._process,
-            self._stop_request,
+            intermediate_outputs(prepared, settings),
+            process or ProcessState(),
+            stop_request or StopRequest(),
             checkpoints is not None,
             structures,
         )
+        self.noted = self._maker.noted
         self.instances = self._maker.make(prepared)
         self.executor: Executor = self._make_executor(self.start.seconds)
         self.rows = self._make_rows(writer, structures)
@@ -142,7 +140,7 @@ class Session:
 
     def _make_rows(self, writer: RowWriter | None, structures: Structures | None) -> RowKeeper:
         columns = self.plan.recorded if structures is None else structures.columns
-        recorder = recorder_of(columns, self._settings, self.prepared.schedule, writer)
+        recorder = recorder_of(columns, self.settings, self.prepared.schedule, writer)
         rows = RowKeeper(self.executor.rows, recorder)
         if structures is not None:
             rows.arrange = structures.arrange(self.prepared)
@@ -150,9 +148,9 @@ class Session:
 
     def _make_executor(self, start: float) -> Executor:
         """The executor of the present plan; instances that are not initialized yet begin at ``start``, in s."""
-        settings, programs = self._settings, self.programs
+        settings, programs = self.settings, self.programs
         with left_for_later():
-            executor = self._executor_type(
+            executor = self._maker.executor(
                 self.plan,
                 self.instances,
                 InitialTimes(start, self.stop.seconds),
@@ -168,7 +166,7 @@ class Session:
 
     def _make_stepper(self) -> Stepper:
         """The loop over time of the present plan."""
-        schedule, settings = self.prepared.schedule, self._settings
+        schedule, settings = self.prepared.schedule, self.settings
         loop = Loop(
             self.plan,
             self.programs,
@@ -198,7 +196,7 @@ class Session:
                     goes_on = self._checkpoints.begin(goes_on)
                     self._seconds = self._checkpoints.earlier_seconds
                 self._put_back()
-                self._stop_request.heed()
+                self._maker.stop_request.heed()
                 if lead is not None:
                     lead(self)
                 elif goes_on:
@@ -225,22 +223,22 @@ class Session:
 
     def initialize(self) -> bool:
         """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode."""
-        return initialize(self, self._settings.initial_fmu_state)
+        return initialize(self, self.settings.initial_fmu_state)
 
     def advance(self, until: Instant) -> None:
         """Simulate until an instant is reached, or an FMU ends the run."""
         self._begun = perf_counter()
-        self._start_seconds = self._start_seconds or self._begun - self._made
+        self.start_seconds = self.start_seconds or self._begun - self._made
         try:
             for _ in self._steps(until):
                 if self.executor.rows.room <= OFTEN or self.rows.error is not None:
                     self.rows.hand_on()
                 self.facts.hand_on()
                 if self._checkpoints is not None:
-                    self._checkpoints.look(is_last=self._stop_request.is_made)
+                    self._checkpoints.look(is_last=self._maker.stop_request.is_made)
                 if self.state.asked:
                     self.state.asked = False
-                    self._stop_request.heed()
+                    self._maker.stop_request.heed()
                     self._put_back()
         finally:
             self._seconds, self._begun = self.seconds, None
@@ -259,7 +257,7 @@ class Session:
         names
             Of the instances that exist and stay.
         """
-        self._earlier_structures.add(self.prepared, self.instances, self.executor, names)
+        self.earlier.add(self.prepared, self.instances, self.executor, names)
         known = {
             planned.name: instance
             for planned, instance in zip(self.plan.instances, self.instances, strict=True)
@@ -292,7 +290,7 @@ class Session:
     def has_other_states(self) -> bool:
         """Whether the FMUs have begun with states of a file, not with their start values."""
         resumed = self._checkpoints is not None and self._checkpoints.is_resumed
-        return resumed or self._settings.initial_fmu_state is not None
+        return resumed or self.settings.initial_fmu_state is not None
 
     @property
     def has_ended(self) -> bool:
@@ -331,7 +329,7 @@ class Session:
 
     def _put_back(self) -> None:
         """Restore what FMUs have changed in the process."""
-        self._process.put_back(words_for_fmus(self.plan))
+        self._maker.process.put_back(words_for_fmus(self.plan))
 
     # For any thread
 
@@ -353,25 +351,13 @@ class Session:
 
     def results(self) -> Results:
         """All rows so far, with the statistics of the run."""
-        statistics = run_statistics(
-            self.prepared,
-            self._settings,
-            self.state,
-            self.instances,
-            self.executor,
-            self.rows,
-            self._earlier_structures,
-            seconds=self.seconds,
-            start_seconds=self._start_seconds,
-            simulated=self.time - self.start.seconds,
-            is_parallel=self._settings.threads != 1,
-        )
+        statistics = run_statistics(self)
         return self.rows.recorder.results(
             statistics,
             self.facts.events,
             self.facts.steps(self.executor.reached),
             activations=self.state.activation_log.entries(self.prepared.schedule.base.resolution),
-            intermediate=intermediate_tables(self.plan, self._intermediate),
+            intermediate=intermediate_tables(self.plan, self._maker.intermediate),
             metadata={
                 **self._metadata,
                 "end_time": self.time,
@@ -385,17 +371,9 @@ class Session:
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Reasons for a loss of accuracy of the results so far."""
-        earlier = self._earlier_structures.accuracy_warnings
-        found = (*earlier, *self.prepared.accuracy_warnings, *self.warnings_of_run)
+        prepared = self.prepared.accuracy_warnings
+        found = (*self.earlier.accuracy_warnings, *prepared, *warnings_of_run(self))
         return tuple(dict.fromkeys(found))
-
-    @property
-    def warnings_of_run(self) -> tuple[str, ...]:
-        """What the run has shown so far: reasons for a loss of accuracy."""
-        growth = self.rows.recorder.growth
-        return warnings_of_run(
-            self.prepared, self.state, self.instances, growth, self._earlier_structures
-        )
 
     @property
     def new_facts(self) -> tuple[Sequence[Event], Sequence[Steps]]:

@@ -19,10 +19,9 @@ from fmimaster.prepare.structures import Structures
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Set
 from fmimaster.program.store import ValueStore
-from fmimaster.run.executor import Executor
+from fmimaster.run.executor import Executor, set_start
 from fmimaster.session.instances import timeline_of
 from fmimaster.session.session import Session
-from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import DataType, Variable
 
 log = logging.getLogger("fmimaster")
@@ -118,27 +117,21 @@ class StructureChanges:
         _refuse_other_uses(before, after, float(time))
         for name in sorted(old.keys() - new.keys()):
             session.instances[old[name]].terminate()
-        registers, calendar = session.executor.registers, _by_name(state.calendar.next, before.plan)
-        periods = _by_name(state.calendar.periods, before.plan)
-        told = _by_name(state.calendar.told, before.plan)
-        earlier = session.executor
+        calendar, earlier = state.calendar, session.executor
+        ticks = (calendar.next, calendar.periods, calendar.told)
+        by_clock = [_by_name(entries, before.plan) for entries in ticks]
         session.take_structure(after, old.keys() & new.keys())
         _carry_over(before.plan, earlier.store, after.plan, session.executor.store)
         base = after.schedule.base
         factor = Fraction(base.resolution, before.schedule.base.resolution)
         self._renew_state(after, factor)
         for name in old.keys() & new.keys():
-            for source, target in zip(
-                registers.by_instance(), session.executor.registers.by_instance(), strict=True
-            ):
+            arrays = (executor.registers.by_instance() for executor in (earlier, session.executor))
+            for source, target in zip(*arrays, strict=True):
                 target[..., new[name]] = source[..., old[name]]
-        state.calendar.rescale(
-            base.resolution,
-            factor,
-            {k: calendar[c] for c, k in _clocks(after.plan).items() if c in calendar},
-            {k: periods[c] for c, k in _clocks(after.plan).items() if c in periods},
-            {k: told[c] for c, k in _clocks(after.plan).items() if c in told},
-        )
+        clocks = _clocks(after.plan).items()
+        present = ({k: entries[c] for c, k in clocks if c in entries} for entries in by_clock)
+        calendar.rescale(base.resolution, factor, *present)
         session.rows.change(session.executor.rows, self._structures.arrange(after))
         joined = frozenset(new[n] for n in new.keys() - old.keys())
         self._begin(before.plan, earlier, joined, sorted(old.keys() - new.keys()))
@@ -305,8 +298,6 @@ def _unconnected(plan: Plan, i: int, inputs: set[str]) -> list[Variable]:
 
 
 def _start(planned: InstancePlan, variable: Variable) -> Any:
-    start = planned.start_values.get(variable.name, variable.start)
     values = np.zeros(variable.size, dtype=variable.type.dtype)
-    if start is not None:
-        values[:] = parse_value(variable, start, f"Start value of '{planned.name}.{variable.name}'")
+    set_start(values, planned, variable.name)
     return values

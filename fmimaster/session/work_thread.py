@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
+from fmimaster.base.errors import Interrupted
 from fmimaster.fmu.process_state import expect_hanging_streams
 
 
@@ -126,6 +127,12 @@ class Signals:
 
 class RunStopped(BaseException):
     """Ends a run on request; internal, never raised to users."""
+
+
+def interrupted(time: float | None, hangs: str = "") -> Interrupted:
+    """The error of a run that was interrupted; its last row is at a time in s, None without rows."""
+    when = "before the first row" if time is None else f"at t = {time:.12g} s"
+    return Interrupted(f"Interrupted {when}.{hangs}", time=time)
 
 
 class StopRequest:

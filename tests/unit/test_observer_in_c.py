@@ -15,9 +15,9 @@ from python_fmu import Bench, PythonFmu
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.plan.policy import EventUse
 from fmimaster.program.indicators import Indicators
+from fmimaster.run.changes import Observer
 from fmimaster.run.choice import native_executor
 from fmimaster.run.executor import Backend
-from fmimaster.run.observed import Observer
 from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 from fmimaster.system.model import DataType
