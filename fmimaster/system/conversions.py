@@ -16,6 +16,7 @@ from fmimaster.system.adaptation import INPUT
 from fmimaster.system.description import Connection, Endpoint, Parameter, SystemDescription
 from fmimaster.system.model import DataType, Model, Transformation, Unit, Variable, is_lossless
 from fmimaster.system.notes import Notes
+from fmimaster.system.resolved import Link
 from fmimaster.system.units import convert_units
 from fmimaster.system.wiring import SINKS, Way, Wiring
 
@@ -258,7 +259,14 @@ def between(
     return transformation, (note,) if note else ()
 
 
-def check_types(
+def checked_link(link: Link, text: str, allow_lossy: bool) -> Link:
+    """A link whose types and transformation fit, with notes about the conversion of types."""
+    notes = _check_types(link.output, link.input, text, allow_lossy)
+    check_transformation(link.input, link.transformation, text)
+    return replace(link, notes=(*notes, *link.notes))
+
+
+def _check_types(
     source: Variable, target: Variable, text: str, allow_lossy: bool
 ) -> tuple[str, ...]:
     """Notes about the conversion of types.

@@ -14,9 +14,8 @@ from fmimaster.base.errors import DescriptionError
 from fmimaster.system.constraints import with_units_of_ends
 from fmimaster.system.conversions import (
     Conversions,
-    between,
     check_transformation,
-    check_types,
+    checked_link,
     with_units_of_sources,
 )
 from fmimaster.system.description import (
@@ -42,11 +41,10 @@ from fmimaster.system.resolved import (
     Link,
     OpenInput,
     ResolvedComponent,
-    ResolvedSharedEvent,
     ResolvedSystem,
     RootConnector,
 )
-from fmimaster.system.shared_events import check_each_once, find_members, payload_ends
+from fmimaster.system.shared_events import resolve_shared_events
 from fmimaster.system.start_values import apply, note_outside_range, start_values
 from fmimaster.system.units import check_time_units, describe
 from fmimaster.system.wiring import Wiring
@@ -101,7 +99,9 @@ def resolve(
     parameter_links = _parameter_links(components, wiring, conversions, allow_lossy_conversions)
     note_contradictions(description, {c.name: c.model for c in components}, wiring, notes)
     of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
-    shared_events = _shared_events(description, components, allow_lossy_conversions)
+    shared_events = resolve_shared_events(
+        description.shared_events(), {c.name: c.model for c in components}, allow_lossy_conversions
+    )
     described = description.power_bonds()
     bonds, bond_notes = resolve_power_bonds(described, power_bonds, models, links)
     return ResolvedSystem(
@@ -164,7 +164,7 @@ def _links(
                 open_inputs.append(OpenInput(target, variable, root, transformation))
                 continue
             link = Link(source, output, target, variable, transformation, notes)
-            links.append(_checked(link, wiring.text(end), allow_lossy))
+            links.append(checked_link(link, wiring.text(end), allow_lossy))
     for end in wiring.fed:  # units of connections that lead to no input must fit as well
         if end not in checked and not wiring.fed_directly(end):
             conversions.along(wiring.into(end))
@@ -190,7 +190,7 @@ def _parameter_links(
             output = components[source].model.variable(way.start.connector)
             assert output is not None
             link = Link(source, output, target, variable, *conversions.along(way))
-            links.append(_checked(link, wiring.text(end), allow_lossy))
+            links.append(checked_link(link, wiring.text(end), allow_lossy))
             is_constant = variable.variability is Variability.CONSTANT
             if variable.initial is not Initial.EXACT or is_constant:
                 raise DescriptionError(
@@ -198,13 +198,6 @@ def _parameter_links(
                     "a parameter that can."
                 )
     return tuple(links)
-
-
-def _checked(link: Link, text: str, allow_lossy: bool) -> Link:
-    """A link whose types and transformation fit, with notes about the conversion of types."""
-    notes = check_types(link.output, link.input, text, allow_lossy)
-    check_transformation(link.input, link.transformation, text)
-    return replace(link, notes=(*notes, *link.notes))
 
 
 def _check_one_source(links: Sequence[Link], components: Sequence[ResolvedComponent]) -> None:
@@ -223,24 +216,6 @@ def _check_one_source(links: Sequence[Link], components: Sequence[ResolvedCompon
             f"{link.input.value_reference}), and {names[0]} feeds the one, {names[1]} the other. Remove one of "
             "the two: an input can have one source only."
         )
-
-
-def _shared_events(
-    description: SystemDescription, components: Sequence[ResolvedComponent], allow_lossy: bool
-) -> tuple[ResolvedSharedEvent, ...]:
-    models = {c.name: c.model for c in components}
-    described = tuple(description.shared_events())
-    check_each_once(described)
-    found = []
-    for shared in described:
-        members = find_members(shared, models)
-        payload = []
-        for ends in payload_ends(shared, members, models):
-            converted = between(ends.output, ends.input, ends.text)
-            link = Link(ends.source, ends.output, ends.target, ends.input, *converted)
-            payload.append(_checked(link, ends.text, allow_lossy))
-        found.append(ResolvedSharedEvent(shared.name, members, tuple(payload)))
-    return tuple(found)
 
 
 def _with_declared_units(model: Model, component: Component) -> Model:

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
+from fmimaster.system.conversions import between, checked_link
 from fmimaster.system.declarations import EventDeclaration, Payload, Scope
 from fmimaster.system.description import SharedEvent
 from fmimaster.system.model import Model, Variable
-from fmimaster.system.resolved import EventMember
+from fmimaster.system.resolved import EventMember, Link, ResolvedSharedEvent
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadEnds:
-    """An output whose left limit becomes the value of an input of another member."""
+def resolve_shared_events(
+    shared_events: Iterable[SharedEvent], models: Mapping[str, Model], allow_lossy: bool
+) -> tuple[ResolvedSharedEvent, ...]:
+    """The events of the members, and the links by which these exchange their payloads.
 
-    source: int
-    output: Variable
-    target: int
-    input: Variable
-    text: str
-    """In words, for messages."""
+    Parameters
+    ----------
+    models
+        Full component name → model; their order gives the indices.
+    allow_lossy
+        Whether types may be converted even if a value can be lost.
+
+    Raises
+    ------
+    DescriptionError
+        For names that do not exist, events that are private or belong to two shared events, fewer than two members, and
+        payloads that do not fit together.
+    """
+    described = tuple(shared_events)
+    check_each_once(described)
+    found = []
+    for shared in described:
+        members = _members(shared, models)
+        payload = _payload(shared, members, models, allow_lossy)
+        found.append(ResolvedSharedEvent(shared.name, members, tuple(payload)))
+    return tuple(found)
 
 
 def check_each_once(shared_events: Sequence[SharedEvent]) -> None:
@@ -56,19 +72,7 @@ def check_each_once(shared_events: Sequence[SharedEvent]) -> None:
             owners[component, event] = shared.name
 
 
-def find_members(shared: SharedEvent, models: Mapping[str, Model]) -> tuple[EventMember, ...]:
-    """Events of the members.
-
-    Parameters
-    ----------
-    models
-        Full component name → model; their order gives the indices.
-
-    Raises
-    ------
-    DescriptionError
-        For names that do not exist, events that are private, and fewer than two members.
-    """
+def _members(shared: SharedEvent, models: Mapping[str, Model]) -> tuple[EventMember, ...]:
     where = f"Shared event '{shared.name}'"
     if len(shared.members) < 2:
         raise DescriptionError(
@@ -109,17 +113,14 @@ def _event(name: str, component: str, model: Model, where: str) -> EventDeclarat
     return events[name]
 
 
-def payload_ends(
-    shared: SharedEvent, members: Sequence[EventMember], models: Mapping[str, Model]
-) -> Iterator[PayloadEnds]:
-    """Payloads that the members exchange: the k-th payload of one member for another is assigned to the k-th payload of
-    the other for the first.
-
-    Raises
-    ------
-    DescriptionError
-        If the numbers differ, a variable is missing, or a payload or a partner names no member.
-    """
+def _payload(
+    shared: SharedEvent,
+    members: Sequence[EventMember],
+    models: Mapping[str, Model],
+    allow_lossy: bool,
+) -> Iterator[Link]:
+    """Links between the members: the left limit of the k-th payload of one member for another is assigned to the k-th
+    payload of the other for the first."""
     where = f"Shared event '{shared.name}'"
     names = [name for name, _ in shared.members]
     payloads = [
@@ -136,7 +137,8 @@ def payload_ends(
             text = f"{where}: payload '{names[a]}.{one.output} -> {names[b]}.{other.input}'"
             output = _variable(one.output, names[a], models, text)
             target = _variable(other.input, names[b], models, text)
-            yield PayloadEnds(members[a].component, output, members[b].component, target, text)
+            ends = members[a].component, output, members[b].component, target
+            yield checked_link(Link(*ends, *between(output, target, text)), text, allow_lossy)
 
 
 def _by_partner(

@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
-from typing import Literal, cast
+from typing import Any
 
 from fmimaster.base.errors import DescriptionError, FileError, OptionError, did_you_mean
 from fmimaster.system.clocks import Lifetime, exact
 from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.description import (
-    START_TOLERANCE,
     Component,
     Connection,
     Constraint,
@@ -22,9 +21,8 @@ from fmimaster.system.description import (
     PowerBond,
     System,
 )
-from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 from fmimaster.system.ssp_document import Document, read_ends
-from fmimaster.system.xml import Element, children, local_name, location, quoted, text_of, value_of
+from fmimaster.system.xml import Element, children, local_name, location, quoted, text_of
 from fmimaster.system.xml_form import (
     ANY,
     AT_LEAST_ONE,
@@ -36,6 +34,7 @@ from fmimaster.system.xml_form import (
     Value,
     between,
     faults,
+    one_named,
     one_of,
 )
 
@@ -47,13 +46,24 @@ VERSION = "1.0"
 class Annotation:
     """A kind of annotation of systems, which other tools ignore: one element in its own namespace, with a version."""
 
-    type: str
-    element: str
-    """Local name of the element."""
-    namespace: str
-    """Of all elements inside."""
+    name: str
+    """Last part of its type and of its namespace."""
     forms: Mapping[str, Form]
-    """Of the element, and of those inside of it."""
+    """Of the element, which is the first one, and of those inside of it."""
+
+    @property
+    def type(self) -> str:
+        """Type of the annotation."""
+        return f"org.fmimaster.{self.name}"
+
+    @property
+    def namespace(self) -> str:
+        """Of all elements inside."""
+        return f"https://fmimaster.org/{self.name}"
+
+    def values(self, element: Element) -> dict[str, Any]:
+        """The values of the attributes of an element inside."""
+        return self.forms[local_name(element)].values(element)
 
     def elements(self, system: Element, document: Document) -> Iterator[Element]:
         """The elements of the annotations of one system, not of those nested in it, each after a check.
@@ -78,8 +88,9 @@ class Annotation:
         FileError
             If it is another element, or has a fault.
         """
-        if element.tag != f"{{{self.namespace}}}{self.element}":
-            raise not_known(element, self.element, self.namespace)
+        expected = next(iter(self.forms))
+        if element.tag != f"{{{self.namespace}}}{expected}":
+            raise not_known(element, expected, self.namespace)
         is_later = element.get("version") not in (None, VERSION)
         check_form(element, self.forms, self.namespace, document, is_later=is_later)
 
@@ -115,15 +126,17 @@ def check_form(
 
 
 def a_time(words: str, holds: Callable[[Fraction], bool] = lambda _: True) -> Value:
-    """A time as a decimal number or a fraction, of which this holds."""
+    """A time as a decimal number or a fraction, of which this holds; its value is the text."""
 
-    def fits(text: str) -> bool:
+    def parse(text: str) -> str:
         try:
-            return holds(exact(text))
+            if holds(exact(text)):
+                return text
         except OptionError:
-            return False
+            pass
+        raise ValueError
 
-    return Value(words, fits)
+    return Value(words, parse)
 
 
 _TIME = a_time("a time in s, such as 0.1 or 1/3")
@@ -136,9 +149,7 @@ _FIELDS = {
 """Attribute → field of :class:`Lifetime`."""
 _LIFETIME = {name: _TIME if name.endswith("Time") else NAME for name in _FIELDS}
 LIFETIMES = Annotation(
-    "org.fmimaster.lifetimes",
-    "Lifetimes",
-    "https://fmimaster.org/lifetimes",
+    "lifetimes",
     {
         "Lifetimes": Form(WITH_VERSION, inside={"Component": ANY, "Connection": ANY}),
         "Component": Form({"name": NAME}, _LIFETIME),
@@ -189,17 +200,15 @@ def _place(element: Element, what: str, name: str, names: list[str]) -> int:
 
 
 def _lifetime(element: Element) -> Lifetime:
-    given = {field: element.get(name) for name, field in _FIELDS.items()}
+    values = LIFETIMES.values(element)
     try:
-        return Lifetime(**given)
+        return Lifetime(**{field: values.get(name) for name, field in _FIELDS.items()})
     except DescriptionError as error:
         raise DescriptionError(f"{location(element)}: {error}") from None
 
 
 SEQUENCE = Annotation(
-    "org.fmimaster.trigger-sequence",
-    "TriggerSequence",
-    "https://fmimaster.org/trigger-sequence",
+    "trigger-sequence",
     {
         "TriggerSequence": Form(
             WITH_VERSION,
@@ -251,9 +260,7 @@ def write_sequence(names: Iterable[str]) -> str:
 
 _POSITIVE = between(0.0, inf)
 POWER_BONDS = Annotation(
-    ANNOTATION,
-    "PowerBonds",
-    NAMESPACE,
+    "power-bonds",
     {
         "PowerBonds": Form(WITH_VERSION, inside={"PowerBond": AT_LEAST_ONE}),
         "PowerBond": Form(
@@ -284,26 +291,13 @@ def read_power_bonds(system: Element, document: Document) -> tuple[PowerBond, ..
 
 
 def _power_bond(element: Element) -> PowerBond:
-    first, second = map(_port, children(element, "Port"))
-    return PowerBond(
-        text_of(element, "name"),
-        (first, second),
-        value_of(element, "scale", float, None),
-        value_of(element, "tolerance", float, None),
-        location(element),
-    )
+    first, second = (Port(**POWER_BONDS.values(port)) for port in children(element, "Port"))
+    values = POWER_BONDS.values(element)
+    return PowerBond(ports=(first, second), where=location(element), **values)
 
 
-def _port(element: Element) -> Port:
-    component, u, y = (text_of(element, a) for a in ("component", "input", "output"))
-    return Port(component, u, y, cast(Literal["in", "out"], text_of(element, "power")))
-
-
-_LEVELS = {level.value: level for level in Level}
 CONSTRAINTS = Annotation(
-    "org.fmimaster.constraints",
-    "Constraints",
-    "https://fmimaster.org/constraints",
+    "constraints",
     {
         "Constraints": Form(
             WITH_VERSION,
@@ -311,7 +305,10 @@ CONSTRAINTS = Annotation(
         ),
         "Constraint": Form(
             {"name": NAME},
-            {"level": one_of(*_LEVELS), "tolerance": between(0.0, inf)},
+            {
+                "level": one_named({level.value: level for level in Level}),
+                "tolerance": between(0.0, inf),
+            },
             inside={"End": Occurrence(2, 2)},
         ),
         "End": Form(
@@ -354,25 +351,15 @@ def read_constraints(
 
 def _constraint(element: Element, known: Collection[str]) -> Constraint:
     first, second = (_end(end, known) for end in children(element, "End"))
-    level = element.get("level")
-    usual = usual_level(first, second)
-    return Constraint(
-        (first, second),
-        usual if level is None else _LEVELS[level],
-        value_of(element, "tolerance", float, START_TOLERANCE),
-    )
+    values = {"level": usual_level(first, second), **CONSTRAINTS.values(element)}
+    del values["name"]
+    return Constraint((first, second), **values)
 
 
 def _end(element: Element, known: Collection[str]) -> ConstraintEnd:
-    name = text_of(element, "element")
-    if name not in known:
+    end = ConstraintEnd(**CONSTRAINTS.values(element))
+    if end.element not in known:
         raise DescriptionError(
-            f"there is no element '{name}' in this system.{did_you_mean(name, known)}"
+            f"there is no element '{end.element}' in this system.{did_you_mean(end.element, known)}"
         )
-    return ConstraintEnd(
-        name,
-        text_of(element, "force"),
-        element.get("position") or "",
-        element.get("velocity") or "",
-        value_of(element, "factor", float, 1.0),
-    )
+    return end

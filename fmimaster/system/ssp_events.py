@@ -6,14 +6,14 @@ All are annotations of a system, which other tools ignore. docs/proposal/ has th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.adaptation import ELEMENTS, Direction
-from fmimaster.system.clocks import ClockInterval, exact
+from fmimaster.system.clocks import ClockInterval
 from fmimaster.system.description import (
     ADAPTATION_SOURCE,
     Component,
@@ -26,6 +26,7 @@ from fmimaster.system.ssp_annotations import Annotation, a_time, check_form, not
 from fmimaster.system.ssp_document import Document, linear, read_ends, refuse_unknown
 from fmimaster.system.xml import (
     Element,
+    as_written,
     children,
     local_name,
     location,
@@ -48,7 +49,7 @@ from fmimaster.system.xml_form import (
     Form,
     Occurrence,
     Value,
-    one_of,
+    one_named,
 )
 
 _INTERVAL = a_time("a time above 0 in s, such as 0.1 or 1/3", lambda t: t > 0)
@@ -82,9 +83,7 @@ def _connection(element: Element, known: Collection[str]) -> Connection:
 
 
 CLOCKS = Annotation(
-    "org.fmimaster.clocks",
-    "Clocks",
-    "https://fmimaster.org/clocks",
+    "clocks",
     {
         "Clocks": Form(WITH_VERSION, inside={"Priority": ANY, "Interval": ANY, "Connection": ANY}),
         "Priority": Form({"component": NAME, "value": INT}),
@@ -138,7 +137,7 @@ def read_clocks(
                 raise DescriptionError(
                     f"{location(below)}: component '{name}' has two priorities. Expected one."
                 )
-            priorities[name] = int(text_of(below, "value"))
+            priorities[name] = CLOCKS.values(below)["value"]
         intervals += (_interval(e, components) for e in children(element, "Interval"))
         connections += (_connection(e, known) for e in children(element, "Connection"))
     return Clocks(priorities, tuple(intervals), tuple(connections))
@@ -152,13 +151,10 @@ def _component(element: Element, components: Collection[str]) -> str:
 
 def _interval(element: Element, components: Collection[str]) -> Parameter:
     """The interval of a clock of a component, or of all clocks that a connector of the system feeds."""
-    clock = text_of(element, "clock")
-    is_own = element.get("component") is None
-    name = clock if is_own else f"{_component(element, components)}.{clock}"
-    shift = element.get("shift")
-    interval = ClockInterval(
-        exact(text_of(element, "interval")), None if shift is None else exact(shift)
-    )
+    values = CLOCKS.values(element)
+    is_own = "component" not in values
+    name = values["clock"] if is_own else f"{_component(element, components)}.{values['clock']}"
+    interval = ClockInterval(values["interval"], values.get("shift"))
     return Parameter(name, interval, where=location(element), must_fit=True)
 
 
@@ -187,44 +183,31 @@ def read_interval(clock: Element) -> ClockInterval | None:
         raise DescriptionError(f"{location(clock)}: {error}") from None
 
 
-_TYPES = {kind.value: kind for kind in DataType if kind.is_numeric}
-_DIRECTIONS = {direction.value: direction for direction in Direction}
 _SAMPLED: Mapping[str, Value] = {
     "period": _INTERVAL,
     "shift": _SHIFT,
     "clocked": BOOLEAN,
-    "type": one_of(*_TYPES),
+    "type": one_named({kind.value: kind for kind in DataType if kind.is_numeric}),
     "start": TEXT,
 }
 _NAMED = {"name": NAME}
 ADAPTATION = Annotation(
-    "org.fmimaster.semantic-adaptation",
-    "SemanticAdaptation",
-    "https://fmimaster.org/semantic-adaptation",
+    "semantic-adaptation",
     {
         "SemanticAdaptation": Form(
             WITH_VERSION, inside={**dict.fromkeys(ELEMENTS, ANY), "Connection": ANY}
         ),
         "SampleAndHold": Form(_NAMED, _SAMPLED),
         "UnitDelay": Form(_NAMED, {**_SAMPLED, "microstep": BOOLEAN}),
-        "LevelCrossing": Form({**_NAMED, "level": NUMBER}, {"direction": one_of(*_DIRECTIONS)}),
+        "LevelCrossing": Form(
+            {**_NAMED, "level": NUMBER}, {"direction": one_named({d.value: d for d in Direction})}
+        ),
         "EventCounter": Form(_NAMED),
         "Quantizer": Form({**_NAMED, "step": NUMBER}, {"hysteresis": NUMBER}),
         "Connection": _CONNECTION,
     },
 )
 """Elements of semantic adaptation and their connections."""
-_IS_TRUE = ("true", "1").__contains__
-_PARSED: Mapping[str, Callable[[str], Any]] = {
-    "clocked": _IS_TRUE,
-    "microstep": _IS_TRUE,
-    "type": _TYPES.__getitem__,
-    "direction": _DIRECTIONS.__getitem__,
-    "level": float,
-    "step": float,
-    "hysteresis": float,
-}
-"""Attributes that are no texts in Python."""
 
 
 def read_adaptation(
@@ -253,18 +236,15 @@ def read_adaptation(
 
 
 def _adaptation(element: Element) -> Component:
-    given: dict[str, Any] = {
-        name: _PARSED.get(name, str)(text.strip())
-        for name, text in element.items()
-        if name != "name" and not name.startswith("{")
-    }
+    given = ADAPTATION.values(element)
+    name = given.pop("name")
     if given.get("type") is DataType.BOOLEAN and "start" in given:
-        given["start"] = _IS_TRUE(given["start"])
+        given["start"] = given["start"].strip() in ("true", "1")
     try:
         adaptation = ELEMENTS[local_name(element)](**given)
     except DescriptionError as error:
         raise DescriptionError(f"{location(element)}: {error}") from None
-    return Component(text_of(element, "name"), ADAPTATION_SOURCE, adaptation=adaptation)
+    return Component(name, ADAPTATION_SOURCE, adaptation=adaptation)
 
 
 SHARED_EVENTS = "org.fmimaster.fmi-ls-events"
@@ -280,7 +260,7 @@ _VERSION = re.compile(r"0\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)
 _EXTENSION = {"Annotations": AT_MOST_ONE}
 _FORMS = ANNOTATIONS | {
     "SharedEvents": Form(
-        {"version": Value("a version 0.x.y", lambda t: _VERSION.fullmatch(t) is not None)},
+        {"version": Value("a version 0.x.y", as_written(str, _VERSION))},
         inside={"SharedEvent": AT_LEAST_ONE} | _EXTENSION,
     ),
     "SharedEvent": Form({"name": NAME}, inside={"Member": Occurrence(2)} | _EXTENSION),

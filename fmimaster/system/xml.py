@@ -42,8 +42,11 @@ _DECIMAL = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3
 _INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 
 
-def _as(kind: Callable[[str], T], form: re.Pattern[str]) -> Callable[[str], T]:
-    """Python accepts numbers that XML does not, such as 1_000; an exact 1e999999999 would fill the memory."""
+def as_written(kind: Callable[[str], T], form: re.Pattern[str]) -> Callable[[str], T]:
+    """A value of a text that has this form, otherwise a ValueError.
+
+    Python accepts numbers that XML does not, such as 1_000; an exact 1e999999999 would fill the memory.
+    """
 
     def parse(text: str) -> T:
         if form.fullmatch(text) is None:
@@ -54,9 +57,9 @@ def _as(kind: Callable[[str], T], form: re.Pattern[str]) -> Callable[[str], T]:
 
 
 _KINDS: dict[type, tuple[Callable[[str], Any], str]] = {
-    float: (_as(float, _NUMBER), "a number"),
-    Fraction: (_as(Fraction, _DECIMAL), "a number"),
-    int: (_as(int, _INTEGER), "a whole number"),
+    float: (as_written(float, _NUMBER), "a number"),
+    Fraction: (as_written(Fraction, _DECIMAL), "a number"),
+    int: (as_written(int, _INTEGER), "a whole number"),
     bool: (_TRUTH.__getitem__, "true or false"),
     bytes: (bytes.fromhex, "hexadecimal digits"),
 }

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fmimaster.base.errors import did_you_mean
-from fmimaster.system.xml import Element, label, local_name, shown
+from fmimaster.system.xml import Element, as_written, label, local_name, shown
 
 _VERSION = re.compile(r"1\.(0|[1-9][0-9]*)", re.ASCII)
 _BLANKS = " \t\r\n"
@@ -31,42 +31,63 @@ class Value:
     """Rule for the value of an attribute."""
 
     words: str
-    fits: Callable[[str], bool]
+    parse: Callable[[str], Any]
+    """Makes the value of a text; ValueError or KeyError for a wrong one."""
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is such a value."""
+        try:
+            self.parse(text)
+        except (ValueError, KeyError):
+            return False
+        return True
 
 
-def _is_int(text: str) -> bool:
-    text = text.strip(_BLANKS)
-    return _WHOLE.fullmatch(text) is not None and int(text) in _INTS
+def _int(text: str) -> int:
+    number = as_written(int, _WHOLE)(text.strip(_BLANKS))
+    if number not in _INTS:
+        raise ValueError
+    return number
+
+
+def _decimal(text: str) -> float:
+    return as_written(float, _DECIMAL)(text.strip(_BLANKS))
 
 
 def between(least: float, most: float) -> Value:
     """A number greater than ``least``, up to ``most``."""
 
-    def fits(text: str) -> bool:
-        return _is_decimal(text) and least < float(text) <= most
+    def parse(text: str) -> float:
+        if not least < (number := _decimal(text)) <= most:
+            raise ValueError
+        return number
 
     above = f"above {least:g}"
     return Value(
-        f"a number {above}" if most == inf else f"a number {above} and up to {most:g}", fits
+        f"a number {above}" if most == inf else f"a number {above} and up to {most:g}", parse
     )
 
 
-def _is_decimal(text: str) -> bool:
-    return _DECIMAL.fullmatch(text.strip(_BLANKS)) is not None
-
-
-NAME = Value("a name", bool)
-TEXT = Value("a text", lambda _: True)
-NUMBER = Value("a number", _is_decimal)
-INT = Value("a whole number", _is_int)
-WITH_VERSION = {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t) is not None)}
+NAME = Value("a name", as_written(str, re.compile(".+", re.DOTALL)))
+TEXT = Value("a text", str)
+NUMBER = Value("a number", _decimal)
+INT = Value("a whole number", _int)
+WITH_VERSION = {"version": Value("a version 1.x", as_written(str, _VERSION))}
 """The attributes of the element in an annotation of fmimaster."""
-BOOLEAN = Value("true or false", lambda t: t.strip(_BLANKS) in ("true", "false", "1", "0"))
+BOOLEAN = Value(
+    "true or false",
+    lambda text: {"true": True, "1": True, "false": False, "0": False}[text.strip(_BLANKS)],
+)
 
 
 def one_of(*choices: str) -> Value:
     """One of some words."""
-    return Value(" or ".join(choices), lambda text: text in choices)
+    return one_named({choice: choice for choice in choices})
+
+
+def one_named(choices: Mapping[str, Any]) -> Value:
+    """What one of some words names."""
+    return Value(" or ".join(choices), choices.__getitem__)
 
 
 class Occurrence(NamedTuple):
@@ -92,6 +113,11 @@ class Form:
     """Whether there may be attributes of other namespaces, and elements of them after all others."""
     mixed: bool = False
     """Whether arbitrary content is allowed, as in an Annotation."""
+
+    def values(self, element: Element) -> dict[str, Any]:
+        """The values of the known attributes of an element without faults."""
+        known = {**self.needed, **self.optional}
+        return {name: known[name].parse(text) for name, text in element.items() if name in known}
 
 
 ANNOTATIONS: dict[str, Form] = {
