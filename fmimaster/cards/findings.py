@@ -1,14 +1,16 @@
-"""Where an FMU does not do what it declares, or what any FMU is expected to do."""
+"""Where an FMU does not do what it declares, or what any FMU is expected to do; and what that changes in a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from fmimaster.base.text import count
 from fmimaster.cards.card import FmuCard
-from fmimaster.cards.measured import Repetition
-from fmimaster.system.declarations import Interface
+from fmimaster.cards.measured import Feedthrough, Repetition
+from fmimaster.system.declarations import Capabilities, Interface
+from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 
 ROUNDING = 1e-12
@@ -63,8 +65,7 @@ def differences(card: FmuCard) -> tuple[CardDifference, ...]:
 
 def _all(card: FmuCard) -> Iterator[CardDifference]:
     for name, reason in card.failures.items():
-        yield CardDifference(TITLES[name], _expected(name), reason, Weight.FAULT, name)
-    yield from _states(card)
+        yield _difference(name, _expected(name), reason, Weight.FAULT)
     yield from _runs(card)
     yield from _steps(card)
     yield from _instances(card)
@@ -72,45 +73,35 @@ def _all(card: FmuCard) -> Iterator[CardDifference]:
     yield from _surroundings(card)
 
 
-def _states(card: FmuCard) -> Iterator[CardDifference]:
-    # what a copy by fmimaster does not restore is no fault of the FMU
-    copied = card.copies_states
-    if card.replay is not None and not copied and (seen := _noise(card.replay.again)):
-        yield CardDifference(
-            "save and restore the state",
-            "possible",
-            f"steps after a restore differ by {seen}",
-            Weight.LESS,
-            "replay",
-        )
-    # FMI does not ask that a state has the same bytes each time
-    if card.serialization is not None and (seen := _noise(card.serialization.again)):
-        text = f"an instance that starts from the bytes differs by {seen}"
-        yield CardDifference("state as bytes", "possible", text, Weight.LESS, "serialization")
+def _difference(
+    name: str, declared: str, observed: str, weight: Weight, what: str = ""
+) -> CardDifference:
+    return CardDifference(what or TITLES[name], declared, observed, weight, name)
 
 
 def _runs(card: FmuCard) -> Iterator[CardDifference]:
     if card.stepping is not None and card.stepping.ended and not card.stepping.terminated:
-        yield CardDifference(
-            "run",
-            "possible",
-            f"it ends after {card.stepping.steps} steps: {card.stepping.ended}",
-            Weight.FAULT,
-            "stepping",
-        )
-    if card.two_processes is not None and (seen := _noise(card.two_processes)):
-        text = f"two equal runs differ by {seen}"
-        yield CardDifference("equal runs", "equal results", text, Weight.FAULT, "two_processes")
-    if card.reset is not None and (seen := _noise(card.reset)):
-        text = f"the steps after it differ by {seen}"
-        yield CardDifference("reset", "as a new instance", text, Weight.LESS, "reset")
+        text = f"it ends after {card.stepping.steps} steps: {card.stepping.ended}"
+        yield _difference("stepping", "possible", text, Weight.FAULT)
+    # what a copy by fmimaster does not restore is no fault of the FMU
+    replay = None if card.copies_states or card.replay is None else card.replay.again
+    # FMI does not ask that a state has the same bytes each time
+    serialization = None if card.serialization is None else card.serialization.again
     # FMI forbids Get after Set without a step between them, so that it may have any effect there
     forbidden = card.interface == Interface.CO_SIMULATION.value
     read_before = None if forbidden else card.read_before
-    for again, name in ((card.read_at_end, "read_at_end"), (read_before, "read_before")):
+    from_bytes, read = "an instance that starts from the bytes differs by", "the results differ by"
+    runs = "two equal runs differ by"
+    for name, again, declared, text, weight in (
+        ("replay", replay, "possible", "steps after a restore differ by", Weight.LESS),
+        ("serialization", serialization, "possible", from_bytes, Weight.LESS),
+        ("two_processes", card.two_processes, "equal results", runs, Weight.FAULT),
+        ("reset", card.reset, "as a new instance", "the steps after it differ by", Weight.LESS),
+        ("read_at_end", card.read_at_end, "no effect", read, Weight.LESS),
+        ("read_before", read_before, "no effect", read, Weight.LESS),
+    ):
         if seen := _noise(again):
-            text = f"the results differ by {seen}"
-            yield CardDifference(TITLES[name], "no effect", text, Weight.LESS, name)
+            yield _difference(name, declared, f"{text} {seen}", weight)
 
 
 def _steps(card: FmuCard) -> Iterator[CardDifference]:
@@ -118,81 +109,71 @@ def _steps(card: FmuCard) -> Iterator[CardDifference]:
         can = bool(card.declared.get("canHandleVariableCommunicationStepSize"))
         name, refused = "varying_steps", card.varying_steps.refused
         if can and refused:
-            yield CardDifference(TITLES[name], "possible", refused, Weight.LESS, name)
+            yield _difference(name, "possible", refused, Weight.LESS)
         if not can and not refused:
             text = "steps of different sizes were done"
-            yield CardDifference(TITLES[name], "not possible", text, Weight.MORE, name)
+            yield _difference(name, "not possible", text, Weight.MORE)
     if card.early_return is not None and card.early_return.forbidden:
         text = f"{card.early_return.forbidden} early returns in steps that do not allow it"
-        yield CardDifference("early return", "only if allowed", text, Weight.FAULT, "early_return")
+        yield _difference("early_return", "only if allowed", text, Weight.FAULT)
 
 
 def _instances(card: FmuCard) -> Iterator[CardDifference]:
     found = card.two_instances
     if found is None:
         return
-    what, once = "two instances in one process", is_once_per_process(card)
+    name, once = "two_instances", is_once_per_process(card)
     if once and not found.refused and not _noise(found.beside):
         text = "a second instance works as the first"
-        yield CardDifference(what, "not possible", text, Weight.MORE, "two_instances")
+        yield _difference(name, "not possible", text, Weight.MORE)
     if not once and found.refused:
-        yield CardDifference(what, "possible", found.refused, Weight.LESS, "two_instances")
+        yield _difference(name, "possible", found.refused, Weight.LESS)
     if not once and (seen := _noise(found.beside)):
         text = f"beside another instance the results differ by {seen}"
-        yield CardDifference(what, "possible", text, Weight.FAULT, "two_instances")
+        yield _difference(name, "possible", text, Weight.FAULT)
 
 
 def _feedthrough(card: FmuCard) -> Iterator[CardDifference]:
-    found = card.feedthrough
+    found, declared = card.feedthrough, card.declared_feedthrough
     if found is None:
         return
-    for what, declared, seen in (
-        ("direct dependencies at the start", card.declared_feedthrough_at_start, found.at_start),
-        ("direct dependencies in Step Mode", card.declared_feedthrough, found.in_step_mode),
+    name = "feedthrough"
+    for when, known, seen in (
+        ("at the start", card.declared_feedthrough_at_start, found.at_start),
+        ("in Step Mode", declared, found.in_step_mode or {}),
     ):
-        if seen is None:
-            continue
-        unknown = undeclared(declared, seen)
-        if unknown:
+        if unknown := undeclared(known, seen):
             text = f"also {listed(unknown, _NAMES)}"
-            number = sum(map(len, declared.values()))
-            yield CardDifference(what, _pairs(number), text, Weight.FAULT, "feedthrough")
+            what = f"{TITLES[name]} {when}"
+            yield _difference(name, _pairs(known), text, Weight.FAULT, what)
     tested, both = set(found.inputs), seen_anywhere(card)
-    if silent_outputs := [o for o in found.outputs if o not in card.declared_feedthrough]:
-        pairs = sum(len(both.get(o, ())) for o in silent_outputs)
+    if silent_outputs := [o for o in found.outputs if o not in declared]:
         said = f"not for {listed(silent_outputs, _NAMES)}, so all inputs are assumed"
-        text = f"{_pairs(pairs)} of {len(silent_outputs) * len(tested)}"
-        yield CardDifference("direct dependencies", said, text, Weight.LESS, "feedthrough")
+        pairs = _pairs({o: both.get(o, ()) for o in silent_outputs})
+        text = f"{pairs} of {len(silent_outputs) * len(tested)}"
+        yield _difference(name, said, text, Weight.LESS)
     silent = [
-        f"{output} on {name}"
-        for output, inputs in card.declared_feedthrough.items()
-        for name in inputs
-        if name in tested and name not in both.get(output, ())
+        f"{output} on {u}"
+        for output, inputs in declared.items()
+        for u in inputs
+        if u in tested and u not in both.get(output, ())
     ]
     if silent:
-        number = sum(map(len, card.declared_feedthrough.values()))
         text = f"not seen: {listed(silent, _NAMES)}"
-        yield CardDifference(
-            "direct dependencies", _pairs(number), text, Weight.MORE, "feedthrough"
-        )
+        yield _difference(name, _pairs(declared), text, Weight.MORE)
 
 
 def _surroundings(card: FmuCard) -> Iterator[CardDifference]:
-    changes = dict.fromkeys(
-        (
-            *(card.loading.changes if card.loading is not None else ()),
-            *(card.stepping.changes if card.stepping is not None else ()),
-        )
-    )
-    if changes:
-        text = f"it changes {listed(list(changes), _NAMES)}"
-        yield CardDifference("settings of the process", "left alone", text, Weight.LESS, "loading")
+    runs = (run for run in (card.loading, card.stepping) if run is not None)
+    if changes := list(dict.fromkeys(change for run in runs for change in run.changes)):
+        text = f"it changes {listed(changes, _NAMES)}"
+        yield _difference("loading", "left alone", text, Weight.LESS, "settings of the process")
     if card.leak is not None and (card.leak.bytes_per_cycle or 0.0) > LEAK:
         text = f"{card.leak.bytes_per_cycle:.0f} bytes of memory remain of each instance"
-        yield CardDifference("memory", "freed", text, Weight.LESS, "leak")
+        yield _difference("leak", "freed", text, Weight.LESS)
     if card.leak is not None and (card.leak.descriptors_per_cycle or 0.0) >= 1.0:
         text = f"{card.leak.descriptors_per_cycle:.0f} open files remain of each instance"
-        yield CardDifference("open files", "closed", text, Weight.LESS, "leak")
+        yield _difference("leak", "closed", text, Weight.LESS, "open files")
 
 
 def is_once_per_process(card: FmuCard) -> bool:
@@ -230,8 +211,8 @@ def _noise(again: Repetition | None) -> str:
     return f"{again.largest:.2g} (relative, {again.worst})"
 
 
-def _pairs(number: int) -> str:
-    return f"{number} pair{'' if number == 1 else 's'}"
+def _pairs(dependencies: Mapping[str, Collection[str]]) -> str:
+    return count(sum(map(len, dependencies.values())), "pair")
 
 
 def _expected(name: str) -> str:
@@ -256,3 +237,167 @@ TITLES: Mapping[str, str] = {
     "leak": "memory",
 }
 """Name of a measurement → in words."""
+
+
+LARGEST_NOISE = 1e-2
+"""Relative difference of repeated steps above which no solver of loops can use them."""
+
+_NOT_IN_A_RUN = frozenset(
+    {"beyond_stop", "leak", "replay", "reset", "serialization", "two_instances"}
+)
+"""Measurements of what a run with the card does not do: a state that cannot be restored is not saved."""
+
+
+class CardCorrection:
+    """The card of one component."""
+
+    def __init__(self, card: FmuCard) -> None:
+        self._card = card
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def model(self, model: Model) -> Model:
+        """The model with what the card has shown."""
+        card = self._card
+        model = replace(
+            self._with_dependencies(model),
+            capabilities=self._capabilities(model.capabilities),
+            replay_noise={} if card.replay is None else dict(card.replay.again.differences),
+            followed=_followed(card),
+        )
+        if card.two_processes is not None and card.two_processes.largest > ROUNDING:
+            self.warnings.append(
+                f"two equal runs of the FMU differ by {card.two_processes.largest:.2g} (relative), so results are not "
+                "repeatable"
+            )
+        return model
+
+    def _capabilities(self, can: Capabilities) -> Capabilities:
+        """Capabilities that it declares but does not have are taken away."""
+        card, failed = self._card, self._card.failures
+        noise = 0.0 if card.replay is None else card.replay.again.largest
+        unrestored = (
+            card.not_measured.get("replay", "") if can.copies_states else failed.get("replay")
+        )
+        if can.can_get_and_set_fmu_state and (unrestored or noise > LARGEST_NOISE):
+            what = unrestored or f"steps after a restore differ by {noise:.2g} (relative)"
+            self._unrestored(can, what)
+            can = replace(can, can_get_and_set_fmu_state=False, can_serialize_fmu_state=False)
+        elif noise > ROUNDING:
+            self.notes.append(
+                f"repeated steps differ by {noise:.2g} (relative). Loops with this FMU are solved "
+                "to that accuracy, with larger differences for derivatives"
+            )
+        if can.can_serialize_fmu_state and "serialization" in failed:
+            self._refuted("canSerializeFMUState", failed["serialization"], "it is not used")
+            can = replace(can, can_serialize_fmu_state=False)
+        varying = card.varying_steps
+        if can.can_handle_variable_communication_step_size and varying and varying.refused:
+            name = "canHandleVariableCommunicationStepSize"
+            self._refuted(name, varying.refused, "its steps have one size")
+            can = replace(can, can_handle_variable_communication_step_size=False)
+        return can
+
+    def _with_dependencies(self, model: Model) -> Model:
+        """Dependencies as they were seen: those that are not declared at all, and those that are missing."""
+        feedthrough = self._card.feedthrough
+        if feedthrough is None:
+            return model
+        at_start = {output: set(inputs) for output, inputs in feedthrough.at_start.items()}
+        found, assumed = _seen(
+            feedthrough,
+            model.dependencies,
+            model.assumed_dependencies,
+            seen_anywhere(self._card),
+        )
+        initial, initial_assumed = _seen(
+            feedthrough, model.initial_dependencies, model.assumed_initial_dependencies, at_start
+        )
+        self._tell_of_dependencies(model, found)
+        return replace(
+            model,
+            dependencies=found,
+            assumed_dependencies=assumed,
+            initial_dependencies=initial,
+            assumed_initial_dependencies=initial_assumed,
+        )
+
+    def _tell_of_dependencies(self, model: Model, found: Mapping[str, frozenset[str]]) -> None:
+        missing = [
+            f"{output} on {name}"
+            for output, inputs in found.items()
+            if output not in model.assumed_dependencies
+            for name in sorted(inputs - model.dependencies[output])
+        ]
+        if missing:
+            self.warnings.append(
+                f"direct dependencies were seen that the FMU does not declare; the plan takes them into account: "
+                f"{listed(missing, _NAMES)}"
+            )
+        fewer = sorted(
+            o for o in model.assumed_dependencies if found.get(o, ()) != model.dependencies.get(o)
+        )
+        if fewer:
+            self.warnings.append(
+                f"the FMU declares no direct dependencies of {listed(fewer, _NAMES)}; those that were seen are used. One "
+                "measured point cannot prove that there are no others"
+            )
+
+    def reason_to_isolate(self, *, several: bool) -> str:
+        """Why the FMU should have a process of its own; empty if there is no reason.
+
+        Parameters
+        ----------
+        several : bool
+            Whether the run has several instances of the FMU.
+        """
+        card, two = self._card, self._card.two_instances
+        if lost := [name for name in card.losses if name not in _NOT_IN_A_RUN]:
+            return f"by its card, {card.not_measured[lost[0]]} when it was measured ({TITLES[lost[0]]})"
+        fails = two is not None and bool(two.refused or _noise(two.beside))
+        if several and (fails or "two_instances" in card.losses):
+            return "by its card, it fails or gives other results beside a second instance"
+        return ""
+
+    def _unrestored(self, can: Capabilities, what: str) -> None:
+        result = "no step of it is repeated"
+        if can.copies_states:
+            self.warnings.append(
+                f"the FMU cannot save its state, and with copies of it {what}; {result}"
+            )
+        else:
+            self._refuted("canGetAndSetFMUState", what, result)
+
+    def _refuted(self, capability: str, observed: str, result: str) -> None:
+        self.warnings.append(f"the FMU declares {capability}, but {observed}; {result}")
+
+
+def _followed(card: FmuCard) -> dict[str, frozenset[str]]:
+    """Output → inputs that it follows at once in Step Mode, if reading outputs there has changed no later step."""
+    found, between = card.feedthrough, card.read_before
+    is_stepped = card.interface == Interface.CO_SIMULATION.value
+    if found is None or found.in_step_mode is None or between is None or not is_stepped:
+        return {}
+    if between.largest > ROUNDING:
+        return {}
+    return {output: frozenset(inputs) for output, inputs in found.in_step_mode.items()}
+
+
+def _seen(
+    measured: Feedthrough,
+    declared: Mapping[str, frozenset[str]],
+    assumed: frozenset[str],
+    seen: Mapping[str, set[str]],
+) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """Dependencies of each output, and the outputs for which they are still assumed.
+
+    Outputs and inputs that were not measured keep what is declared or assumed.
+    """
+    tested = frozenset(measured.inputs) - frozenset(measured.refused)
+    replaced = assumed & frozenset(measured.outputs)
+    found = {
+        output: frozenset(seen.get(output, ()))
+        | (inputs - tested if output in replaced else inputs)
+        for output, inputs in declared.items()
+    }
+    return found, frozenset(o for o in assumed if o not in replaced or found[o] - tested)

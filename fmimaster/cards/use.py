@@ -93,7 +93,7 @@ def use_cards(
     """
     if given is None:
         return CardUse()
-    from fmimaster.cards.correction import CardCorrection  # few runs use cards
+    from fmimaster.cards.findings import CardCorrection  # few runs use cards
 
     cards = _cards_of(given, components, models)
     changed, reasons = dict[str, Model](), dict[str, str]()
