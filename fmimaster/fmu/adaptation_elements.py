@@ -178,7 +178,6 @@ class ThresholdInstance(AdaptationInstance[Element]):
         return abs(self._distance(threshold)) <= NEAR * self._usual_distance()
 
     def _note_where(self) -> None:
-        """Note at which thresholds the input is."""
         for t in self.element.thresholds:
             self.values[is_at(t)] = self._is_near(t)
 

@@ -209,8 +209,8 @@ class Fmi3Instance(BinaryInstance):
     def intervals(self, clocks: Sequence[int], answers: Intervals) -> Transfer:
         """A function that calls ``GetIntervalFraction`` for clocks that support fractions, ``GetIntervalDecimal`` for all
         others."""
-        by_fraction = [k for k, clock in enumerate(clocks) if self._by_fraction(clock)]
-        by_decimal = [k for k, clock in enumerate(clocks) if not self._by_fraction(clock)]
+        by_fraction = [k for k, clock in enumerate(clocks) if clock in self._with_fractions]
+        by_decimal = [k for k, clock in enumerate(clocks) if clock not in self._with_fractions]
         chosen = {"GetIntervalFraction": by_fraction, "GetIntervalDecimal": by_decimal}
         acts = [self._get_intervals(f, clocks, its, answers) for f, its in chosen.items() if its]
 
@@ -261,7 +261,7 @@ class Fmi3Instance(BinaryInstance):
     def shift(self, clock: int) -> Fraction:
         """``GetShiftFraction`` or ``GetShiftDecimal``."""
         one = ctypes.byref(ctypes.c_uint32(clock)), ctypes.c_size_t(1)
-        if self._by_fraction(clock):
+        if clock in self._with_fractions:
             counter, resolution = ctypes.c_uint64(), ctypes.c_uint64()
             self.call("GetShiftFraction", *one, ctypes.byref(counter), ctypes.byref(resolution))
             if not resolution.value:
@@ -281,19 +281,16 @@ class Fmi3Instance(BinaryInstance):
 
     def _set_time(self, what: str, clock: int, seconds: Fraction) -> None:
         one = ctypes.byref(ctypes.c_uint32(clock)), ctypes.c_size_t(1)
-        if self._by_fraction(clock) and max(seconds.as_integer_ratio()) < 2**64:
+        if clock in self._with_fractions and max(seconds.as_integer_ratio()) < 2**64:
             counter = ctypes.c_uint64(seconds.numerator)
             resolution = ctypes.c_uint64(seconds.denominator)
             self.call(f"Set{what}Fraction", *one, ctypes.byref(counter), ctypes.byref(resolution))
         else:
             self.call(f"Set{what}Decimal", *one, ctypes.byref(ctypes.c_double(float(seconds))))
 
-    def _by_fraction(self, clock: int) -> bool:
-        """Whether times of a clock are fractions in FMI calls."""
-        return clock in self._with_fractions
-
     @cached_property
     def _with_fractions(self) -> frozenset[int]:
+        """Clocks whose times are fractions in FMI calls."""
         clocks = (v for v in self.model.variables if v.clock is not None)
         return frozenset(v.value_reference for v in clocks if v.clock and v.clock.supports_fraction)
 

@@ -52,21 +52,15 @@ def identity(source: Source, model: Model) -> Identity:
 
 def used_twice(users: Iterable[tuple[str, Identity]]) -> list[list[str]]:
     """Groups of two or more instances, by name, of one FMU that allows only one."""
-    known = list(users)
-    groups: dict[object, tuple[set[object], list[int]]] = {}
+    known = [(name, its) for name, its in users if its]
+    groups: list[tuple[Identity, list[int]]] = []
     for k, (_, its) in enumerate(known):
-        same = [groups[part] for part in its if part in groups]
-        group = same[0] if same else (set(), [])
-        for other in same[1:]:
-            if other is not group:
-                group[0].update(other[0])
-                group[1].extend(other[1])
-                groups.update(dict.fromkeys(other[0], group))
-        group[0].update(its)
-        group[1].append(k)
-        groups.update(dict.fromkeys(its, group))
-    found = {id(numbers): sorted(numbers) for _, numbers in groups.values()}
-    return [[known[k][0] for k in numbers] for numbers in found.values() if len(numbers) > 1]
+        same = [group for group in groups if not its.isdisjoint(group[0])]
+        numbers = sorted([k, *(n for _, others in same for n in others)])
+        groups = [group for group in groups if group not in same]
+        groups.append((its.union(*(parts for parts, _ in same)), numbers))
+    found = sorted(numbers for _, numbers in groups if len(numbers) > 1)
+    return [[known[k][0] for k in numbers] for numbers in found]
 
 
 def claim(parts: Identity, name: str, where: str) -> None:

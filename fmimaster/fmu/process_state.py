@@ -227,7 +227,6 @@ class _Redirection:
         self._reader.start()
 
     def _files(self) -> tuple[object, ...]:
-        """What the descriptors of the pipe stand for."""
         return _file_of(self._reading), _file_of(self._writing)
 
     def end(self) -> None:

@@ -268,7 +268,6 @@ class PythonInstance(Instance):
     # Calls
 
     def _call(self, function: str, act: Callable[..., Any], *arguments: float | Any) -> Any:
-        """Call a method of the user's object."""
         try:
             return act(*arguments)
         except (Exception, SystemExit) as error:  # sys.exit() would lose the rows

@@ -200,7 +200,6 @@ class RestartedInstance(SurvivingInstance):
                 self._count(error)
 
     def _count(self, error: FmuLostError) -> None:
-        """Count a loss; the error if there have been too many."""
         if self._tried == self._tries:
             if self._tries > 1:
                 error.args = (f"{error.args[0]} It was started again {self._tries} times.",)
@@ -240,7 +239,6 @@ class RestartedInstance(SurvivingInstance):
                 error = again
 
     def _replace(self) -> None:
-        """Let a new instance take the place of the one that was lost."""
         self._journaled.instance.free()
         new = self._made()
         try:

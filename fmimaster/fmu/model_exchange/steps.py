@@ -134,7 +134,6 @@ class ExchangeSteps(BinaryInstance):
         self._starts = True
 
     def _settle(self) -> None:
-        """Update discrete states until nothing changes."""
         for _ in range(_MOST_UPDATES):
             answer = self.update_discrete_states()
             if answer.terminate:
@@ -216,7 +215,6 @@ class ExchangeSteps(BinaryInstance):
         return self.memory[MemoryPlace.NEXT_EVENT] <= now + _SAME * abs(now)
 
     def _begin_step(self, time: float) -> None:
-        """Inputs were set."""
         if self.equations.set_inputs is not None:
             self.equations.set_inputs(time)
         self._starts = True
