@@ -154,18 +154,6 @@ class SharedRun:
         self.map[_NOTE : _NOTE + len(content) + 1] = content + b"\0"
         self.numbers[SharedNumber.NOTES] += 1
 
-    def noted(self, function: Callable[..., Any], text: str) -> Callable[..., Any]:
-        """A function whose calls are noted."""
-
-        def call(*arguments: Any) -> Any:
-            self.note(text)
-            try:
-                return function(*arguments)
-            finally:
-                self.note("")
-
-        return call
-
     def begin(self) -> None:
         """Another run begins, whose rows replace those of the one before."""
         if self[SharedNumber.PHASE] == CommandPhase.COMPLETE:
@@ -176,9 +164,9 @@ class SharedRun:
             SharedNumber.PASSED,
             SharedNumber.FILE_SIZE,
             SharedNumber.RECORDED,
+            SharedNumber.SPOOLED,
         ):
             self.numbers[number] = 0
-        self.numbers[SharedNumber.SPOOLED] = 0
         os.lseek(self.spool, 0, os.SEEK_SET)
 
     def put(self, kind: bytes, content: bytes) -> None:
@@ -287,7 +275,17 @@ def marks(n: int) -> NDArray[np.uint8]:
 
 def noted(function: Callable[..., Any], text: str) -> Callable[..., Any]:
     """A function whose calls are noted, in the process of a run."""
-    return function if current is None else current.noted(function, text)
+    if (shared := current) is None:
+        return function
+
+    def call(*arguments: Any) -> Any:
+        shared.note(text)
+        try:
+            return function(*arguments)
+        finally:
+            shared.note("")
+
+    return call
 
 
 def finish(status: int) -> None:
