@@ -14,14 +14,13 @@ from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import FATAL, SUCCESS, MessageLog
 from fmimaster.fmu.calls import LibraryCalls
 from fmimaster.fmu.instance import InstanceOptions, Signal, Transfer
-from fmimaster.fmu.kernel_entry import Binding, E, KernelEntries, KernelInterface
+from fmimaster.fmu.kernel_entry import Binding, E, KernelEntries
 from fmimaster.system.model import DataType, Model
 
 
 class BinaryInstance(LibraryCalls):
     """Base of the instances that are an FMU in this process."""
 
-    interface: ClassVar[KernelInterface]
     state: ClassVar[str]
     """An FMU state in the names of functions; FMI 2.0 and 3.0 spell it differently."""
     deserialize_function: ClassVar[str]
@@ -46,7 +45,7 @@ class BinaryInstance(LibraryCalls):
     def binding(self) -> Binding:
         """How the kernel calls its functions."""
         return Binding(
-            self.interface,
+            self.prefix,
             self.library,
             self.component.value or 0,
             self.address,

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.call_log import DISCARD, ERROR, SUCCESS, MessageLog
 from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer
-from fmimaster.fmu.kernel_entry import KernelInterface
 from fmimaster.fmu.shared_library import Tolerant
 from fmimaster.system.model import DataType, Model
 
@@ -51,7 +50,6 @@ class FMU2ModelTolerant(Tolerant, FMU2Model):  # type: ignore[misc]
 class Fmi2Instance(BinaryInstance):
     """One instance of an FMI 2.0 Co-Simulation FMU."""
 
-    interface = KernelInterface.FMI2
     fmpy_class = FMU2Tolerant
     prefix = "fmi2"
     state = "FMUstate"

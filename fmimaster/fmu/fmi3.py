@@ -26,7 +26,7 @@ from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.call_log import DISCARD, SUCCESS, MessageLog
 from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.fmu.intermediate import InsideOfSteps, inputs_in_steps
-from fmimaster.fmu.kernel_entry import Binding, KernelInterface
+from fmimaster.fmu.kernel_entry import Binding
 from fmimaster.fmu.shared_library import Tolerant
 from fmimaster.system.clocks import Intervals, Qualifier, exact
 from fmimaster.system.model import DataType, Model
@@ -76,7 +76,6 @@ class FMU3ScheduledTolerant(_Fmi3Tolerant, FMU3ScheduledExecution):  # type: ign
 class Fmi3Instance(BinaryInstance):
     """One instance of an FMI 3.0 Co-Simulation FMU."""
 
-    interface = KernelInterface.FMI3
     fmpy_class = FMU3Tolerant
     prefix = "fmi3"
     state = "FMUState"

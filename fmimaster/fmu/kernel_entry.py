@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
 if TYPE_CHECKING:  # few runs need all of them
@@ -92,20 +91,14 @@ class PartitionCallbacks:
     otherwise: Callable[[int], None]
 
 
-class KernelInterface(Enum):
-    """The functions through which the kernel calls an FMU."""
-
-    FMI2 = "the functions of an FMI 2.0 library"
-    FMI3 = "the functions of an FMI 3.0 library"
-
-
 @dataclass(frozen=True, slots=True)
 class Binding:
     """How the kernel calls the functions of an FMU in this process.
 
     Parameters
     ----------
-    interface : KernelInterface
+    prefix : str
+        Of the names of its functions: ``"fmi2"`` or ``"fmi3"``.
     library, component : int
         Handle of the library in this process, and address of the instance in it.
     address : function name without prefix → address
@@ -124,7 +117,7 @@ class Binding:
         The function that sets them; None for a method in Python.
     """
 
-    interface: KernelInterface
+    prefix: str
     library: int
     component: int
     address: Callable[[str], int]

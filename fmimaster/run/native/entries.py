@@ -107,7 +107,7 @@ class _Ways(KernelEntries[KernelEntry]):
 
 def _functions_of(binding: Binding) -> Any:
     """Addresses of the FMI functions of a library."""
-    version = VERSIONS[binding.interface]
+    version = VERSIONS[binding.prefix]
     names = [version.name(function) for function in range(lib.FM_FUNCTIONS)]
     addresses = [binding.address(ffi.string(name).decode()) if name else 0 for name in names]
     return ffi.new("void *[]", [ffi.cast("void *", a) for a in addresses])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.call_log import DISCARD
-from fmimaster.fmu.kernel_entry import ExchangeParts, KernelInterface
+from fmimaster.fmu.kernel_entry import ExchangeParts
 from fmimaster.fmu.model_exchange.cvode import address_of, sundials
 from fmimaster.fmu.model_exchange.integrator import CvodeParts, KernelIntegrators
 from fmimaster.fmu.model_exchange.one_step import DISCARDED, NO_DERIVATIVES, TOO_SHORT
@@ -95,7 +95,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
             "fm_exchange",
             fmu=self._fmu,
             python=lent.python.entry,
-            version=2 if lent.binding.interface is KernelInterface.FMI2 else 3,
+            version=int(lent.binding.prefix[-1]),
             execute_events=lib.fm_python_events,
             stops=parts.stops,
             copies=parts.copies,

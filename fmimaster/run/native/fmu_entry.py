@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import OK
-from fmimaster.fmu.kernel_entry import Binding, KernelInterface, UpdateCallback
+from fmimaster.fmu.kernel_entry import Binding, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.program.store import Courses
@@ -34,10 +34,10 @@ class Version:
 
 
 VERSIONS = {
-    KernelInterface.FMI2: Version(
+    "fmi2": Version(
         lib.fm_fmi2_name, lib.fm_fmi2_table, lib.fm_fmi2_bind, lib.fm_fmi2_bind_derivative
     ),
-    KernelInterface.FMI3: Version(
+    "fmi3": Version(
         lib.fm_fmi3_name, lib.fm_fmi3_table, lib.fm_fmi3_bind, lib.fm_fmi3_bind_derivative
     ),
 }
@@ -71,7 +71,7 @@ class FmuEntry(KernelEntry):
         super().__init__()
         self._python, self._binding = lent.python, lent.binding
         self.instance = lent.python.instance
-        self._version = VERSIONS[lent.binding.interface]
+        self._version = VERSIONS[lent.binding.prefix]
         context, i, places = lent.python.context, lent.python.index, lent.places
         lent.binding.lend_places(lambda: [int(p) for p in places[places.nonzero()]])
         tolerance = context.plan.instances[i].tolerance.value
