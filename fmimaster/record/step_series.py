@@ -43,6 +43,10 @@ class StepColumns:
     counts: array[int] = field(default_factory=lambda: array("q"))
     """The last column that is filled: another thread may read as many entries as it has."""
 
+    def columns(self) -> tuple[array[float], array[float], list[Cause], array[int]]:
+        """All columns, in the order of the arguments of :class:`Steps`."""
+        return self.begins, self.ends, self.causes, self.counts
+
     def __len__(self) -> int:
         return len(self.counts)
 
@@ -69,16 +73,18 @@ class StepColumns:
     def part(self, first: int, last: int | None = None) -> StepColumns:
         """Others, as those between two numbers are now."""
         span = slice(first, len(self) if last is None else last)
-        return StepColumns(self.begins[span], self.ends[span], self.causes[span], self.counts[span])
+        begins, ends, causes, counts = self.columns()
+        return StepColumns(begins[span], ends[span], causes[span], counts[span])
 
     def objects(self) -> list[Steps]:
         """All of them, as objects."""
         with left_for_later():
-            return list(map(Steps, self.begins, self.ends, self.causes, self.counts))
+            return list(map(Steps, *self.columns()))
 
     def remove(self, n: int) -> None:
         """Without the first ones."""
-        del self.begins[:n], self.ends[:n], self.causes[:n], self.counts[:n]
+        for column in self.columns():
+            del column[:n]
 
 
 @dataclass(frozen=True, slots=True)

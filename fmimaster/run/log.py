@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from math import inf
@@ -63,45 +63,41 @@ class Stretch:
 
 
 @dataclass
-class StepLog:
-    """Each step with its cause; steps that follow each other, of the same cause and size, are one entry."""
+class StepLog(StepColumns):
+    """Each step with its cause; steps that follow each other, of the same cause and size, are one entry.
 
-    ended: StepColumns = field(default_factory=StepColumns)
-    """Entries that were not passed on, without the last one."""
-    begin: float = 0.0
-    end: float = 0.0
-    """[s] Of the last entry."""
+    These are the entries that were not passed on. The next step may still belong to the last one.
+    """
+
     size: float = 0.0
-    """[s] Of its steps."""
-    cause: Cause = GRID
-    count: int = 0
+    """[s] Of the first step of the last entry."""
     handed_on: int = 0
-    """Entries before ``ended``."""
+    """Entries before these."""
     any_size: bool = False
     """Whether steps of different sizes are one entry on the grid: then it is a grid of several rates."""
 
     @property
-    def entries(self) -> StepColumns:
-        """All entries that were not passed on, in their order."""
-        found = self.ended.part(0)
-        if self.count:
-            found.append(self.begin, self.end, self.cause, self.count)
-        return found
+    def ended(self) -> int:
+        """Number of entries that do not change any more."""
+        return max(len(self) - 1, 0)
+
+    def remove(self, n: int) -> None:
+        """The first ones are passed on."""
+        super().remove(n)
+        self.handed_on += n
 
     def add(self, begin: float, end: float, cause: Cause, count: int = 1) -> None:
         """Take up steps of one size."""
         size = end - begin if count == 1 else (end - begin) / count
-        before = self.count
-        if before:
-            if cause is self.cause or cause == self.cause:
-                margin = SAME_SIZE * size
-                if -margin <= size - self.size <= margin or (self.any_size and cause is GRID):
-                    self.end = end
-                    self.count = before + count
-                    return
-            self.ended.append(self.begin, self.end, self.cause, before)
-        self.begin, self.end, self.size = begin, end, size
-        self.cause, self.count = cause, count
+        counts = self.counts
+        if counts and (cause is self.causes[-1] or cause == self.causes[-1]):
+            margin = SAME_SIZE * size
+            if -margin <= size - self.size <= margin or (self.any_size and cause is GRID):
+                self.ends[-1] = end
+                counts[-1] += count
+                return
+        self.size = size
+        self.append(begin, end, cause, count)
 
     def add_stretch(self, stretch: Stretch, done: int) -> None:
         """Take up the first steps of a stretch; on a grid, the very first is shorter after an interruption."""
@@ -124,39 +120,40 @@ class StepLog:
                 self.add(ends[k], ends[k + 1], causes[code])
             return
         if self._all_alike(times, codes, causes):
-            self.end = times.item(-1)
-            self.count += len(codes)
+            self.ends[-1] = times.item(-1)
+            self.counts[-1] += len(codes)
             return
-        # the present entry stands before the steps, as if it were one
-        present = causes.index(self.cause) if self.count and self.cause in causes else -1
-        causes = (*causes, self.cause)
-        codes = np.concatenate(([present], codes))
-        begins = np.concatenate(([self.begin], times[:-1]))
-        ends = np.concatenate(([self.end], times[1:]))
+        # the last entry stands before the steps, as if it were one: step k ends at times[k]
+        last = self.causes[-1:]
+        codes = np.concatenate(
+            ([causes.index(last[0]) if last and last[0] in causes else -1], codes)
+        )
         sizes = np.concatenate(([self.size], np.diff(times)))
         firsts = _first_of_alike(sizes, codes)
         counts = np.diff(firsts, append=len(codes))
-        counts[0] += self.count - 1
-        lasts = np.append(firsts[1:], len(codes)) - 1
-        chosen = [causes[code] for code in codes[firsts].tolist()]
-        ended = slice(0 if self.count else 1, -1)
-        self.ended.extend(begins[firsts][ended], ends[lasts][ended], chosen[ended], counts[ended])
-        last = firsts.item(-1)
-        self.begin, self.end, self.size = begins.item(last), ends.item(-1), sizes.item(last)
-        self.cause, self.count = chosen[-1], counts.item(-1)
+        ends = times[np.cumsum(counts) - 1]
+        if counts[0] > 1:
+            self.ends[-1] = ends.item(0)
+            self.counts[-1] += counts.item(0) - 1
+        if len(firsts) > 1:
+            new = firsts[1:]
+            chosen = [causes[code] for code in codes[new].tolist()]
+            self.extend(times[new - 1], ends[1:], chosen, counts[1:])
+            self.size = sizes.item(new.item(-1))
 
     def _all_alike(
         self, times: NDArray[np.float64], codes: NDArray[np.int64], causes: Sequence[Cause]
     ) -> bool:
-        """Whether these steps belong to the present entry: so it is with most rules, for most steps."""
-        if not self.count or causes[codes.item(0)] != self.cause or (codes != codes[0]).any():
+        """Whether these steps belong to the last entry: so it is with most rules, for most steps."""
+        if [causes[codes.item(0)]] != self.causes[-1:] or (codes != codes[0]).any():
             return False
         sizes = np.diff(times)
         return bool((np.abs(sizes - self.size) <= SAME_SIZE * sizes).all())
 
     def copy(self) -> StepLog:
         """Another one that is as this one is now."""
-        return replace(self, ended=self.ended.part(0))
+        entries = self.part(0).columns()
+        return StepLog(*entries, self.size, self.handed_on, self.any_size)
 
 
 def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) -> dict[str, Any]:

@@ -140,7 +140,7 @@ class RunState:
         """The entries of all steps likewise."""
         stretch = self.stretch
         if stretch is None:
-            return self.step_log.entries
+            return self.step_log.part(0)
         log = self.step_log.copy()
         log.add_stretch(stretch, stretch.done(reached))
-        return log.entries
+        return log

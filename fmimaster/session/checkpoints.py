@@ -199,9 +199,9 @@ class Checkpoints:
             self._append(Record.EVENTS, as_bytes(list(new)))
             self._events_noted += len(new)
         first = self._steps_noted - steps.handed_on
-        if len(steps.ended) > first:
-            self._append(Record.STEPS, steps_as_bytes(steps.ended.part(first)))
-            self._steps_noted = steps.handed_on + len(steps.ended)
+        if steps.ended > first:
+            self._append(Record.STEPS, steps_as_bytes(steps.part(first, steps.ended)))
+            self._steps_noted = steps.handed_on + steps.ended
 
     def _note_calls(self) -> None:
         for i, (instance, begin) in self._journaled.items():
@@ -250,6 +250,7 @@ class Checkpoints:
                 check_is_of_run(self._guarded, session.rows.recorder.as_table(rows))
             put_back(session, state)
             entries = self._take_records(row_log, resumed)
+            add_steps_from_bytes(session.state.step_log, state["last steps"])
             self._take_instances(state["instances"], entries)
             self.earlier_seconds = float(state["seconds"])
         except (*_NO_SENSE, UnknownContentError) as error:
@@ -270,13 +271,13 @@ class Checkpoints:
                 case Record.EVENTS:
                     events.events.extend(from_bytes(content))
                 case Record.STEPS:
-                    add_steps_from_bytes(steps.ended, content)
+                    add_steps_from_bytes(steps, content)
                 case Record.CALLS:
                     i, same = _CALLS.unpack_from(content)
                     known = entries.setdefault(i, bytearray())
                     known[same:] = content[_CALLS.size :]
             session.facts.hand_on()
-        self._events_noted, self._steps_noted = events.count, steps.handed_on + len(steps.ended)
+        self._events_noted, self._steps_noted = events.count, steps.handed_on + len(steps)
         return entries
 
     def _take_instances(

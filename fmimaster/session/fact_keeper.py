@@ -56,7 +56,7 @@ class FactKeeper:
         FileError
             If it cannot be written.
         """
-        events, steps = self._state.event_log.events, self._state.step_log.ended
+        events, steps = self._state.event_log.events, self._state.step_log
         if (shared := shared_run.keeper_of_rows()) is not None:
             self._share(shared)
         writer = self._writer
@@ -66,18 +66,17 @@ class FactKeeper:
                 if not self._is_closed:
                     writer.remove_older()
         most_events = len(events) if writer is None else 2 * MOST_EVENTS
-        if len(events) <= most_events and len(steps) <= 2 * MOST_STEPS:
+        if len(events) <= most_events and steps.ended <= 2 * MOST_STEPS:
             return
         with self._lock:
             if self._is_closed:
                 return
-            n = max(len(steps) - MOST_STEPS, 0)
+            n = max(steps.ended - MOST_STEPS, 0)
             self.before_removal()
             self._parts = with_more(self._parts, steps.part(0, n), REFRESH)
             if writer is not None:
                 self._write(writer)
             steps.remove(n)
-            self._state.step_log.handed_on += n
 
     def _share(self, shared: SharedRun) -> None:
         """Keep new events outside of this process."""

@@ -30,6 +30,7 @@ from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.prepare.prepared import Prepared
+from fmimaster.record.plain_data import steps_as_bytes
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import begins_with
 from fmimaster.results.formats import FORMATS
@@ -230,7 +231,8 @@ def snapshot(session: SessionParts) -> dict[str, Any]:
     s, executor = session.state, session.executor
     return {
         "state": {n: v for n, v in vars(s).items() if n not in _NOT_SAVED},
-        "last step": {n: v for n, v in vars(s.step_log).items() if n not in ("ended", "handed_on")},
+        "last steps": steps_as_bytes(s.step_log.part(s.step_log.ended)),
+        "last size": s.step_log.size,
         "late": dict(s.event_log.late),
         "delayed": dict(s.event_log.delayed),
         "registers": executor.registers.copy(),
@@ -247,8 +249,7 @@ def put_back(session: SessionParts, saved: dict[str, Any]) -> None:
     s, executor = session.state, session.executor
     for name, value in saved["state"].items():
         setattr(s, name, value)
-    for name, value in saved["last step"].items():
-        setattr(s.step_log, name, value)
+    s.step_log.size = saved["last size"]
     s.event_log.late = saved["late"]
     s.event_log.delayed = saved["delayed"]
     executor.registers.restore(saved["registers"])

@@ -173,7 +173,7 @@ def test_an_fmu_that_ends_the_simulation_ends_the_loop_where_it_stands() -> None
     assert executor.attempts[-1] == (0.2, 0.3)
     assert executor.commits == [0.1, 0.2, 0.25]
     assert stepper.state.time == Instant(0.25)
-    assert str(stepper.state.step_log.entries.causes[-1]) == "pump ended the run"
+    assert str(stepper.state.step_log.causes[-1]) == "pump ended the run"
 
 
 def test_where_others_are_ahead_of_an_fmu_that_ends_the_simulation_nothing_is_committed() -> None:
