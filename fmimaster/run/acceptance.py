@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import inf, isnan
 from typing import Any
 
@@ -19,7 +18,7 @@ from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.failures import no_progress, step_failure, too_short
-from fmimaster.run.loop import Loop
+from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.run.planned_events import read_all
 from fmimaster.steps.estimator import Measured
 from fmimaster.steps.step_rule import StepContext, StepRule
@@ -76,21 +75,14 @@ MOST_HALVINGS = 10
 the reason."""
 
 
-class Acceptance:
+class Acceptance(LoopPart):
     """Accepts steps, or undoes them: the one place for errors that are too large, for changes that are located, for
     discarded steps and for iterations that do not converge."""
 
     def __init__(self, loop: Loop, changes: Changes, events: EventHandler) -> None:
-        self._plan = loop.plan
-        self._programs = loop.programs
-        self._executor = loop.executor
-        self._rule = rule = loop.rule
-        self._base = loop.base
-        self._state = loop.state
-        self._clock = loop.clock
+        super().__init__(loop)
+        rule = loop.rule
         self._clock_undoes = loop.clock is not None and loop.clock.undoes(loop.plan)
-        self._indicators = loop.indicators
-        self._names = loop.names
         self._changes = changes
         self._events = events
         self._rejects = rule.rejects
@@ -271,6 +263,3 @@ class Acceptance:
         """The instances that may return early: which of them did is known only if it requests an event."""
         planned = self._plan.instances
         return self._who(i for i, instance in enumerate(planned) if instance.may_return_early)
-
-    def _who(self, instances: Iterable[int]) -> tuple[str, ...]:
-        return tuple(self._names[i] for i in instances)

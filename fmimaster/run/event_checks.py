@@ -10,7 +10,6 @@ import numpy as np
 from fmimaster.base.errors import SimulationError
 from fmimaster.events.zeno import FEW
 from fmimaster.instants.grid import rounding
-from fmimaster.record.causes import Cause
 from fmimaster.run.failures import (
     accumulating,
     illegitimate,
@@ -19,7 +18,7 @@ from fmimaster.run.failures import (
     unknown_event,
 )
 from fmimaster.run.log import Late
-from fmimaster.run.loop import Loop
+from fmimaster.run.loop import Loop, LoopPart
 
 MOST_LATE = 20
 """So much more often than in time an event may be late: a rate, so that long runs may have many events that are late."""
@@ -27,12 +26,11 @@ MOST_LATE = 20
 _log = logging.getLogger("fmimaster")
 
 
-class EventChecks:
+class EventChecks(LoopPart):
     """Checks events that have happened."""
 
     def __init__(self, loop: Loop) -> None:
-        self._plan, self._executor, self._state = loop.plan, loop.executor, loop.state
-        self._indicators, self._names = loop.indicators, loop.names
+        super().__init__(loop)
         self._size = float(loop.rule.exact_size)
         self._told_by_fmus = frozenset(
             k
@@ -42,7 +40,7 @@ class EventChecks:
         """Time-based clocks whose ticks can accumulate: FMUs give their intervals one by one."""
 
     def check_happened(
-        self, causes: dict[int, Cause], fired: dict[int, Cause], ticks: frozenset[int]
+        self, causes: Collection[int], fired: Collection[int], ticks: frozenset[int]
     ) -> None:
         """Raise if events accumulate, do not end, are still on, or are seen differently by their members."""
         s, time, events = self._state, self._state.time.seconds, self._plan.events
@@ -51,13 +49,13 @@ class EventChecks:
             if e not in self._indicators.by_themselves and self._indicators.still_on(e):
                 raise still_on(self._plan, events[e], time, s.event_log.late.get(events[e].name))
         members = {i for e in fired for i in events[e].instances}
-        for i in sorted(causes.keys() - members):
+        for i in sorted({*causes} - members):
             self._check_accumulation(f"events of {self._names[i]}", time)
         for k in sorted(ticks & self._told_by_fmus):
             trigger = self._plan.triggers[k]
             self._check_accumulation(f"{self._names[trigger.instance]}.{trigger.name}", time)
         ticking = {self._plan.triggers[k].instance for k in ticks}
-        who = frozenset(causes.keys() | members | ticking)
+        who = frozenset({*causes} | members | ticking)
         if s.accumulating.too_many_at(time, rounding(time, self._size), who):
             raise self.illegitimate(s.accumulating.causes)
         self.check_members(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from math import inf
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmimaster.instants.grid import rounding
 from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Outcome
 from fmimaster.record.causes import Cause, Event, Kind
@@ -16,7 +16,7 @@ from fmimaster.run.changes import Changes
 from fmimaster.run.event_checks import EventChecks
 from fmimaster.run.failures import next_event_is_nan
 from fmimaster.run.log import Lateness, recorded_values
-from fmimaster.run.loop import Loop
+from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.run.planned_events import PlannedEvent, PlannedEvents, last_row
 from fmimaster.run.ticks import ClockTicks
 from fmimaster.system.declarations import Scope
@@ -33,51 +33,39 @@ class Given(NamedTuple):
     """Sets those of an instance, by its number."""
 
 
-class EventExecution:
-    """Runs the programs of events.
+class Happening(NamedTuple):
+    """What happens together at one instant: the form of events in a run. The results have an :class:`Event` for each."""
 
-    The program of each combination is found once. All memory is in the state of the run.
-    """
+    causes: Mapping[int, Cause] = MappingProxyType({})
+    """Instances that have an event of their own, each with its cause."""
+    fired: Mapping[int, Cause] = MappingProxyType({})
+    """Events that occur, likewise."""
+    ticks: frozenset[int] = NONE
+    """Clocks that tick, by their triggers."""
+    is_early: bool = False
+    """Whether an early return is the cause."""
+    given: Given | None = None
+    """Values of the user that are set at it."""
+
+
+class EventExecution(LoopPart):
+    """Runs the programs of events; that of each combination is found once."""
 
     def __init__(self, loop: Loop, changes: Changes) -> None:
-        self._plan = loop.plan
-        self._programs = loop.programs
-        self._executor = loop.executor
-        self._rule = loop.rule
-        self._state = loop.state
-        self._indicators = loop.indicators
-        self._names = loop.names
+        super().__init__(loop)
         self._changes = changes
         self.plan_of = PlannedEvents(loop)
         self.ticks = ClockTicks(loop.plan, loop.executor.store, loop.state)
-        self.causes = EventCauses(loop, changes)
         self.checks = EventChecks(loop)
 
-    def execute(
-        self,
-        causes: dict[int, Cause],
-        fired: dict[int, Cause],
-        ticks: frozenset[int],
-        *,
-        is_early: bool,
-        given: Given | None = None,
-    ) -> bool:
-        """Run the program of an event, and note what has happened; whether an FMU ends the run.
-
-        Parameters
-        ----------
-        causes, fired
-            Instances that have an event, and events that occur, each with its cause.
-        ticks
-            Clocks that tick, by their triggers.
-        given
-            Values of the user that are set at it.
-        """
+    def execute(self, now: Happening) -> bool:
+        """Run the program of what happens now, and note it; whether an FMU ends the run."""
         s, executor = self._state, self._executor
+        causes, fired, ticks, is_early, given = now
         planned = self.plan_of(frozenset(causes), frozenset(fired), ticks, is_early=is_early)
         self._leave_ahead(planned.late)
-        happening = self.causes.happening(causes, fired)
-        left = [self.recorded(components) for _, _, components, _ in happening]
+        named = self._named(causes, fired)
+        left = [self.recorded(components) for _, _, components, _ in named]
         executor.next_events[list(planned.instances)] = inf
         rows = executor.rows.count
         self.ticks.note_late(ticks)
@@ -90,7 +78,7 @@ class EventExecution:
         s.fired |= fired.keys()
         s.on |= fired.keys()
         self._note_outcome(planned, ticks)
-        for (name, shared, components, cause), before in zip(happening, left, strict=True):
+        for (name, shared, components, cause), before in zip(named, left, strict=True):
             after = self.recorded(components)
             event = Event(s.time.seconds, s.index, name, shared, components, cause, before, after)
             s.event_log.events.append(event)
@@ -172,7 +160,7 @@ class EventExecution:
             return False
         if outcome.stopped is not None:
             raise self.checks.illegitimate(planned.instances)
-        self.checks.check_happened({}, {}, last)
+        self.checks.check_happened((), (), last)
         self._record_end(outcome)
         return outcome.terminate
 
@@ -225,52 +213,11 @@ class EventExecution:
         s, times = self._state, self._executor.next_events
         s.next_event = float(times.min())
         if s.next_event != s.next_event:  # NaN
-            names = " and ".join(self.causes.names(np.flatnonzero(np.isnan(times)).tolist()))
+            names = " and ".join(self._who(np.flatnonzero(np.isnan(times)).tolist()))
             raise next_event_is_nan(names, s.time.seconds)
 
-
-class EventCauses:
-    """Finds the causes of events of instances, and names what happens."""
-
-    def __init__(self, loop: Loop, changes: Changes) -> None:
-        self._plan, self._executor, self._state = loop.plan, loop.executor, loop.state
-        self._names, self._changes = loop.names, changes
-        self._size = float(loop.rule.exact_size)
-        self._merged = loop.state.calendar.merged_seconds
-
-    def names(self, instances: Iterable[int]) -> tuple[str, ...]:
-        """The names of instances."""
-        return tuple(self._names[i] for i in instances)
-
-    def of_instances(self, requests: Sequence[int], jumped: frozenset[int]) -> dict[int, Cause]:
-        """Instances that need an event, each with the cause: a request, a time event, or an input that is discrete and has
-        changed, or continuous and has jumped."""
-        found = {
-            i: Cause(Kind.CHANGED_INPUT, (self._names[i],))
-            for i in sorted(self._changes.inputs_changed() | jumped)
-        }
-        now, next_events = self._state.time.seconds, self._executor.next_events
-        for i in np.flatnonzero(next_events <= now).tolist():
-            found[i] = Cause(Kind.TIME_EVENT, (self._names[i],))
-            delay = now - next_events.item(i)
-            if delay > max(rounding(now, self._size), self._merged):
-                log = self._state.event_log
-                log.note_delay(self._names[i], Lateness.FIXED_STEP, now - delay, delay)
-        return found | {i: Cause(Kind.REQUESTED, (self._names[i],)) for i in requests}
-
-    def at_own_times(self, causes: dict[int, Cause]) -> dict[int, Cause]:
-        """Causes without those of instances that stand ahead, which have their events at their own times; and with those
-        of instances that stood ahead until now."""
-        s = self._state
-        if not (s.ahead or s.late):
-            return causes
-        late = s.late | (causes.keys() & s.ahead)
-        s.late = late & s.ahead
-        late_now = {i: Cause(Kind.SEEN_LATE, (self._names[i],)) for i in sorted(late - s.ahead)}
-        return late_now | {i: cause for i, cause in causes.items() if i not in s.ahead}
-
-    def happening(
-        self, causes: dict[int, Cause], fired: dict[int, Cause]
+    def _named(
+        self, causes: Mapping[int, Cause], fired: Mapping[int, Cause]
     ) -> list[tuple[str, bool, tuple[str, ...], Cause]]:
         """Name, whether it is shared, components and cause: of events that are fired, then of all other instances."""
         events = self._plan.events
@@ -278,7 +225,7 @@ class EventCauses:
             (
                 events[e].name,
                 events[e].scope is Scope.SHARED,
-                self.names(sorted(events[e].instances)),
+                self._who(sorted(events[e].instances)),
                 fired[e],
             )
             for e in sorted(fired)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from fmimaster.instants.grid import rounding
 from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes, Observer
-from fmimaster.run.event_execution import EventExecution, Given
-from fmimaster.run.loop import Loop
+from fmimaster.run.event_execution import EventExecution, Given, Happening
+from fmimaster.run.log import Lateness
+from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.steps.locate import CHANGE
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.declarations import Scope
@@ -23,29 +27,19 @@ def begins_anew_at_jumps(programs: Programs, rule: StepRule[Any]) -> bool:
     return programs.extrapolates or len(rule.estimators) > 0
 
 
-class EventHandler:
-    """Processes events: those that FMUs request, time events, and those that an event clock triggers.
-
-    All memory is in the state of the run.
-    """
+class EventHandler(LoopPart):
+    """Processes events: those that FMUs request, time events, and those that an event clock triggers."""
 
     def __init__(self, loop: Loop, changes: Changes) -> None:
-        self._plan = loop.plan
-        self._programs = loop.programs
-        self._variants = loop.programs.variants
-        self._executor = loop.executor
-        self._rule = loop.rule
-        self._state = loop.state
-        self._clock = loop.clock
-        self._indicators = loop.indicators
-        self._names = loop.names
+        super().__init__(loop)
         self._changes = changes
         self.observer = Observer(loop)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._begins_anew = begins_anew_at_jumps(loop.programs, loop.rule)
         self.execution = execution = EventExecution(loop, changes)
-        self._ticks, self._causes = execution.ticks, execution.causes
-        self._checks = execution.checks
+        self._ticks, self._checks = execution.ticks, execution.checks
+        self._size = float(loop.rule.exact_size)
+        self._merged = loop.state.calendar.merged_seconds
 
     def prepare(self) -> None:
         """Write and check the program of each event that may be fired alone, before anything is simulated."""
@@ -72,15 +66,13 @@ class EventHandler:
         self.execution.find_next_event()
         self._ticks.begin()
         if self._clock is None:
-            _, ends = self._let_happen({}, {}, self._ticks.due(), is_early=False)
-            return ends
+            return self._let_happen(Happening(ticks=self._ticks.due()))[1]
         self._indicators.check_finite(self._state.time.seconds)
         self._checks.check_members(range(len(self._plan.events)))
         found = self._look(())
         self._state.on = found & self._indicators.by_themselves  # they were not reached from above
         waiting = dict.fromkeys(found - self._indicators.by_themselves, DETECTED)
-        _, ends = self._let_happen({}, waiting, self._ticks.due(), is_early=False)
-        return ends
+        return self._let_happen(Happening(fired=waiting, ticks=self._ticks.due()))[1]
 
     def happen(self, due: frozenset[int], requests: Sequence[int]) -> tuple[bool, bool]:
         """Process the events of the present instant.
@@ -108,15 +100,13 @@ class EventHandler:
         waiting = dict.fromkeys(due, PREDICTED)
         if requests and self._plan.events:
             stopped = self._indicators.stopped_at(frozenset(requests)) - s.on
-            waiting |= dict.fromkeys(
-                stopped, Cause(Kind.EARLY_RETURN, self._causes.names(requests))
-            )
+            waiting |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
             requests = self._checks.known_requests(requests, found | waiting.keys())
-        causes = self._causes.at_own_times(self._causes.of_instances(requests, jumped))
+        causes = self._at_own_times(self._causes_of(requests, jumped))
         if found or waiting:
             self._checks.note_late(found - waiting.keys(), waiting.keys())
             waiting = dict.fromkeys(found, DETECTED) | waiting
-        happened, ends = self._let_happen(causes, waiting, ticks, is_early=bool(requests))
+        happened, ends = self._let_happen(Happening(causes, waiting, ticks, bool(requests)))
         return observed or happened, ends
 
     def rejoin(
@@ -129,7 +119,7 @@ class EventHandler:
         """Go over to another structure of the system, see :meth:`EventExecution.change_structure`; then clocks tick."""
         ends = self.execution.change_structure(names, new, changed, set_values)
         if not ends and (ticks := self._ticks.due()):
-            _, ends = self._let_happen({}, {}, ticks, is_early=False)
+            _, ends = self._let_happen(Happening(ticks=ticks))
         return ends
 
     def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
@@ -155,8 +145,7 @@ class EventHandler:
         if not modes:
             return False
         causes = {i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in modes}
-        _, ends = self._let_happen(causes, {}, NONE, is_early=False, given=Given(modes, set_values))
-        return ends
+        return self._let_happen(Happening(causes, given=Given(modes, set_values)))[1]
 
     def located(self, components: tuple[str, ...]) -> None:
         """Note a change of discrete outputs that was located by going back."""
@@ -175,7 +164,7 @@ class EventHandler:
         s, clock = self._state, self._clock
         if clock is None:
             return NONE
-        self._indicators.first = self._variants[s.variant].first
+        self._indicators.first = self._programs.variants[s.variant].first
         self._indicators.outdated = frozenset(n for n, _ in s.unseen) if s.unseen else NONE
         found = clock.detect(self._indicators)
         # NaN is not above 0, so that it looks like an event
@@ -185,31 +174,22 @@ class EventHandler:
             s.on &= found if s.fired else found & self._indicators.by_themselves
         return found - s.on
 
-    def _let_happen(
-        self,
-        causes: dict[int, Cause],
-        waiting: dict[int, Cause],
-        ticks: frozenset[int],
-        *,
-        is_early: bool,
-        given: Given | None = None,
-    ) -> tuple[bool, bool]:
+    def _let_happen(self, waiting: Happening) -> tuple[bool, bool]:
         """Process events one after the other until there are none; see :meth:`happen`. Values are set at the first one.
 
         Events without a common instance occur together. An event whose condition another event has removed does not
         occur.
         """
         happened = ends = False
-        while (causes or waiting or ticks) and not ends:
-            fired = self._apart(waiting)
-            ends = self.execution.execute(causes, fired, ticks, is_early=is_early, given=given)
+        while (waiting.causes or waiting.fired or waiting.ticks) and not ends:
+            ends = self.execution.execute(waiting._replace(fired=self._apart(waiting.fired)))
             happened = True
-            causes, is_early, given = {}, False, None
-            ticks = self._ticks.due()
-            waiting = {e: waiting.get(e, DETECTED) for e in self._look(())}
+            ticks, found = self._ticks.due(), self._look(())
+            fired = {e: waiting.fired.get(e, DETECTED) for e in found}
+            waiting = Happening(fired=fired, ticks=ticks)
         return happened, ends
 
-    def _apart(self, waiting: dict[int, Cause]) -> dict[int, Cause]:
+    def _apart(self, waiting: Mapping[int, Cause]) -> dict[int, Cause]:
         """Of events that have an instance in common the first one: shared events are before private ones, since their
         payloads are left limits, then their names count."""
         events, taken, chosen = self._plan.events, set[int](), {}
@@ -218,6 +198,33 @@ class EventHandler:
                 taken |= events[e].instances
                 chosen[e] = waiting[e]
         return chosen
+
+    def _causes_of(self, requests: Sequence[int], jumped: frozenset[int]) -> dict[int, Cause]:
+        """Instances that need an event, each with the cause: a request, a time event, or an input that is discrete and has
+        changed, or continuous and has jumped."""
+        found = {
+            i: Cause(Kind.CHANGED_INPUT, (self._names[i],))
+            for i in sorted(self._changes.inputs_changed() | jumped)
+        }
+        now, next_events = self._state.time.seconds, self._executor.next_events
+        for i in np.flatnonzero(next_events <= now).tolist():
+            found[i] = Cause(Kind.TIME_EVENT, (self._names[i],))
+            delay = now - next_events.item(i)
+            if delay > max(rounding(now, self._size), self._merged):
+                log = self._state.event_log
+                log.note_delay(self._names[i], Lateness.FIXED_STEP, now - delay, delay)
+        return found | {i: Cause(Kind.REQUESTED, (self._names[i],)) for i in requests}
+
+    def _at_own_times(self, causes: dict[int, Cause]) -> dict[int, Cause]:
+        """Causes without those of instances that stand ahead, which have their events at their own times; and with those
+        of instances that stood ahead until now."""
+        s = self._state
+        if not (s.ahead or s.late):
+            return causes
+        late = s.late | (causes.keys() & s.ahead)
+        s.late = late & s.ahead
+        late_now = {i: Cause(Kind.SEEN_LATE, (self._names[i],)) for i in sorted(late - s.ahead)}
+        return late_now | {i: cause for i, cause in causes.items() if i not in s.ahead}
 
     def _jumped(self) -> frozenset[int]:
         """Instances for which the jump of a continuous input here is an event, once.

@@ -10,7 +10,7 @@ from fmimaster.instants.instant import NEVER, Goal, Instant
 from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.plan.plan import Plan
 from fmimaster.record.causes import GRID, RAMP, STEP_SIZE, STOP_TIME, Cause, Kind
-from fmimaster.run.loop import Loop
+from fmimaster.run.loop import Loop, LoopPart
 
 REFRESH = 1e-5
 """Length of the step that renews outputs after an event elsewhere, as a part of the step that was due. FMI 2.0 forbids to
@@ -19,24 +19,18 @@ read them before; an extrapolation from the old ones costs accuracy (2.7e-4 inst
 IMPOSED_POINT = Cause(Kind.IMPOSED_POINT)
 
 
-class Goals:
+class Goals(LoopPart):
     """Finds the end of the next step."""
 
     def __init__(self, loop: Loop) -> None:
-        self._names = loop.names
-        self._plan = loop.plan
+        super().__init__(loop)
         able = (i.model.capabilities for i in loop.plan.instances)
         self._is_fixed = not all(c.can_handle_variable_communication_step_size for c in able)
         """Whether an FMU cannot vary its step size: then time events, and outputs after events, wait for the next grid
         point."""
         self._has_rates = loop.programs.pattern is not None
         """Whether components have their own step sizes."""
-        self._executor = loop.executor
-        self._rule = loop.rule
-        self._state = loop.state
         self._merged = loop.state.calendar.merged_seconds
-        self._clock = loop.clock
-        self._indicators = loop.indicators
 
     def find(self, until: Instant) -> Goal:
         """The end of the next step, at the latest ``until``, with its cause."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,3 +51,22 @@ class Loop:
         )
         object.__setattr__(self, "indicators", indicators)
         object.__setattr__(self, "names", tuple(i.name for i in self.plan.instances))
+
+
+class LoopPart:
+    """A part of the loop: it works on the data of the loop, and remembers nothing outside of its state."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._plan = loop.plan
+        self._programs = loop.programs
+        self._executor = loop.executor
+        self._rule = loop.rule
+        self._base = loop.base
+        self._state = loop.state
+        self._clock = loop.clock
+        self._indicators = loop.indicators
+        self._names = loop.names
+
+    def _who(self, instances: Iterable[int]) -> tuple[str, ...]:
+        """The names of instances."""
+        return tuple(self._names[i] for i in instances)

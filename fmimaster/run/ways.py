@@ -21,8 +21,7 @@ from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.goal import Goals
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
-from fmimaster.run.outlook import Lookout
-from fmimaster.run.ticks_ahead import TicksAhead
+from fmimaster.run.outlook import Lookout, TicksAhead
 
 OFTEN = 16
 """After so many single steps the loop yields: far fewer than a block of rows has room for."""

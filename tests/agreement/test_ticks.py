@@ -17,7 +17,7 @@ from fmimaster.algorithms import Jacobi
 from fmimaster.inputs import Polynomial
 from fmimaster.run import Backend
 from fmimaster.run.native.executor import NativeExecutor
-from fmimaster.run.ticks_ahead import TicksAhead
+from fmimaster.run.outlook import TicksAhead
 
 
 def sampler(counter: int, resolution: int, shift: int = 0) -> dict[str, Any]:
