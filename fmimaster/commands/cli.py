@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from errno import EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import fmimaster
 from fmimaster.base.errors import AccuracyWarning, FmimasterError, Interrupted
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _terminated_like_interrupted(), shown_log(parsed), warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)  # log and statistics have them
             parsed.process = arguments is None and parsed.command in _RUNNING
-            command = _command(parsed.command)
+            command = import_module(f"fmimaster.commands.{parsed.command}")
             if arguments is None and _runs_often(parsed):
                 from fmimaster.session.lost_run import go_on_in_own_process
 
@@ -183,10 +183,6 @@ def _error(message: str, status: int) -> int:
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------
-
-
-def _command(name: str) -> Any:
-    return import_module(f"fmimaster.commands.{name}")
 
 
 class _Version(Action):

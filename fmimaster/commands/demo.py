@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from fmimaster.base.errors import FileError, OptionError, did_you_mean
 from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, paragraph
 from fmimaster.commands.running import simulate_and_keep
 from fmimaster.commands.text import note, write
-from fmimaster.front.simulation import Simulation
-from fmimaster.results.results import Results
 from fmimaster.studies.demos.catalogue import DEMOS, Demo, demo
+from fmimaster.studies.demos.stage import Stage
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -52,7 +49,16 @@ def run(arguments: Namespace) -> int:
             f"Folder '{folder}' cannot be created: {error.strerror}. Choose another."
         ) from error
     write([*paragraph(f"{chosen.title}."), *paragraph(chosen.text)])
-    chosen.show(_Terminal(folder, version, arguments))
+    progress = {"show_progress": not arguments.no_progress, "quiet": arguments.quiet}
+    chosen.show(
+        Stage(
+            folder,
+            version,
+            simulate=partial(simulate_and_keep, **progress),
+            print=lambda rows: write(["", *aligned(rows, indent=""), ""]),
+            tell=partial(note, arguments),
+        )
+    )
     return 0
 
 
@@ -66,22 +72,3 @@ def _version(chosen: Demo, version: str | None) -> str:
             f"--fmus {version}: expected {', '.join(chosen.versions)}.{did_you_mean(version, chosen.versions)}"
         )
     return version
-
-
-@dataclass(frozen=True)
-class _Terminal:
-    """Shows a demo."""
-
-    folder: Path
-    version: str
-    arguments: Namespace
-
-    def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
-        show, quiet = not self.arguments.no_progress, self.arguments.quiet
-        simulate_and_keep(simulation, keep, show_progress=show, quiet=quiet)
-
-    def print(self, rows: Sequence[tuple[str, ...]]) -> None:
-        write(["", *aligned(rows, indent=""), ""])
-
-    def tell(self, lines: Sequence[str]) -> None:
-        note(self.arguments, lines)

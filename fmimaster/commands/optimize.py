@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
+from itertools import count as numbers
 from typing import Any, TypeVar
 
 from fmimaster.algorithms.gauss_seidel import MODES, GaussSeidel
@@ -67,7 +68,7 @@ def run(arguments: Namespace) -> int:
         settings.simulation(arguments),
         method,
         folder=None if arguments.keep_runs is None else given_path(arguments.keep_runs),
-        tell=_ignore if arguments.no_progress or arguments.quiet else told(),
+        tell=(lambda _: None) if arguments.no_progress or arguments.quiet else told(),
     )
     if isinstance(method, Signature) and not arguments.no_progress:
         note(arguments, [f"at most {count(method.trials(search.groups.arcs), 'simulation')}"])
@@ -142,18 +143,8 @@ def _size(text: str) -> float:
 
 def told() -> Callable[[str], None]:
     """A function that shows the next run with its number."""
-    made = 0
-
-    def tell_next(text: str) -> None:
-        nonlocal made
-        made += 1
-        tell([f"run {made}: {text}"])
-
-    return tell_next
-
-
-def _ignore(_text: str) -> None:
-    pass
+    number = numbers(1)
+    return lambda text: tell([f"run {next(number)}: {text}"])
 
 
 @contextmanager

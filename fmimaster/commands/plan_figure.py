@@ -16,6 +16,7 @@ from matplotlib.patches import FancyBboxPatch, Patch, PathPatch, Polygon
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
+from scipy.spatial import ConvexHull
 
 from fmimaster.commands.plan_layout import (
     LINE,
@@ -178,7 +179,7 @@ def _draw_loop(
         return
     axes.add_patch(
         Polygon(
-            _hull(corners),
+            np.array(corners)[ConvexHull(corners).vertices],
             facecolor=_LOOPS[loop["assumed"]],
             edgecolor=_LOOPS[loop["assumed"]],
             linewidth=14,
@@ -194,25 +195,6 @@ def _corners(
     x, y = drawn.places[name]
     width, height = (size / 2 + MARGIN for size in size_of(boxes[name]))
     return [(x + a * width, y + b * height) for a in (-1, 1) for b in (-1, 1)]
-
-
-def _hull(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Corners of the convex hull (Andrew, 1979)."""
-
-    def half(ordered: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-        found: list[tuple[float, float]] = []
-        for p in ordered:
-            while len(found) > 1 and _turn(found[-2], found[-1], p) <= 0:
-                found.pop()
-            found.append(p)
-        return found[:-1]
-
-    ordered = sorted(set(points))
-    return half(ordered) + half(reversed(ordered))
-
-
-def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: FigureLayout) -> None:

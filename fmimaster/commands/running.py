@@ -4,6 +4,7 @@ plain data, whose keys are part of the interface: docs/command-line.md lists the
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -58,9 +59,9 @@ def simulate_and_keep(
     SimulationError
         If the simulation does; the rows are written first.
     """
-    reached = _Reached()
+    reached = deque[Progress](maxlen=1)
     try:
-        with progress(reached.note, show=show_progress and not quiet) as show:
+        with progress(reached.append, show=show_progress and not quiet) as show:
             results = simulation.run(show, output_file=output_file, resume_from=resume_from)
     except SimulationError as error:
         if error.results is not None and error.results.names:
@@ -135,23 +136,15 @@ def _short(value: object) -> str:
     return value.hex() if len(value) <= _MOST_BYTES else f"{value[:_MOST_BYTES].hex()}…"
 
 
-class _Reached:
-    """Prints notes about the end of a run, and passes the progress on."""
-
-    def __init__(self) -> None:
-        self.progress: Progress | None = None
-
-    def note(self, progress: Progress) -> None:
-        self.progress = progress
-
-
-def _summary(results: Results, reached: _Reached) -> list[str]:
-    lines, last = not_in_the_log(results.statistics.lines()), reached.progress
-    if last is not None and last.fraction < 1.0 - SLIVER:
-        lines.append(
-            f"note: an FMU requested the end of the simulation at t = {last.time:.12g} s, before the stop time "
-            f"{last.stop_time:.12g} s"
-        )
+def _summary(results: Results, reached: Iterable[Progress]) -> list[str]:
+    """Lines about a run that has ended, with the progress that it has reached, if it has told one."""
+    lines = not_in_the_log(results.statistics.lines())
+    lines += [
+        f"note: an FMU requested the end of the simulation at t = {last.time:.12g} s, before the stop time "
+        f"{last.stop_time:.12g} s"
+        for last in reached
+        if last.fraction < 1.0 - SLIVER
+    ]
     # lines of a log are not broken
     is_shown = sys.stderr is not None and sys.stderr.isatty()
     return list(flowing(lines, page_width(sys.stderr))) if is_shown else lines

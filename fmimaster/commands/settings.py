@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cache
 from inspect import cleandoc
 from math import inf
@@ -14,6 +15,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.base.public_names import at_place
 from fmimaster.commands.parser import group
 from fmimaster.configure import named, reading
+from fmimaster.configure.named import settings_of
 from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS, TABLE
 from fmimaster.configure.settings import Settings
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
     from fmimaster.front.simulation import Simulation
     from fmimaster.loops.solver import LoopSolver
     from fmimaster.steps.step_rule import StepRule, Time
-from collections.abc import Sequence
-from dataclasses import fields, replace
-
-from fmimaster.configure.named import settings_of
 
 _ENTRY = re.compile(r"^(\w+) : .*\n((?: +.*\n?)+)", re.MULTILINE)
 """A setting in the docstring of all of them, with its text."""

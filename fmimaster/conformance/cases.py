@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path, PurePosixPath
 
@@ -112,20 +112,6 @@ class _Place:
     exporter_version: str
 
 
-@dataclass
-class _Taken:
-    """Folders of the results tree that are used."""
-
-    names: set[str] = field(default_factory=set)
-
-    def free(self, folder: str) -> str:
-        """This folder, or with a number behind it."""
-        names = (folder if k == 1 else f"{folder}-{k}" for k in count(1))
-        name = next(n for n in names if n.lower() not in self.names)
-        self.names.add(name.lower())
-        return name
-
-
 def find_cases(
     folder: str | os.PathLike[str], interfaces: Sequence[Interface] = tuple(Interface)
 ) -> tuple[FmuCase, ...]:
@@ -158,7 +144,7 @@ def find_cases(
                 else "Expected a folder with FMUs, or the layout of the FMI cross-check."
             )
         )
-    taken = _Taken()
+    taken = set[str]()  # folders of the results tree
     return tuple(
         case for path in files for case in _cases_of(root, path, frozenset(interfaces), taken)
     )
@@ -172,7 +158,7 @@ def _fmus(root: Path) -> Iterator[Path]:
 
 
 def _cases_of(
-    root: Path, path: Path, wanted: frozenset[Interface], taken: _Taken
+    root: Path, path: Path, wanted: frozenset[Interface], taken: set[str]
 ) -> Iterator[FmuCase]:
     head, place = _head(path), _place(path.absolute())
     named = path.relative_to(root)
@@ -238,8 +224,9 @@ def _short(version: str) -> str:
     return version[:3] if version[:3] in _VERSIONS else version
 
 
-def _with_results(case: FmuCase, taken: _Taken) -> FmuCase:
-    """The case with its folder ``results/FMI/KIND/PLATFORM/IMPORTER/VERSION/EXPORTER/VERSION/MODEL``."""
+def _with_results(case: FmuCase, taken: set[str]) -> FmuCase:
+    """The case with its folder ``results/FMI/KIND/PLATFORM/IMPORTER/VERSION/EXPORTER/VERSION/MODEL``, or that with a number
+    behind it; it is taken now."""
     parts = (
         case.fmi_version,
         _SHORT[case.interface] if case.interface else "",
@@ -251,7 +238,10 @@ def _with_results(case: FmuCase, taken: _Taken) -> FmuCase:
         case.model,
     )
     folder = "/".join(["results", *map(_file_name, parts)])
-    return replace(case, results=taken.free(folder))
+    names = (folder if k == 1 else f"{folder}-{k}" for k in count(1))
+    free = next(name for name in names if name.lower() not in taken)
+    taken.add(free.lower())
+    return replace(case, results=free)
 
 
 def _file_name(text: str) -> str:

@@ -161,7 +161,7 @@ def measure(
         problem += f" Beyond the limits as well: {count(others, 'other variable')}."
     return FmuMeasures(
         measures=measures,
-        notes=(*_note_of_lacking(lacking), *_notes(found, reference, start_time, stop_time)),
+        notes=tuple(_notes(found, lacking, reference, start_time, stop_time)),
         problem=problem,
     )
 
@@ -178,11 +178,6 @@ def _lacking(results: Table, reference: Table) -> list[str]:
     return lacking
 
 
-def _note_of_lacking(lacking: list[str]) -> Iterator[str]:
-    if lacking:
-        yield f"Not compared, because the results lack these columns of the reference: {named(lacking)}."
-
-
 def _too_short(results: Table, start: float, stop: float) -> str:
     slack = _SAME_TIME * (stop - start)
     first, last = results.time[[0, -1]]
@@ -195,7 +190,11 @@ def _too_short(results: Table, start: float, stop: float) -> str:
     return ""
 
 
-def _notes(found: Comparison, reference: Table, start: float, stop: float) -> Iterator[str]:
+def _notes(
+    found: Comparison, lacking: list[str], reference: Table, start: float, stop: float
+) -> Iterator[str]:
+    if lacking:
+        yield f"Not compared, because the results lack these columns of the reference: {named(lacking)}."
     slack = _SAME_TIME * (stop - start)
     first, last = reference.time[[0, -1]]
     if first > start + slack or last < stop - slack:

@@ -58,22 +58,9 @@ _SETTINGS = {
 """Settings of a run in words."""
 
 
-def write_page(run: ConformanceRun, folder: Path, path: Path | None = None) -> Path:
-    """Write the report of a run.
-
-    Parameters
-    ----------
-    folder
-        The output folder of the run; logs and cards are in its folder ``results``.
-    path
-        The page; default: ``report.html`` in the folder.
-
-    Returns
-    -------
-    Path
-        Of the page.
-    """
-    path = folder / PAGE if path is None else path
+def write_page(run: ConformanceRun, folder: Path) -> Path:
+    """Write the report of a run into its output folder, which has logs and cards in ``results``; returns its path."""
+    path = folder / PAGE
     order = list(TONES)
     verdicts = sorted(run.verdicts, key=lambda v: (order.index(v.outcome), v.name))
     write_sheet(

@@ -21,7 +21,7 @@ from fmimaster.conformance.measures import ConformanceLimits, json_number
 from fmimaster.conformance.page import write_page
 from fmimaster.conformance.verdict import ConformanceRun
 from fmimaster.conformance.verdict_files import write_junit, write_verdicts_csv
-from fmimaster.conformance.workers import Callback, KeptVerdicts, Work, gone_on, names_of
+from fmimaster.conformance.workers import Callback, KeptVerdicts, Work, gone_on
 from fmimaster.fmu.model_exchange.integrator import Integrator
 from fmimaster.fmu.shared_library import FMI3
 from fmimaster.system.declarations import Interface, attribute_name
@@ -119,7 +119,7 @@ def check_conformance(
         settings={**_json(limits), "solver": None if solver is None else str(solver)},
     )
     run = new if again else gone_on(output, new, cases, retry)
-    done = names_of(run.verdicts)
+    done = {verdict.name for verdict in run.verdicts}
     with KeptVerdicts(output, run) as kept:
         work = Work(output, kept, deadline, memory_limit, (limits, solver), progress)
         try:

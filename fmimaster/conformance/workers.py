@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -143,11 +143,6 @@ def _holds(verdict: Verdict, case: FmuCase, started: str) -> bool:
         )
     except (OSError, ValueError, FmimasterError):
         return False
-
-
-def names_of(verdicts: Iterable[Verdict]) -> frozenset[str]:
-    """The names of verdicts."""
-    return frozenset(verdict.name for verdict in verdicts)
 
 
 log = logging.getLogger("fmimaster")

@@ -52,36 +52,12 @@ Order = tuple[str, ...]
 """Names of the units in the order of stepping."""
 
 _DIGITS = (
-    *(
-        "4321",
-        "4312",
-        "4231",
-        "4213",
-        "4123",
-        "4132",
-        "3421",
-        "3412",
-        "3241",
-        "3214",
-        "3124",
-        "3142",
-    ),
-    *(
-        "2341",
-        "2314",
-        "2431",
-        "2413",
-        "2143",
-        "2134",
-        "1324",
-        "1342",
-        "1234",
-        "1243",
-        "1423",
-        "1432",
-    ),
+    "4321 4312 4231 4213 4123 4132 3421 3412 3241 3214 3124 3142 "
+    "2341 2314 2431 2413 2143 2134 1324 1342 1234 1243 1423 1432"
 )
-ORDERS: tuple[Order, ...] = tuple(tuple(f"S{digit}" for digit in digits) for digits in _DIGITS)
+ORDERS: tuple[Order, ...] = tuple(
+    tuple(f"S{digit}" for digit in digits) for digits in _DIGITS.split()
+)
 """All sequences, in the order of the paper's figure 5."""
 
 

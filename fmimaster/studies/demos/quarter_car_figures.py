@@ -84,23 +84,9 @@ def errors_over_step(over_step: Mapping[str, Sequence[CarRun]]) -> Figure:
         steps = [1e3 * run.measures.mean_step for run in of_case]
         errors = [run.measures.power_error for run in of_case]
         estimates = [run.measures.half_residual for run in of_case]
-        axes.loglog(
-            steps,
-            errors,
-            linestyle=_DASHED,
-            marker="o",
-            markersize=3,
-            color=colour,
-            label=f"{case}: error",
-        )
-        axes.loglog(
-            steps,
-            estimates,
-            marker="o",
-            markersize=3,
-            color=colour,
-            label=f"{case}: half of the residual",
-        )
+        style: dict[str, Any] = {"marker": "o", "markersize": 3, "color": colour}
+        axes.loglog(steps, errors, linestyle=_DASHED, label=f"{case}: error", **style)
+        axes.loglog(steps, estimates, label=f"{case}: half of the residual", **style)
     axes.set_xlabel("step size in ms", fontsize=TEXT)
     axes.set_ylabel("mean absolute power in W", fontsize=TEXT)
     plain(axes)

@@ -49,9 +49,8 @@ class Scheme:
     needs : str
         Required capabilities of the FMUs: D accept inputs that change over a step, F update outputs in Event Mode, R
         restore their state.
-    tolerances : mapping
-        Case → tolerance for a mean step of 1 ms, or for the same number of steps of the FMUs. Without
-        them steps are constant.
+    tolerances : for each case, in the order of CASES
+        For a mean step of 1 ms, or for the same number of steps of the FMUs. Without them steps are constant.
     algorithm : Algorithm
     degree : int
         Degree of extrapolation, which determines the change of the tolerance with the step size.
@@ -65,7 +64,7 @@ class Scheme:
 
     name: str
     needs: str
-    tolerances: Mapping[str, float] = field(default_factory=dict)
+    tolerances: tuple[float, ...] = ()
     algorithm: Algorithm = field(default_factory=Jacobi)
     degree: int = 0
     sequence: tuple[str, ...] | None = None
@@ -84,7 +83,9 @@ class Scheme:
         rule: StepRule[Any] = FixedStep(step)
         if self.tolerances:
             # the energy error of a step grows with this power of its length
-            tolerance = self.tolerances[case.name] * (step / COMMON) ** (self.degree + 2)
+            tolerance = self.tolerances[list(CASES).index(case.name)] * (step / COMMON) ** (
+                self.degree + 2
+            )
             rule = PID(LARGEST, smallest=SMALLEST, estimators=(self.estimator(tolerance),))
 
         def run(rule: StepRule[Any]) -> CarRun:
@@ -106,10 +107,6 @@ class Scheme:
         return extrapolated(first, run(half(rule, first.results)), case, order)
 
 
-def _tolerances(*values: float) -> dict[str, float]:
-    return dict(zip(CASES, values, strict=True))
-
-
 def _refreshed(base: Algorithm) -> Algorithm:
     """Linearized where FMUs have no Event Mode: FMI 2.0."""
     return Refreshed(base, linearized=True)
@@ -119,56 +116,54 @@ _WHEEL_FIRST = ("wheel", "chassis")
 
 SCHEMES = (
     Scheme("held, constant step", ""),
-    Scheme("held (ECCO as published)", "", _tolerances(2.8e-6, 7.5e-6, 9.1e-7, 2.3e-5)),
+    Scheme("held (ECCO as published)", "", (2.8e-6, 7.5e-6, 9.1e-7, 2.3e-5)),
     Scheme(
         "held, predictor/corrector",
         "",
-        _tolerances(0.67, 2.1, 0.60, 6.5),
+        (0.67, 2.1, 0.60, 6.5),
         estimator=PredictorCorrector,
     ),
-    Scheme(
-        "held, refreshed", "F", _tolerances(2.86e-6, 7.6e-6, 8.2e-7, 2.2e-5), _refreshed(Jacobi())
-    ),
-    Scheme("NEPCE, damped", "", _tolerances(3.28e-6, 9e-6, 7.99e-7, 2.3e-5), Jacobi(NEPCE)),
-    Scheme("midpoint", "", _tolerances(1.37e-6, 3.72e-6, 4.5e-7, 1.41e-5), Jacobi(MIDPOINT)),
+    Scheme("held, refreshed", "F", (2.86e-6, 7.6e-6, 8.2e-7, 2.2e-5), _refreshed(Jacobi())),
+    Scheme("NEPCE, damped", "", (3.28e-6, 9e-6, 7.99e-7, 2.3e-5), Jacobi(NEPCE)),
+    Scheme("midpoint", "", (1.37e-6, 3.72e-6, 4.5e-7, 1.41e-5), Jacobi(MIDPOINT)),
     Scheme(
         "midpoint, refreshed",
         "F",
-        _tolerances(1.41e-6, 3.8e-6, 4.1e-7, 1.2e-5),
+        (1.41e-6, 3.8e-6, 4.1e-7, 1.2e-5),
         _refreshed(Jacobi(MIDPOINT)),
     ),
-    Scheme("linear", "D", _tolerances(3e-8, 2.96e-7, 1.8e-8, 1.55e-6), Jacobi(LINEAR), 1),
+    Scheme("linear", "D", (3e-8, 2.96e-7, 1.8e-8, 1.55e-6), Jacobi(LINEAR), 1),
     Scheme(
         "linear, refreshed",
         "D, F",
-        _tolerances(2.06e-8, 2.85e-7, 1.77e-8, 9.2e-7),
+        (2.06e-8, 2.85e-7, 1.77e-8, 9.2e-7),
         _refreshed(Jacobi(LINEAR)),
         1,
     ),
     Scheme(
         "quadratic, refreshed",
         "D, F",
-        _tolerances(1.64e-9, 2.2e-8, 1.25e-9, 1.73e-7),
+        (1.64e-9, 2.2e-8, 1.25e-9, 1.73e-7),
         _refreshed(Jacobi(QUADRATIC)),
         2,
     ),
     Scheme(
         "linear, one corrector",
         "D, R",
-        _tolerances(1.6e-8, 5.33e-8, 1.11e-7, 3.34e-6),
+        (1.6e-8, 5.33e-8, 1.11e-7, 3.34e-6),
         Waveform(Jacobi(LINEAR)),
         1,
     ),
     Scheme(
         "held, step doubling",
         "R",
-        _tolerances(1.37e-6, 2.94e-6, 1.23e-5, 5.71e-5),
+        (1.37e-6, 2.94e-6, 1.23e-5, 5.71e-5),
         estimator=lambda _: EnergyDoubling(),
     ),
     Scheme(
         "linear, refreshed, step doubling",
         "D, F, R",
-        _tolerances(2.24e-8, 1.63e-7, 1.01e-7, 1.22e-6),
+        (2.24e-8, 1.63e-7, 1.01e-7, 1.22e-6),
         _refreshed(Jacobi(LINEAR)),
         1,
         estimator=lambda _: EnergyDoubling(),
@@ -176,7 +171,7 @@ SCHEMES = (
     Scheme(
         "Gauss-Seidel, linear",
         "D",
-        _tolerances(8.11e-9, 3.31e-8, 5.53e-9, 5.85e-7),
+        (8.11e-9, 3.31e-8, 5.53e-9, 5.85e-7),
         GaussSeidel(LINEAR, mode=AlongLine()),
         1,
         _WHEEL_FIRST,
@@ -184,7 +179,7 @@ SCHEMES = (
     Scheme(
         "linear, two runs",
         "D",
-        _tolerances(1.03e-6, 1.24e-5, 1.48e-6, 1.37e-4),
+        (1.03e-6, 1.24e-5, 1.48e-6, 1.37e-4),
         Jacobi(LINEAR),
         1,
         is_pair=True,
@@ -192,7 +187,7 @@ SCHEMES = (
     Scheme(
         "Gauss-Seidel, linear, two runs",
         "D",
-        _tolerances(2.67e-7, 1.21e-6, 1.21e-6, 3.21e-5),
+        (2.67e-7, 1.21e-6, 1.21e-6, 3.21e-5),
         GaussSeidel(LINEAR, mode=AlongLine()),
         1,
         _WHEEL_FIRST,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from fmimaster.results.files import write_table
 from fmimaster.results.results import Results
@@ -20,27 +21,20 @@ TEXT = 8.0
 """Size of labels and legends in points."""
 
 
-class Stage(Protocol):
-    """Where a demo is shown: the command line, or a test."""
+@dataclass(frozen=True)
+class Stage:
+    """Where a demo is shown."""
 
-    @property
-    def folder(self) -> Path:
-        """For the files."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """The version of the FMUs; empty if the demo has only one."""
-        ...
-
-    def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
-        """Simulate, with progress; ``keep`` writes the rows and returns a text about them."""
-
-    def print(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """Show a table."""
-
-    def tell(self, lines: Sequence[str]) -> None:
-        """Print lines, for example the paths of files."""
+    folder: Path
+    """For the files."""
+    version: str
+    """The version of the FMUs; empty if the demo has only one."""
+    simulate: Callable[[Simulation, Callable[[Results], list[str]]], object]
+    """Simulates, with progress; the second argument writes the rows and returns lines about them."""
+    print: Callable[[Sequence[tuple[str, ...]]], None]
+    """Shows a table."""
+    tell: Callable[[Sequence[str]], None]
+    """Prints lines, for example the paths of files."""
 
 
 def write_files(
