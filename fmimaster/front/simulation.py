@@ -265,11 +265,8 @@ class Simulation(Settings):
         except KeyboardInterrupt as error:
             if isinstance(error, Interrupted):
                 raise
-            when = (
-                "before the simulation began"
-                if results is None
-                else "when the simulation had ended"
-            )
+            begun = "when the simulation had ended"
+            when = "before the simulation began" if results is None else begun
             late = Interrupted(f"Interrupted {when}.")
             late.results = results
             raise late from None

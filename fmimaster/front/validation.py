@@ -335,16 +335,15 @@ def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> 
     if (error := error_of(0)) is not None:  # the error is about the components
         return [error]
     while (error := error_of(size)) is not None:
-        right, first = (
-            0,
-            size,
-        )  # the error is there with the first ``first`` parts, and not with ``right`` of them
+        # the error is there with the first ``first`` parts, and not with ``right`` of them
+        right, first = 0, size
         while first - right > 1:
             middle = (right + first) // 2
             found = error_of(middle)
-            right, first, error = (
-                (middle, first, error) if found is None else (right, middle, found)
-            )
+            if found is None:
+                right = middle
+            else:
+                first, error = middle, found
         wrong[first - 1] = error
     return [wrong[k] for k in sorted(wrong)]
 

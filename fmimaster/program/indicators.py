@@ -157,9 +157,8 @@ class Indicators:
         present, since = self.present(), inf
         for values, read in self.older_points:
             time, then = read.item(self.member), floats(values)
-            if not time < inf or any(
-                then.item(k) != present[k] for k in s.z
-            ):  # NaN: there is no history
+            # NaN: there is no history
+            if not time < inf or any(then.item(k) != present[k] for k in s.z):
                 break
             since = time
         return since

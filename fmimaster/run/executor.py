@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.fmu.instance import Instance
 from fmimaster.plan.corrections import Means
 from fmimaster.plan.layout import Group
 from fmimaster.plan.links import is_held
@@ -24,6 +26,7 @@ from fmimaster.run.rows import Registers, RowBlock
 from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import DataType
+from fmimaster.system.states import State
 
 
 class Backend(Enum):
@@ -43,6 +46,22 @@ class InitialTimes:
 
     start: float
     stop: float | None = None
+
+
+def entering(
+    instance: Instance, state: State, times: InitialTimes, tolerance: float | None
+) -> Callable[[], None]:
+    """The FMI calls that bring an instance to a state."""
+    initialize = partial(instance.enter_initialization_mode, times.start, times.stop, tolerance)
+    calls: dict[State, Callable[[], None]] = {
+        State.CONFIGURATION_MODE: instance.enter_configuration_mode,
+        State.INSTANTIATED: instance.exit_configuration_mode,
+        State.INITIALIZATION_MODE: initialize,
+        State.STEP_MODE: instance.enter_step_mode,
+        State.EVENT_MODE: instance.enter_event_mode,
+        State.TERMINATED: instance.terminate,
+    }
+    return calls[state]
 
 
 @dataclass(frozen=True, slots=True)

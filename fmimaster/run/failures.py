@@ -12,6 +12,7 @@ from fmimaster.program.programs import Halt, Reason
 from fmimaster.record.causes import Cause
 from fmimaster.run.log import Late
 from fmimaster.system.model import DataType
+from fmimaster.system.notes import listed
 
 MOST_NAMES = 6
 """Most names in a list of a message."""
@@ -140,28 +141,22 @@ def illegitimate(
         Recorded variables that have changed in them.
     """
     names = [i.name for i in plan.instances]
-    who = _listed([f"'{names[i]}'" for i in sorted(instances)])
+    who = listed([f"'{names[i]}'" for i in sorted(instances)], MOST_NAMES)
     alone = len(instances) == 1
     does = f"{who} always requests another one" if alone else f"{who} keep each other awake"
-    what = f", and {_listed(sorted(changing))} still change" if changing else ""
+    what = f", and {listed(sorted(changing), MOST_NAMES)} still change" if changing else ""
     circle = [
         f"{names[link.source]}.{link.output.name} -> {names[link.target]}.{link.input.name}"
         for link in plan.links
         if link.source in instances and link.target in instances
         if link.input.type is DataType.CLOCK or not link.input.is_continuous
     ]
-    through = f" They are connected by {_listed(circle)}." if circle else ""
+    through = f" They are connected by {listed(circle, MOST_NAMES)}." if circle else ""
     return SimulationError(
         f"illegitimate: events at t = {time:.12g} s do not end: {does}{what} "
         f"(limit: {MOST_MICROSTEPS} event iterations).{through} Time must advance after finitely many events: look for a "
         "loop of clocks or discrete values without delay, and for countdown clocks whose interval is always 0."
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first names."""
-    shown = ", ".join(names[:MOST_NAMES])
-    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
 
 
 def accumulating(name: str, limit: float, time: float) -> ZenoError:

@@ -86,15 +86,11 @@ class Registers:
 
     def by_instance(self) -> RegisterCopy:
         """The arrays with one value for each instance, in their last dimension."""
-        return (
-            self.at,
-            self.stepped,
-            self.pending,
-            self.follows_polynomials,
-            self.next_events,
-            self.calls,
-            self.initialized,
-        )
+        return *self._copied_by_instance(), self.initialized
+
+    def _copied_by_instance(self) -> RegisterCopy:
+        events, calls = self.next_events, self.calls
+        return self.at, self.stepped, self.pending, self.follows_polynomials, events, calls
 
     def copy(self) -> RegisterCopy:
         """A copy of all registers."""
@@ -106,18 +102,8 @@ class Registers:
             array[...] = saved
 
     def _arrays(self) -> RegisterCopy:
-        return (
-            self.at,
-            self.stepped,
-            self.pending,
-            self.follows_polynomials,
-            self.next_events,
-            self.calls,
-            self.place_at,
-            self.place_stepped,
-            self.kept_limit,
-            self.kept_requests,
-        )
+        places = self.place_at, self.place_stepped
+        return *self._copied_by_instance(), *places, self.kept_limit, self.kept_requests
 
 
 BLOCK_BYTES = 1024 * 1024

@@ -134,14 +134,11 @@ class Access:
             for kind, variables in of[i].items():
                 references = tuple(v.value_reference for v in variables)
                 values = np.concatenate([self._given[i, v.name] for v in variables])
-                if (
-                    i,
-                    kind,
-                    references,
-                ) not in self._setters:  # instances keep the array from which they set values
+                key = i, kind, references
+                if key not in self._setters:  # instances keep the array from which they set values
                     setter = session.instances[i].setter(kind, references, values)
-                    self._setters[i, kind, references] = values, setter
-                buffer, act = self._setters[i, kind, references]
+                    self._setters[key] = values, setter
+                buffer, act = self._setters[key]
                 buffer[:] = values
                 act()
 

@@ -227,9 +227,8 @@ class Attendance:
         is_early = isinstance(error, FmimasterError) and self.session is None
         if not (has_them or is_early or isinstance(error, RunStopped)):
             results = None if self.session is None else self.session.results()
-            with suppress(
-                AttributeError, TypeError
-            ):  # an exception of the callback may not accept attributes
+            # an exception of the callback may not accept attributes
+            with suppress(AttributeError, TypeError):
                 setattr(error, "results", results)  # noqa: B010 - not every exception has it
 
     def _listen(self) -> None:

@@ -327,9 +327,7 @@ class Run:
                 self._attendance.signals = signals
                 act()
         except BaseException as error:
-            if (
-                self._attendance.takes_orders
-            ):  # a signal arrived after the thread had finished its work
+            if self._attendance.takes_orders:  # a signal after the thread had finished its work
                 with suppress(FmimasterError):
                     self._attendance.end()
             self._is_open = False

@@ -238,8 +238,7 @@ class WorkThread(threading.Thread, Generic[T]):
         self._end_alone()
 
     def _end_alone(self) -> None:
-        expect_hanging_streams()
-        self.is_left_alone = True
+        self.leave_alone()
         self._done.set()
 
 

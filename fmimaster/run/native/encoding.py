@@ -100,9 +100,9 @@ class ProgramEncoder:
         self._made: Mapping[type[Instruction], Callable[[Any], Fields]] = {
             Step: self._step,
             Fit: self._fit,
-            Correct: self._correct,
+            Correct: lambda c: {"correction": lender.correction(entries[c.instance], c.instance)},
             Derive: self._derive,
-            Call: self._call,
+            Call: lambda call: {"hook": lend_hook(lender, context, hooks[call.hook])},
             Mode: lambda mode: lender.clocks(mode.instance, mode.state),
             Revert: lambda revert: lender.outputs(revert.instance),
         }
@@ -169,18 +169,11 @@ class ProgramEncoder:
         early, events = planned.may_return_early, planned.event_mode
         return {"may_return_early": early, "has_event_mode": events}
 
-    def _correct(self, correct: Correct) -> Fields:
-        i = correct.instance
-        return {"correction": self._lender.correction(self._entries[i], i)}
-
     def _derive(self, derive: Derive) -> Fields:
         i = derive.instance
         partials = self._hooks[derive.hook].partials(i)
         assert partials is not None
         return {"partials": self._lender.partials(self._entries[i], i, partials)}
-
-    def _call(self, call: Call) -> Fields:
-        return {"hook": lend_hook(self._lender, self._context, self._hooks[call.hook])}
 
     def _transfer(self, instruction: Move | Set | Get) -> Fields:
         """What a group of an instance is moved by, or the calls that set or read it; made once."""

@@ -175,8 +175,7 @@ class NativeExecutor:
             self._encode(commit).code,
             ffi.from_buffer("double[]", points),
             len(points),
-            ffi.NULL if watches is None else watches,
-            0 if watches is None else len(watches),
+            *_lent(watches),
             ffi.NULL if kept is None else ahead,
             done,
         )
@@ -229,8 +228,7 @@ class NativeExecutor:
             len(stretch.times) - 1,
             ffi.from_buffer("double[]", stretch.times),
             ffi.from_buffer("int64_t[]", stretch.codes),
-            ffi.NULL if watches is None else watches,
-            0 if watches is None else len(watches),
+            *_lent(watches),
             done,
             attempted,
         )
@@ -286,3 +284,8 @@ class NativeExecutor:
         if is_automatic:
             k.tuner = self._lender.lent(ffi.new("fm_tuner *"))
             lib.fm_tuner_begin(k.tuner, FIRST_TRIAL)
+
+
+def _lent(watches: Any) -> tuple[Any, int]:
+    """Watches and their number as the kernel takes them."""
+    return (ffi.NULL, 0) if watches is None else (watches, len(watches))

@@ -15,6 +15,7 @@ from fmimaster.fmu.instance import Instance, Signal, Transfer
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
+from fmimaster.run.executor import InitialTimes, entering
 from fmimaster.run.native.header import STATES, Context, LentMemory
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Variable
@@ -148,18 +149,12 @@ class PythonEntry(KernelEntry):
 
     def enter(self, state: State, experiment: Any) -> None:
         """Bring the instance to a state; of the experiment (fm_experiment), Initialization Mode needs the times."""
-        {
-            State.CONFIGURATION_MODE: self.instance.enter_configuration_mode,
-            State.INSTANTIATED: self.instance.exit_configuration_mode,
-            State.INITIALIZATION_MODE: lambda: self.instance.enter_initialization_mode(
-                experiment.start,
-                experiment.stop if experiment.stop_defined else None,
-                self.context.plan.instances[self.index].tolerance.value,
-            ),
-            State.STEP_MODE: self.instance.enter_step_mode,
-            State.EVENT_MODE: self.instance.enter_event_mode,
-            State.TERMINATED: self.instance.terminate,
-        }[state]()
+        times = InitialTimes(0.0)
+        if state is State.INITIALIZATION_MODE:  # the kernel has no experiment for other states
+            stop = experiment.stop if experiment.stop_defined else None
+            times = InitialTimes(experiment.start, stop)
+        tolerance = self.context.plan.instances[self.index].tolerance.value
+        entering(self.instance, state, times, tolerance)()
 
 
 def guarded(entry: PythonEntry, act: Callable[..., int | None], *arguments: Any) -> int:

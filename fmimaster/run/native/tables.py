@@ -78,10 +78,8 @@ class Tables(Lender):
         elements = [(w, e) for w in chosen for e in range(w.size)]
         moves = self.lent(ffi.new("fm_move[]", len(elements)))
         for move, (route, element) in zip(moves, elements, strict=True):
-            types, is_identity = (
-                (route.source_type, route.target_type),
-                route.transformation.is_identity,
-            )
+            types = route.source_type, route.target_type
+            is_identity = route.transformation.is_identity
             move.source_type, move.target_type = (TYPES[kind] for kind in types)
             move.transformed = not is_identity
             move.plain = is_identity and types == (DataType.FLOAT64, DataType.FLOAT64)

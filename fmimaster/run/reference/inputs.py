@@ -87,15 +87,12 @@ def set_(m: Machine, instruction: Set, _: int) -> Action:
         return give
     instance, at = m.instances[i], m.at
     segments = m.plan.layout.segments(i, group)
-    setters = [instance.setter(s.type, s.value_references, m.part(s)) for s in segments]
+    setters = m.setters(i, segments)
     if group is not Group.CONTINUOUS:
         put_all = in_turn(setters)
         return lambda: None if _takes_no_step(m, i) else put_all()
-    courses, degree, follows_polynomials = (
-        m.store.courses,
-        view(m.store.courses.degree),
-        m.follows_polynomials,
-    )
+    courses, follows_polynomials = m.store.courses, m.follows_polynomials
+    degree = view(courses.degree)
     values, polynomial_setters, put = m.part(segments[0]), m.polynomial_setters, setters[0]
 
     def act() -> None:
@@ -123,30 +120,19 @@ def _takes_no_step(m: Machine, i: int) -> bool:
 
 
 def _set_triggers(m: Machine, i: int) -> Action:
-    instance, active, values = m.instances[i], m.store.active, m.store.values
-    chosen = [
-        (
-            k,
-            m.plan.triggers[k].counter,
-            m.plan.triggers[k].shown,
-            [
-                instance.setter(s.type, s.value_references, m.part(s))
-                for s in m.plan.triggers[k].segments
-            ],
-        )
-        for k in m.plan.triggers_of(i)
-    ]
+    active, values = m.store.active, m.store.values
+    triggers = [(k, m.plan.triggers[k]) for k in m.plan.triggers_of(i)]
+    chosen = [(k, trigger, m.setters(i, trigger.segments)) for k, trigger in triggers]
 
     def act() -> None:
-        for k, counter, shown, setters in chosen:
+        for k, trigger, setters in chosen:
             if not active[k]:
                 continue
-            if (
-                shown is not None
-            ):  # it stays so in the iteration: a loop sets its triggers again and again
-                values[DataType.CLOCK][shown] = True
-            if counter is not None:
-                values[DataType.INT32][counter : counter + 1] += 1  # an array wraps around
+            if trigger.shown is not None:
+                # it stays so in the iteration: a loop sets its triggers again and again
+                values[DataType.CLOCK][trigger.shown] = True
+            if trigger.counter is not None:  # an array wraps around
+                values[DataType.INT32][trigger.counter : trigger.counter + 1] += 1
             for put in setters:
                 put()
             active[k] = False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.instance import Instance, Signal
+from fmimaster.fmu.instance import Instance, Signal, Transfer
 from fmimaster.plan.layout import Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
@@ -17,6 +18,7 @@ from fmimaster.program.store import ValueStore
 from fmimaster.run.changes import nominals_of_outputs
 from fmimaster.run.executor import InitialTimes
 from fmimaster.run.rows import Registers, RowBlock
+from fmimaster.system.model import Variable
 
 Action = Callable[[], None]
 """An instruction, ready to be executed."""
@@ -87,6 +89,29 @@ class Machine:
     def part(self, segment: Segment) -> NDArray[Any]:
         """The part of the store that a segment is."""
         return self.store.values[segment.type][segment.start : segment.stop]
+
+    def getters(self, i: int, segments: Iterable[Segment]) -> list[Transfer]:
+        """What reads these segments of an instance into the store."""
+        make = self.instances[i].getter
+        return [make(s.type, s.value_references, self.part(s)) for s in segments]
+
+    def setters(self, i: int, segments: Iterable[Segment]) -> list[Transfer]:
+        """What sets these segments of an instance from the store."""
+        make = self.instances[i].setter
+        return [make(s.type, s.value_references, self.part(s)) for s in segments]
+
+    def derivative(
+        self,
+        i: int,
+        outputs: Sequence[Variable],
+        inputs: Sequence[Variable],
+        seed: NDArray[np.float64],
+        sensitivity: NDArray[np.float64],
+    ) -> Transfer:
+        """What computes a directional derivative of outputs by inputs of an instance."""
+        unknowns, knowns = ([v.value_reference for v in some] for some in (outputs, inputs))
+        make = self.instances[i].directional_derivative
+        return make(unknowns, knowns, seed, sensitivity)
 
 
 def view(array: NDArray[Any]) -> Any:

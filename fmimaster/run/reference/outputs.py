@@ -37,13 +37,7 @@ def get(m: Machine, instruction: Get, _: int) -> Action:
         return _get_intervals(m, i)
     if instruction.group is Group.CLOCKS:
         return _get_clocks(m, i)
-    instance = m.instances[i]
-    transfer = in_turn(
-        [
-            instance.getter(s.type, s.value_references, m.part(s))
-            for s in m.plan.layout.segments(i, instruction.group)
-        ]
-    )
+    transfer = in_turn(m.getters(i, m.plan.layout.segments(i, instruction.group)))
     if instruction.group not in (Group.OUTPUTS, Group.SOURCES):
         return transfer
 
@@ -55,10 +49,8 @@ def get(m: Machine, instruction: Get, _: int) -> Action:
 
 
 def _get_clocks(m: Machine, i: int) -> Action:
-    instance, segments = m.instances[i], m.plan.layout.segments
-    transfers = [
-        instance.getter(s.type, s.value_references, m.part(s)) for s in segments(i, Group.CLOCKS)
-    ]
+    segments = m.plan.layout.segments
+    transfers = m.getters(i, segments(i, Group.CLOCKS))
     inputs = [m.part(s) for s in segments(i, Group.INPUT_CLOCKS)]
 
     def act() -> None:
@@ -78,11 +70,9 @@ def _get_clocked(m: Machine, i: int) -> Action:
         now = np.zeros(s.stop - s.start, np.bool_)
         read = instance.getter(s.type, s.value_references, now)
         asked.append((read, m.part(s), now))
-    parts = [
-        (list(part.clocks), instance.getter(s.type, s.value_references, m.part(s)))
-        for part in clocked_parts(m.plan, i)
-        for s in [part.segment]
-    ]
+    clocked = clocked_parts(m.plan, i)
+    readers = m.getters(i, (part.segment for part in clocked))
+    parts = [(list(part.clocks), read) for part, read in zip(clocked, readers, strict=True)]
 
     def act() -> None:
         for read, active, now in asked:
@@ -129,20 +119,12 @@ def correct(m: Machine, instruction: Correct, _: int) -> Action:
     seed, sensitivity = np.zeros(n_inputs), np.zeros(n_outputs)
     elements = [e for r in m.plan.routes[i, Group.CONTINUOUS] for e in moves(r, store, m.plan)]
     slots = [k for slot in correction.slots for k in range(slot.start, slot.stop)]
-    outputs, courses, degree = (
-        view(store.values[DataType.FLOAT64]),
-        store.courses,
-        store.courses.degree,
-    )
+    outputs, courses = view(store.values[DataType.FLOAT64]), store.courses
+    degree = courses.degree
     segment = m.plan.layout.segments(i, Group.CONTINUOUS)[0]
     inputs, at, highest = m.part(segment), m.at, m.plan.instances[i].model.highest_order
     if partials is None:
-        derive = m.instances[i].directional_derivative(
-            [v.value_reference for v in correction.outputs],
-            [v.value_reference for v in correction.inputs],
-            seed,
-            sensitivity,
-        )
+        derive = m.derivative(i, correction.outputs, correction.inputs, seed, sensitivity)
 
     def multiply() -> None:
         assert partials is not None
@@ -175,12 +157,7 @@ def derive(m: Machine, instruction: Derive, _: int) -> Action:
     assert partials is not None
     n_outputs, n_inputs = partials.values.shape
     seed, sensitivity = np.zeros(n_inputs), np.zeros(n_outputs)
-    differentiate = m.instances[i].directional_derivative(
-        [v.value_reference for v in partials.outputs],
-        [v.value_reference for v in partials.inputs],
-        seed,
-        sensitivity,
-    )
+    differentiate = m.derivative(i, partials.outputs, partials.inputs, seed, sensitivity)
     wanted, values, varies = partials.wanted, partials.values, partials.varies.tolist()
     slots, outputs = m.plan.layout.elements(i, partials.outputs), m.store.values[DataType.FLOAT64]
 

@@ -29,6 +29,7 @@ from fmimaster.program.instructions.steps import (
 )
 from fmimaster.program.programs import Halt, Reason
 from fmimaster.run.changes import largest_change
+from fmimaster.run.executor import entering
 from fmimaster.run.reference import inputs, outputs
 from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
 from fmimaster.system.states import State
@@ -63,9 +64,8 @@ def step(m: Machine, instruction: Step, line: int) -> Action:
         at[i] = there
         if answer is not None:
             _answered(m, i, line, here, there, answer)
-            if (
-                answer.terminate and fraction < 1.0
-            ):  # FMI: only Terminate may follow, no other part of the step
+            # FMI: only Terminate may follow, no other part of the step
+            if answer.terminate and fraction < 1.0:
                 raise EndedByFmu
 
     return act
@@ -212,18 +212,8 @@ def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, li
 
 def mode(m: Machine, instruction: Mode, _: int) -> Action:
     """MODE."""
-    i, experiment = instruction.instance, m.experiment
-    instance, tolerance = m.instances[i], m.plan.instances[i].tolerance.value
-    enter: dict[State, Action] = {
-        State.CONFIGURATION_MODE: instance.enter_configuration_mode,
-        State.INSTANTIATED: instance.exit_configuration_mode,
-        State.INITIALIZATION_MODE: lambda: instance.enter_initialization_mode(
-            experiment.start, experiment.stop, tolerance
-        ),
-        State.STEP_MODE: instance.enter_step_mode,
-        State.EVENT_MODE: instance.enter_event_mode,
-        State.TERMINATED: instance.terminate,
-    }
+    i, tolerance = instruction.instance, m.plan.instances[instruction.instance].tolerance.value
+    enter = entering(m.instances[i], instruction.state, m.experiment, tolerance)
     is_event = instruction.state is State.EVENT_MODE
     is_initialized = instruction.state in (State.STEP_MODE, State.EVENT_MODE)
     clocks = [
@@ -234,7 +224,7 @@ def mode(m: Machine, instruction: Mode, _: int) -> Action:
     ]
 
     def act() -> None:
-        enter[instruction.state]()
+        enter()
         m.events[i] += is_event
         if is_event:
             m.pending[i] = 0
