@@ -51,9 +51,7 @@ class Exit(NamedTuple):
     """How a process has ended."""
 
     status: int | None
-    """As ``os.wait4`` has it; None if it is not known."""
-    most_memory: int
-    """The largest memory in bytes."""
+    """As ``os.waitpid`` has it; None if it is not known."""
 
     @property
     def signal(self) -> str:
@@ -63,20 +61,13 @@ class Exit(NamedTuple):
         return signal_name(os.WTERMSIG(self.status))
 
     @property
-    def exit_status(self) -> int | None:
-        """Its exit status; None if it was ended by a signal."""
-        return (
-            None if self.status is None or self.signal else os.waitstatus_to_exitcode(self.status)
-        )
-
-    @property
     def how(self) -> str:
         """The end in words, after the name of the process."""
+        if self.status is None:
+            return "was lost with the process that had started it"
         if self.signal:
             return f"was ended by {self.signal}"
-        if self.exit_status is None:
-            return "was lost with the process that had started it"
-        return f"ended with exit status {self.exit_status}"
+        return f"ended with exit status {os.waitstatus_to_exitcode(self.status)}"
 
 
 class Process:
@@ -149,11 +140,11 @@ class Process:
         while self._exit is None and (self.pid == 0 or _can_be_read(self.report)):
             content = os.read(self.report, REPORT.size)
             if len(content) < REPORT.size:  # the preloaded process has ended, and this one with it
-                self._exit = Exit(None, 0)
+                self._exit = Exit(None)
                 break
-            self.pid, status, memory = REPORT.unpack(content)
+            self.pid, status = REPORT.unpack(content)
             if status >= 0:
-                self._exit = Exit(status, memory)
+                self._exit = Exit(status)
                 os.read(self.report, 1)  # its keeper has ended too
         return self._exit
 

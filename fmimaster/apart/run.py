@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -48,26 +47,13 @@ class EndedProcess:
     """What the function has returned."""
     error: BaseException | None = None
     """The exception that it has raised."""
-    traceback: str = ""
-    """Where it was raised."""
     how: str = ""
     """The end in words, after the name of the process, as "was ended by SIGSEGV"; empty if the function has returned
     or raised an exception."""
-    signal: str = ""
-    """Name of the signal that has ended the process; empty if it was none."""
-    exit_status: int | None = None
-    """Exit status of a process that the function has ended itself."""
     output: str = ""
     """What was printed to its standard output and standard error, at most the last 1 MB."""
     seconds: float = 0.0
     """Wall time in s from start to end."""
-    most_memory: int = 0
-    """The largest memory of the process in bytes."""
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the process has ended before the function."""
-        return self.cause not in (EndCause.RETURNED, EndCause.RAISED)
 
 
 def run_apart(
@@ -75,7 +61,6 @@ def run_apart(
     *arguments: Any,
     deadline: float | None = None,
     memory_limit: int | None = None,
-    on_output: Callable[[str], None] | None = None,
     stop: Event | None = None,
     returns: Any = None,
 ) -> EndedProcess:
@@ -98,8 +83,6 @@ def run_apart(
         After that time the process is ended, with all that it has started. Default: none.
     memory_limit : int, in bytes
         For allocations of the function; beyond it they fail. Default: none.
-    on_output : function
-        Called with each part of the output as it comes.
     stop : threading.Event
         When another thread sets it, the process is ended as at a deadline.
 
@@ -118,7 +101,7 @@ def run_apart(
     kind = _annotated(function) if returns is None else returns
     process = Process(_call, (function, arguments), memory_limit=memory_limit)
     try:
-        return _followed(process, kind, begun, (deadline, memory_limit), on_output, stop)
+        return _followed(process, kind, begun, (deadline, memory_limit), stop)
     finally:
         process.kill()
         process.close()
@@ -146,9 +129,9 @@ def _annotated(function: Callable[..., Any]) -> Any:
 def _call(channel: Channel, _: list[int], function: Callable[..., Any], arguments: Any) -> None:
     """In the process: call the function, and send what it returns or raises."""
     try:
-        answer = True, encoded(function(*arguments)), ""
+        answer = True, encoded(function(*arguments))
     except BaseException as error:
-        answer = False, plain_error(error), traceback.format_exc()
+        answer = False, plain_error(error)
     channel.send(encoded(answer))
 
 
@@ -157,7 +140,6 @@ def _followed(
     kind: Any,
     begun: float,
     limits: tuple[float | None, int | None],
-    on_output: Callable[[str], None] | None,
     stop: Event | None,
 ) -> EndedProcess:
     """The end of a process, while its output is read."""
@@ -169,11 +151,8 @@ def _followed(
         poll.register(descriptor, select.POLLIN)
 
     def read() -> None:
-        if part := process.read_output():
-            output.extend(part)
-            del output[:-_MOST_OUTPUT]
-            if on_output is not None:
-                on_output(part.decode("utf-8", "replace"))
+        output.extend(process.read_output())
+        del output[:-_MOST_OUTPUT]
 
     is_late = is_stopped = False
     while (end := process.ended()) is None:
@@ -196,7 +175,6 @@ def _followed(
     common: dict[str, Any] = {
         "output": output.decode("utf-8", "replace"),
         "seconds": perf_counter() - begun,
-        "most_memory": end.most_memory,
     }
     if is_stopped:
         return EndedProcess(EndCause.STOPPED, how="was stopped", **common)
@@ -210,7 +188,7 @@ class _Answers:
 
     def __init__(self, process: Process, kind: Any) -> None:
         self._channel, self._kind = process.channel, kind
-        self._answer: tuple[bool, bytes, str] | None = None
+        self._answer: tuple[bool, bytes] | None = None
         self.damage = ""
         """Why it is no answer."""
 
@@ -221,7 +199,7 @@ class _Answers:
                 content = self._channel.receive()
                 if content is None:
                     return True
-                self._answer = decoded(tuple[bool, bytes, str], content)
+                self._answer = decoded(tuple[bool, bytes], content)
         except EOFError:
             pass
         except DamagedError as error:
@@ -235,10 +213,8 @@ class _Answers:
                 raise DamagedError(self.damage)
             if self._answer is None:
                 cause = EndCause.SIGNAL if end.signal else EndCause.EXIT
-                return EndedProcess(
-                    cause, how=end.how, signal=end.signal, exit_status=end.exit_status, **common
-                )
-            returned, content, text = self._answer
+                return EndedProcess(cause, how=end.how, **common)
+            returned, content = self._answer
             if returned:
                 return EndedProcess(EndCause.RETURNED, value=decoded(self._kind, content), **common)
             error = error_of(content)
@@ -247,5 +223,5 @@ class _Answers:
             return EndedProcess(EndCause.DAMAGED, how=how, **common)
         if isinstance(error, MemoryError) and memory_limit is not None:
             how = f"exceeded its memory limit of {bytes_in_words(memory_limit)}"
-            return EndedProcess(EndCause.MEMORY, error=error, traceback=text, how=how, **common)
-        return EndedProcess(EndCause.RAISED, error=error, traceback=text, **common)
+            return EndedProcess(EndCause.MEMORY, error=error, how=how, **common)
+        return EndedProcess(EndCause.RAISED, error=error, **common)

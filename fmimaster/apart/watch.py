@@ -26,14 +26,11 @@ from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import SharedNumber, SharedRun, flush_streams
 from fmimaster.base.memory import taken, takes_the_last
 
-REPORT = struct.Struct("=qqq")
-"""Number of the process in the system; after its end its status as ``os.wait4`` has it, else -1; its largest memory in
-bytes."""
+REPORT = struct.Struct("=qq")
+"""Number of the process in the system; after its end its status as ``os.waitpid`` has it, else -1."""
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 """From <sys/prctl.h>."""
-
-_KIB = 1024
 
 PATIENCE = 5.0
 """Wall time in s for the end of processes that were killed (one that starts others without end is left after it), or of one
@@ -94,7 +91,7 @@ def _watch(pid: int, report: int) -> None:
 
     signal.signal(signal.SIGTERM, end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-    _tell(report, pid, -1, 0)
+    _tell(report, pid, -1)
     while running:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         assert ended is not None  # without WNOHANG
@@ -103,14 +100,14 @@ def _watch(pid: int, report: int) -> None:
             continue
         running.clear()
         kill(pid)  # its group; it is not reaped yet, so its number is still its own
-        _, status, usage = os.wait4(pid, 0)
+        _, status = os.waitpid(pid, 0)
     end_children()
-    _tell(report, pid, status, usage.ru_maxrss * _KIB)
+    _tell(report, pid, status)
 
 
-def _tell(report: int, pid: int, status: int, memory: int) -> None:
+def _tell(report: int, pid: int, status: int) -> None:
     with suppress(OSError):  # the process that asked has ended, or does not want to know
-        os.write(report, REPORT.pack(pid, status, memory))
+        os.write(report, REPORT.pack(pid, status))
 
 
 def kill(pid: int) -> None:
