@@ -189,17 +189,9 @@ class FmuLostError(CallError):
         signal: str = "",
         instance: str,
         function: str,
-        messages: Sequence[str] = (),
         time: float | None = None,
     ) -> None:
-        super().__init__(
-            message,
-            instance=instance,
-            function=function,
-            status="lost",
-            messages=messages,
-            time=time,
-        )
+        super().__init__(message, instance=instance, function=function, status="lost", time=time)
         self.how = how
         self.signal = signal
 
@@ -256,15 +248,8 @@ class ConstraintError(SimulationError):
         Differences of positions (``gap``) and velocities (``der(gap)``), in the units of the first end.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        constraint: str,
-        differences: Mapping[str, float],
-        time: float | None = None,
-    ) -> None:
-        super().__init__(message, time=time)
+    def __init__(self, message: str, *, constraint: str, differences: Mapping[str, float]) -> None:
+        super().__init__(message)
         self.constraint, self.differences = constraint, dict(differences)
 
 

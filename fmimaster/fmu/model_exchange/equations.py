@@ -37,7 +37,7 @@ class FmuEquations:
     """
 
     def __init__(self, instance: BinaryInstance, n: int, m: int, nominals: Vector) -> None:
-        self.n, self.m, self.nominals = n, m, nominals
+        self.n, self.nominals = n, nominals
         self.set_inputs: Callable[[float], None] | None = None
         self._instance = instance
         self._states, self._derivatives = np.zeros(n), np.zeros(n)
