@@ -13,12 +13,20 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "fmimaster"
 HEADER = PACKAGE / "kernel" / "numerics.h"
-MODULES = ("polynomials", "indicators", "anderson", "step_sizes")
+MODULES = ("polynomials", "indicators", "anderson", "step_sizes", "runge_kutta")
 """A function stands after those that it calls."""
 
 TYPES = {"float": "double", "Number": "double", "int": "int", "bool": "int", "None": "void"}
 ARRAYS = {"Doubles": "double", "Ints": "int"}
-CALLS = {"abs": "fabs", "sqrt": "sqrt", "isnan": "isnan", "isfinite": "isfinite", "int": "(int)"}
+CALLS = {
+    "abs": "fabs",
+    "max": "larger",
+    "min": "smaller",
+    "sqrt": "sqrt",
+    "isnan": "isnan",
+    "isfinite": "isfinite",
+    "int": "(int)",
+}
 INTEGERS = ("isnan", "isfinite", "int")
 """Calls whose results are integers."""
 
@@ -250,7 +258,8 @@ class Function:
         """A call of another function, which may write into arrays that it is given."""
         texts = ", ".join(map(self.text_of, arguments))
         if name not in self.known:
-            if name not in CALLS or (name == "abs" and self.kind(arguments[0]) == "int"):
+            of_numbers = name in ("abs", "max", "min")
+            if name not in CALLS or (of_numbers and "int" in map(self.kind, arguments)):
                 refuse(e)
             return f"{CALLS[name]}({texts})"
         called = self.known[name]
@@ -316,7 +325,9 @@ def translation() -> str:
                 functions[node.name] = Function(node, constants, functions)
                 parts.append(functions[node.name].text)
     head = "/* Made from fmimaster/numerics by tools/translate_numerics.py: do not edit. */"
-    guard = "#ifndef FM_NUMERICS_H\n#define FM_NUMERICS_H\n\n#include <math.h>"
+    guard = (
+        '#ifndef FM_NUMERICS_H\n#define FM_NUMERICS_H\n\n#include <math.h>\n\n#include "doubles.h"'
+    )
     return "\n\n".join([head, guard, *parts, "#endif"]) + "\n"
 
 

@@ -1,6 +1,7 @@
 /* Arrays of few doubles: a call of memcpy takes longer than to copy them. Smaller and larger: as min and max of Python. */
 
-#include <stddef.h>
+#ifndef FM_DOUBLES_H
+#define FM_DOUBLES_H
 
 static inline void copy_doubles(double *target, const double *source, int n)
 {
@@ -17,3 +18,5 @@ static inline double larger(double a, double b)
 {
     return b > a ? b : a;
 }
+
+#endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernel.h"
-#include "doubles.h"
+#include "numerics.h"
 #include "status.h"
 #include "exchange.h"
 
@@ -17,8 +17,7 @@ typedef int (*completed3_t)(void *, bool, bool *, bool *);
 
 enum { MODE_EVENT = 1, MODE_CONTINUOUS_TIME = 2 }; /* Mode in memory.py */
 
-static const double SAME = 8 * 0x1p-52, TOLERANCE = 4 * 0x1p-52;
-enum { MOST_TRIALS = 400, BISECT_EVERY = 4 };
+static const double SAME = 8 * 0x1p-52;
 
 int fm_exchange_set_inputs(fm_exchange *x, double time)
 {
@@ -61,7 +60,7 @@ static int has_changed(const double *before, const double *now, int m)
     return 0;
 }
 
-/* locate of location.py: the first change of an indicator; the FMU stands there, or at the end of the step. */
+/* locate of equations.py: the first change of an indicator; the FMU stands there, or at the end of the step. */
 static int locate(fm_exchange *x, double low, double high, double *there)
 {
     int m = x->m;
@@ -69,19 +68,11 @@ static int locate(fm_exchange *x, double low, double high, double *there)
     int moved = 0;
     copy_doubles(x->at_low, x->indicators, m);
     copy_doubles(x->at_high, x->there, m);
-    for (int trial = 1; trial < MOST_TRIALS; trial++) {
-        double width = high - low, least = TOLERANCE * larger(fabs(low), fabs(high)), middle = high;
-        if (width <= 2.0 * least)
+    for (int trial = 1; trial < FM_MOST_TRIALS; trial++) {
+        if (fm_is_located(low, high))
             break;
-        for (int j = 0; j < x->m; j++) {
-            if ((x->at_high[j] > 0.0) == (x->indicators[j] > 0.0))
-                continue;
-            double a = low_weight * x->at_low[j], b = high_weight * x->at_high[j];
-            middle = smaller(middle, low + width * (a / (a - b)));
-        }
-        if (trial % BISECT_EVERY == 0)
-            middle = low + 0.5 * width;
-        middle = smaller(larger(middle, low + least), high - least);
+        double middle = fm_next_trial(low, high, low_weight, high_weight, x->indicators, x->at_low, x->at_high, m,
+                                      trial % FM_BISECT_EVERY == 0);
         int status = go(x, middle, 0);
         if (!fm_failed(status))
             status = look(x, x->z);

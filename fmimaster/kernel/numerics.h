@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "doubles.h"
+
 /* fmimaster/numerics/polynomials.py */
 
 /* Smallest distance of two points, in intervals, for a polynomial through both. */
@@ -191,6 +193,14 @@ static inline void fm_newton(double *differences, const double *times, int n, do
 /* An indicator without derivative is above zero above this part of its largest value: differences are not taken for it. */
 #define FM_FAR 1e-06
 
+/* Length of the last bracket of a located change, relative to the time. */
+#define FM_BRACKET 8.881784197001252e-16
+
+#define FM_MOST_TRIALS 400
+
+/* Trials after which a bracket is halved: an indicator that jumps defeats secants. */
+#define FM_BISECT_EVERY 4
+
 /* Number of values for an extrapolation: the last term of a parabola is its error estimate. */
 #define FM_LEAST_POINTS 3
 
@@ -303,6 +313,31 @@ static inline void fm_by_values(double *values, const double *times, int n, doub
         expected[3] = fabs(expected[2]);
         expected[2] = 0.0;
     }
+}
+
+/* Whether a bracket in s is as short as rounding allows. */
+static inline int fm_is_located(double low, double high)
+{
+    return high - low <= 2.0 * (FM_BRACKET * larger(fabs(low), fabs(high)));
+}
+
+/* The next time in s to try in a bracket: its middle, or the earliest of the secants of the m indicators that have changed their domain. */
+static inline double fm_next_trial(double low, double high, double low_weight, double high_weight, const double *domains, const double *at_low, const double *at_high, int m, int is_halved)
+{
+    double least, middle, a, b;
+    least = FM_BRACKET * larger(fabs(low), fabs(high));
+    middle = high;
+    for (int j = 0; j < m; j++) {
+        if ((at_high[j] > 0.0) != (domains[j] > 0.0)) {
+            a = low_weight * at_low[j];
+            b = high_weight * at_high[j];
+            middle = smaller(middle, low + (high - low) * (a / (a - b)));
+        }
+    }
+    if (is_halved) {
+        middle = low + 0.5 * (high - low);
+    }
+    return smaller(larger(middle, low + least), high - least);
 }
 
 /* fmimaster/numerics/anderson.py */
@@ -509,6 +544,109 @@ static inline double fm_wanted_size(double h, double length, double factor)
 static inline int fm_may_be_repeated(double error, double limit, double length, double smallest)
 {
     return error > limit && length > smallest * (1.0 + FM_SHORTENED);
+}
+
+/* fmimaster/numerics/runge_kutta.py */
+
+#define FM_STAGES 7
+
+/* It has no weight inside the step. */
+#define FM_IDLE_STAGE 1
+
+static const double FM_STAGE_NODES[7] = {0.0, 0.2, 0.3, 0.8, 0.8888888888888888, 1.0, 1.0};
+
+/* Of each stage: weights of the stages before it; those of the last one give the result of order 5. */
+static const double FM_STAGE_WEIGHTS[7][6] = {{0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, {0.2, 0.0, 0.0, 0.0, 0.0, 0.0}, {0.075, 0.225, 0.0, 0.0, 0.0, 0.0}, {0.9777777777777777, -3.7333333333333334, 3.5555555555555554, 0.0, 0.0, 0.0}, {2.9525986892242035, -11.595793324188385, 9.822892851699436, -0.2908093278463649, 0.0, 0.0}, {2.8462752525252526, -10.757575757575758, 8.906422717743473, 0.2784090909090909, -0.2735313036020583, 0.0}, {0.09114583333333333, 0.0, 0.44923629829290207, 0.6510416666666666, -0.322376179245283, 0.13095238095238096}};
+
+/* Of the difference of the results of order 5 and 4. */
+static const double FM_ERROR_WEIGHTS[7] = {0.0012326388888888888, 0.0, -0.0042527702905061394, 0.03697916666666667, -0.05086379716981132, 0.0419047619047619, -0.025};
+
+/* Of each stage: coefficients of its weight as a polynomial inside the step, of order 4. */
+static const double FM_DENSE[7][4] = {{1.0, -2.8535800653862835, 3.0717434641059005, -1.1270175653862835}, {0.0, 0.0, 0.0, 0.0}, {0.0, 4.023133379230305, -6.249321565289, 2.675424484351598}, {0.0, -3.7324019615885042, 10.068970589843675, -5.685526961588504}, {0.0, 2.5548038301849423, -6.399112377351017, 3.5219323679207912}, {0.0, -1.3744241142186024, 3.272657752246729, -1.7672812570757455}, {0.0, 1.3824689317781436, -3.764937863556287, 2.382468931778144}};
+
+#define FM_SAFETY 0.9
+
+#define FM_LEAST_FACTOR 0.2
+
+/* Of one step length to the next. */
+#define FM_MOST_FACTOR 10.0
+
+/* A step that would leave less than a tenth of itself to the end goes to the end. */
+#define FM_STRETCH 1.1
+
+#define FM_FIRST_SHARE 0.01
+
+#define FM_LEAST_NORM 1e-05
+
+/* Of the first step; the last one in s. */
+#define FM_SHORTEST_FIRST 1e-06
+
+/* Fixed steps may be longer than the given size by this share, so that rounding does not add one. */
+#define FM_SLACK 1e-09
+
+/* A shorter step, relative to the time, is lost in rounding. */
+#define FM_FEWEST_ULPS 3.552713678800501e-15
+
+/* Sum of the slopes of n stages, from the first to the last; those with the weight 0 are left out. Slopes are a stride apart. */
+static inline double fm_weighted_sum(const double *weights, int n, const double *slopes, int stride)
+{
+    double total;
+    total = weights[0] * slopes[0];
+    for (int k = 1; k < n; k++) {
+        if (weights[k] != 0.0) {
+            total += weights[k] * slopes[k * stride];
+        }
+    }
+    return total;
+}
+
+/* Weight of a stage at a part of the last step, which had this length in s. */
+static inline double fm_dense_weight(int stage, double part, double length)
+{
+    return length * (part * (FM_DENSE[stage][0] + part * (FM_DENSE[stage][1] + part * (FM_DENSE[stage][2] + part * FM_DENSE[stage][3]))));
+}
+
+/* The first step in s, so short that it changes the states by a hundredth at most; both in units of the tolerance. */
+static inline double fm_first_length(double states, double slopes)
+{
+    int is_known;
+    is_known = states > FM_LEAST_NORM && slopes > FM_LEAST_NORM;
+    return is_known ? FM_FIRST_SHARE * states / slopes : FM_SHORTEST_FIRST;
+}
+
+/* The length of a step in s with that rest to the end: all of it, half of it, or what is wanted. */
+static inline double fm_next_length(double rest, double wanted)
+{
+    if (rest <= FM_STRETCH * wanted) {
+        return rest;
+    }
+    return rest < 2.0 * wanted ? 0.5 * rest : wanted;
+}
+
+/* The factor on the length by the error of a step, in units of the tolerance. */
+static inline double fm_length_factor(double error, double most)
+{
+    return error == 0.0 ? most : FM_SAFETY * pow(error, -0.2);
+}
+
+/* The length in s with which a step is tried again. */
+static inline double fm_shorter_length(double length, double factor)
+{
+    return length * larger(FM_LEAST_FACTOR, factor);
+}
+
+/* Whether a step is lost in rounding. */
+static inline int fm_is_lost(double length, double time, double end)
+{
+    return length < FM_FEWEST_ULPS * larger(fabs(time), fabs(end));
+}
+
+/* The length in s that is wanted for the next step, after one of this length. */
+static inline double fm_grown_length(double length, double wanted, double factor, double most)
+{
+    double grown;
+    grown = length * smaller(larger(FM_LEAST_FACTOR, factor), most);
+    return length < wanted ? larger(wanted, grown) : grown;
 }
 
 #endif

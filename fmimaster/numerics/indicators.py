@@ -17,6 +17,13 @@ OF_INPUTS = 16 * 2.0**-52
 FAR = 1e-6
 """An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
 
+BRACKET = 4 * 2.0**-52
+"""Length of the last bracket of a located change, relative to the time."""
+
+MOST_TRIALS = 400
+BISECT_EVERY = 4
+"""Trials after which a bracket is halved: an indicator that jumps defeats secants."""
+
 LEAST_POINTS = 3
 """Number of values for an extrapolation: the last term of a parabola is its error estimate."""
 
@@ -152,3 +159,36 @@ def by_values(values: Doubles, times: Doubles, n: int, h: float, expected: Doubl
         newton(values, times, n, h, expected)
         expected[3] = abs(expected[2])
         expected[2] = 0.0
+
+
+def is_located(low: float, high: float) -> bool:
+    """Whether a bracket in s is as short as rounding allows."""
+    return high - low <= 2.0 * (BRACKET * max(abs(low), abs(high)))
+
+
+def next_trial(
+    low: float,
+    high: float,
+    low_weight: float,
+    high_weight: float,
+    domains: Doubles,
+    at_low: Doubles,
+    at_high: Doubles,
+    m: int,
+    is_halved: bool,
+) -> float:
+    """The next time in s to try in a bracket: its middle, or the earliest of the secants of the m indicators that have
+    changed their domain.
+
+    `domains`: the indicators after the last event, with whose domains they are compared.
+    """
+    least = BRACKET * max(abs(low), abs(high))
+    middle = high
+    for j in range(m):
+        if (at_high[j] > 0.0) != (domains[j] > 0.0):
+            a = low_weight * at_low[j]
+            b = high_weight * at_high[j]
+            middle = min(middle, low + (high - low) * (a / (a - b)))
+    if is_halved:
+        middle = low + 0.5 * (high - low)
+    return min(max(middle, low + least), high - least)

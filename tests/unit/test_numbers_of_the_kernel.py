@@ -9,7 +9,7 @@ import pytest
 from kernels import FOLDER
 
 from fmimaster.fmu.kernel_memory import ExchangeMode
-from fmimaster.fmu.model_exchange import cvode, equations, one_step
+from fmimaster.fmu.model_exchange import cvode
 from fmimaster.fmu.model_exchange import steps as exchange_steps
 from fmimaster.inputs.polynomial import (
     MOST_CANDIDATES,
@@ -18,6 +18,7 @@ from fmimaster.inputs.polynomial import (
     MOST_POINTS,
 )
 from fmimaster.loops.unknowns import MOST_REMEMBERED, At
+from fmimaster.numerics.runge_kutta import STAGES
 from fmimaster.program import bond_powers, hook
 from fmimaster.program.instructions.steps import MOST_NESTED
 from fmimaster.run.reference import steps
@@ -33,7 +34,7 @@ OF_THE_HEADER = {
     "FM_MOST_GIVEN": MOST_GIVEN,
     "FM_MOST_ANDERSON": MOST_REMEMBERED,
     "FM_MOST_DEGREE": MOST_DEGREE,
-    "FM_MOST_STAGES": one_step._STAGES,
+    "FM_MOST_STAGES": STAGES,
     "FM_TYPES": len(DataType),
     "FM_NOTHING": hook.NOTHING,
     "FM_WHAT_VARIES": hook.WHAT_VARIES,
@@ -50,19 +51,7 @@ OF_SOURCES = {
     ("exchange.c", "MODE_EVENT"): ExchangeMode.EVENT,
     ("exchange.c", "MODE_CONTINUOUS_TIME"): ExchangeMode.CONTINUOUS_TIME,
     ("exchange.c", "SAME"): exchange_steps._SAME,
-    ("exchange.c", "TOLERANCE"): equations._TOLERANCE,
-    ("exchange.c", "MOST_TRIALS"): equations._MOST_TRIALS,
-    ("exchange.c", "BISECT_EVERY"): equations._BISECT_EVERY,
     ("cvode.c", "LARGEST_JUMP"): cvode.LARGEST_JUMP,
-    ("integrator.c", "SAFETY"): one_step._SAFETY,
-    ("integrator.c", "LEAST_FACTOR"): one_step._LEAST_FACTOR,
-    ("integrator.c", "MOST_FACTOR"): one_step._MOST_FACTOR,
-    ("integrator.c", "STRETCH"): one_step._STRETCH,
-    ("integrator.c", "FIRST_SHARE"): one_step._FIRST_SHARE,
-    ("integrator.c", "LEAST_NORM"): one_step._LEAST_NORM,
-    ("integrator.c", "SHORTEST_FIRST"): one_step._SHORTEST_FIRST,
-    ("integrator.c", "FEWEST_ULPS"): one_step._FEWEST_ULPS,
-    ("integrator.c", "SLACK"): one_step._SLACK,
 }
 """File of the kernel and name → number in Python."""
 

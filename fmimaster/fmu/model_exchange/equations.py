@@ -13,6 +13,7 @@ from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.call_log import DISCARD, SUCCESS
 from fmimaster.fmu.instance import Transfer
 from fmimaster.fmu.model_exchange.integrator import Vector, has_jacobian, jacobian_references
+from fmimaster.numerics.indicators import BISECT_EVERY, MOST_TRIALS, is_located, next_trial
 from fmimaster.system.model import Causality
 
 Attempt = Callable[[], bool]
@@ -146,13 +147,6 @@ class FmuEquations:
         return True
 
 
-_TOLERANCE = 4 * 2.0**-52
-"""Length of the last bracket relative to the time."""
-_MOST_TRIALS = 400
-_BISECT_EVERY = 4
-"""Trials after which the bracket is halved: an indicator that jumps defeats secants."""
-
-
 def locate(
     low: float,
     high: float,
@@ -176,20 +170,24 @@ def locate(
     indicators : function
         Of a time in s between both: shape (m,), borrowed until the next call.
     """
+    start = at_low.tolist()
     domains: NDArray[np.bool_] = at_low > 0.0
     low_weight = high_weight = 1.0
     moved = 0  # the end that was moved last: -1 for the low one
-    for trial in range(1, _MOST_TRIALS):
-        width, least = high - low, _TOLERANCE * max(abs(low), abs(high))
-        if width <= 2.0 * least:
+    for trial in range(1, MOST_TRIALS):
+        if is_located(low, high):
             break
-        middle = high
-        for j in np.flatnonzero((at_high > 0.0) != domains):
-            a, b = low_weight * float(at_low[j]), high_weight * float(at_high[j])
-            middle = min(middle, low + width * (a / (a - b)))
-        if trial % _BISECT_EVERY == 0:
-            middle = low + 0.5 * width
-        middle = min(max(middle, low + least), high - least)
+        middle = next_trial(
+            low,
+            high,
+            low_weight,
+            high_weight,
+            start,
+            at_low.tolist(),
+            at_high.tolist(),
+            len(start),
+            trial % BISECT_EVERY == 0,
+        )
         now = indicators(middle)
         if ((now > 0.0) != domains).any():
             high, at_high[:] = middle, now
