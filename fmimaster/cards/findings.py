@@ -238,7 +238,6 @@ TITLES: Mapping[str, str] = {
 }
 """Name of a measurement → in words."""
 
-
 LARGEST_NOISE = 1e-2
 """Relative difference of repeated steps above which no solver of loops can use them."""
 
@@ -280,8 +279,9 @@ class CardCorrection:
             card.not_measured.get("replay", "") if can.copies_states else failed.get("replay")
         )
         if can.can_get_and_set_fmu_state and (unrestored or noise > LARGEST_NOISE):
-            what = unrestored or f"steps after a restore differ by {noise:.2g} (relative)"
-            self._unrestored(can, what)
+            self._unrestored(
+                can, unrestored or f"steps after a restore differ by {noise:.2g} (relative)"
+            )
             can = replace(can, can_get_and_set_fmu_state=False, can_serialize_fmu_state=False)
         elif noise > ROUNDING:
             self.notes.append(
@@ -360,13 +360,10 @@ class CardCorrection:
         return ""
 
     def _unrestored(self, can: Capabilities, what: str) -> None:
-        result = "no step of it is repeated"
+        said = "the FMU declares canGetAndSetFMUState, but"
         if can.copies_states:
-            self.warnings.append(
-                f"the FMU cannot save its state, and with copies of it {what}; {result}"
-            )
-        else:
-            self._refuted("canGetAndSetFMUState", what, result)
+            said = "the FMU cannot save its state, and with copies of it"
+        self.warnings.append(f"{said} {what}; no step of it is repeated")
 
     def _refuted(self, capability: str, observed: str, result: str) -> None:
         self.warnings.append(f"the FMU declares {capability}, but {observed}; {result}")

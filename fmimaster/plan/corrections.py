@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from fmimaster.plan.events import PlanEvent
-from fmimaster.plan.layout import Group, Layout
+from fmimaster.plan.layout import Group, Layout, with_derivatives
 from fmimaster.plan.links import Links
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable
 from fmimaster.system.notes import listed
@@ -75,7 +75,7 @@ def find_corrections(
         fed = {v.name for v in inputs}
         if fed.isdisjoint(model.direct_inputs):
             continue
-        used = _with_derivatives(model, read[i])
+        used = with_derivatives(read[i], model.variables)
         outputs = tuple(
             v
             for s in layout.segments(i, Group.OUTPUTS)
@@ -180,17 +180,6 @@ def _read(
             for indicator in m.declaration.indicators:
                 read[m.instance] |= {indicator.name, indicator.derivative or indicator.name}
     return read
-
-
-def _with_derivatives(model: Model, names: set[str]) -> set[str]:
-    """The names, and those of all variables that are derivatives of them."""
-    slopes = {v.derivative_of: v.name for v in model.variables if v.derivative_of}
-    used = set(names)
-    for start in names:
-        name = start
-        while (name := slopes.get(name, "")) and name not in used:
-            used.add(name)
-    return used
 
 
 _LINEAR = (DependencyKind.CONSTANT, DependencyKind.FIXED, DependencyKind.TUNABLE)

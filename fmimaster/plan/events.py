@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fmimaster.base.errors import DescriptionError
+from fmimaster.plan.graph import collected
 from fmimaster.plan.layout import Group, Layout, Route, Segment
 from fmimaster.plan.policy import EventUse
 from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.declarations import EventDeclaration, Scope
 from fmimaster.system.model import Causality, DataType, Model
-from fmimaster.system.resolved import EventMember, Link, ResolvedSharedEvent, ResolvedSystem
+from fmimaster.system.resolved import EventMember, Link, ResolvedSystem
 
 
 def with_used_events(system: ResolvedSystem, use: EventUse) -> ResolvedSystem:
@@ -188,7 +189,7 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[PlanEvent, ...], tuple[Tr
 
     events, linked = [], set()
     for shared in system.shared_events:
-        payload = _by_target(shared)
+        payload = collected((link.target, link) for link in shared.payload)
         members = tuple(
             member(
                 m.component,
@@ -208,14 +209,6 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[PlanEvent, ...], tuple[Tr
     return tuple(events), tuple(triggers)
 
 
-def _by_target(shared: ResolvedSharedEvent) -> dict[int, list[Link]]:
-    """The payload of a shared event by the instance that takes it."""
-    found: dict[int, list[Link]] = {}
-    for link in shared.payload:
-        found.setdefault(link.target, []).append(link)
-    return found
-
-
 def _announcing_clocks(
     system: ResolvedSystem, announcing: Iterable[EventMember]
 ) -> tuple[tuple[int, str], ...]:
@@ -230,16 +223,14 @@ def _announcing_clocks(
 
 def _of_connections(system: ResolvedSystem) -> list[Trigger]:
     """A trigger for each input clock that is connected or time-based, with the connected inputs that it clocks."""
-    clocks: dict[tuple[int, str], list[tuple[int, str]]] = {}
-    clocked: dict[tuple[int, str], list[Link]] = {}
-    for link in system.links:
-        if link.input.type is DataType.CLOCK:
-            key = link.target, link.input.name
-            clocks.setdefault(key, []).append((link.source, link.output.name))
-        for clock in link.input.clocks:
-            clocked.setdefault((link.target, clock), []).append(link)
+    clocks = collected(
+        ((k.target, k.input.name), (k.source, k.output.name))
+        for k in system.links
+        if k.input.type is DataType.CLOCK
+    )
+    clocked = collected(((k.target, clock), k) for k in system.links for clock in k.input.clocks)
     found = [
-        Trigger(i, name, tuple(sources), tuple(clocked.get((i, name), ())))
+        Trigger(i, name, sources, clocked.get((i, name), ()))
         for (i, name), sources in clocks.items()
     ]
     for i, component in enumerate(system.components):
@@ -248,8 +239,7 @@ def _of_connections(system: ResolvedSystem) -> list[Trigger]:
             if v.clock is None or not v.clock.is_time_based or (i, v.name) in clocks:
                 continue
             if can.has_event_mode:
-                links = tuple(clocked.get((i, v.name), ()))
-                found.append(Trigger(i, v.name, (), links, v.clock))
+                found.append(Trigger(i, v.name, (), clocked.get((i, v.name), ()), v.clock))
     return found
 
 

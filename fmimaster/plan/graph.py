@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import Causality, DependencyKind, Model
@@ -23,6 +23,18 @@ Node = tuple[int, str]
 
 Arcs = Mapping[Node, Sequence[Node]]
 """Node → the nodes that depend on it directly."""
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def collected(pairs: Iterable[tuple[K, V]]) -> Mapping[K, tuple[V, ...]]:
+    """Each key with all of its values, in their order."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in found.items()}
 
 
 class GraphComponent(Protocol):

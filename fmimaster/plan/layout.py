@@ -213,6 +213,17 @@ def _parts(segments: Iterable[Segment], wanted: Collection[str]) -> tuple[Segmen
 _ORDER = {kind: k for k, kind in enumerate(DataType)}
 
 
+def with_derivatives(names: Collection[str], variables: Iterable[Variable]) -> set[str]:
+    """The names, and those of all of these variables that are derivatives of them."""
+    slopes = {v.derivative_of: v.name for v in variables if v.derivative_of}
+    found = set(names)
+    for start in names:
+        name = start
+        while (name := slopes.get(name, "")) and name not in found:
+            found.add(name)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A link in terms of the value store."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
-from fmimaster.plan.graph import Node, components, dependency_arcs
+from fmimaster.plan.graph import Node, collected, components, dependency_arcs
 from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import DataType, Model
 from fmimaster.system.notes import listed
 from fmimaster.system.resolved import Link, ResolvedSystem
-
-K = TypeVar("K")
 
 
 class Links(tuple[Link, ...]):
@@ -31,17 +28,17 @@ class Links(tuple[Link, ...]):
     @cached_property
     def into_instance(self) -> Mapping[int, tuple[Link, ...]]:
         """Instance → the links to its inputs; instances without connected inputs are missing."""
-        return _collected((k.target, k) for k in self)
+        return collected((k.target, k) for k in self)
 
     @cached_property
     def out_of(self) -> Mapping[Node, tuple[Link, ...]]:
         """(Instance, name of an output) → the links from it; unconnected outputs are missing."""
-        return _collected(((k.source, k.output.name), k) for k in self)
+        return collected(((k.source, k.output.name), k) for k in self)
 
     @cached_property
     def out_of_instance(self) -> Mapping[int, tuple[Link, ...]]:
         """Instance → the links from its outputs; instances without connected outputs are missing."""
-        return _collected((k.source, k) for k in self)
+        return collected((k.source, k) for k in self)
 
     @cached_property
     def sources(self) -> Mapping[int, frozenset[int]]:
@@ -55,13 +52,6 @@ class _Sources(dict[int, frozenset[int]]):
 
     def __missing__(self, instance: int) -> frozenset[int]:
         return frozenset()
-
-
-def _collected(pairs: Iterable[tuple[K, Link]]) -> Mapping[K, tuple[Link, ...]]:
-    found: dict[K, list[Link]] = {}
-    for key, link in pairs:
-        found.setdefault(key, []).append(link)
-    return {key: tuple(links) for key, links in found.items()}
 
 
 def other_programs(system: ResolvedSystem) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from fmimaster.base.text import count
 from fmimaster.plan.corrections import Correction
 from fmimaster.plan.events import PlanEvent, Trigger, reached_by_events
+from fmimaster.plan.graph import collected
 from fmimaster.plan.layout import Group, Layout, Route
 from fmimaster.plan.links import ClockedVisit, Links
 from fmimaster.plan.policy import Policy
@@ -239,10 +240,7 @@ class Plan:
 
     @cached_property
     def _triggers(self) -> Mapping[int, tuple[int, ...]]:
-        found: dict[int, list[int]] = {}
-        for k, trigger in enumerate(self.triggers):
-            found.setdefault(trigger.instance, []).append(k)
-        return {i: tuple(triggers) for i, triggers in found.items()}
+        return collected((trigger.instance, k) for k, trigger in enumerate(self.triggers))
 
     def triggers_of(self, instance: int) -> tuple[int, ...]:
         """Indices of the triggers of an instance."""

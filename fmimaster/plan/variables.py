@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.events import Trigger
-from fmimaster.plan.layout import Group, Layout, Signal
+from fmimaster.plan.layout import Group, Layout, Signal, with_derivatives
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings
 from fmimaster.system.model import Causality, DataType, Initial, Transformation, Variable
 from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem, RootConnector
@@ -118,17 +118,8 @@ def _groups(
 
 def _with_derivatives(component: ResolvedComponent, read: set[str]) -> set[str]:
     """The names, and those of all outputs that are derivatives of them."""
-    slopes = {
-        v.derivative_of: v.name
-        for v in component.model.with_causality(Causality.OUTPUT)
-        if v.type is DataType.FLOAT64
-    }
-    found = set(read)
-    for start in read:
-        name = start
-        while (name := slopes.get(name, "")) and name not in found:
-            found.add(name)
-    return found
+    outputs = component.model.with_causality(Causality.OUTPUT)
+    return with_derivatives(read, (v for v in outputs if v.type is DataType.FLOAT64))
 
 
 NOTHING_RECORDED = (

@@ -13,6 +13,7 @@ from fmimaster.plan.graph import (
     DependencyGraph,
     Node,
     ReadStop,
+    collected,
     components,
     is_loop,
     stops,
@@ -114,10 +115,7 @@ def sweep(
     open_arcs: dict[Node, list[Node]] = {
         node: [] if node in fed_by_cut else list(heads) for node, heads in arcs.items()
     }
-    inputs: dict[int, list[Node]] = {}
-    for node in arcs:
-        if node not in graph.outputs:
-            inputs.setdefault(node[0], []).append(node)
+    inputs = collected((node[0], node) for node in arcs if node not in graph.outputs)
     waiting_for: dict[int, set[int]] = {}
     for (i, _), fed in fed_by_cut.items():
         waiting_for.setdefault(i, set()).update(fed)
@@ -159,9 +157,7 @@ def _held(
     """The visits, with the outputs that they must reset to the assumed values."""
     is_input = {node for nodes in inputs.values() for node in nodes}
     left = {i: len(nodes) for i, nodes in inputs.items()}  # inputs that have not been set yet
-    cut_in: dict[int, list[Node]] = {}
-    for node in fed_by_cut:
-        cut_in.setdefault(node[0], []).append(node)
+    cut_in = collected((node[0], node) for node in fed_by_cut)
     for stop, visit in zip(reached, visits, strict=True):
         set_now = [i for i, name in stop.nodes if (i, name) in is_input]
         if stop.is_loop:  # it is swept repeatedly: its inputs are set again

@@ -269,13 +269,7 @@ def checked_link(link: Link, text: str, allow_lossy: bool) -> Link:
 def _check_types(
     source: Variable, target: Variable, text: str, allow_lossy: bool
 ) -> tuple[str, ...]:
-    """Notes about the conversion of types.
-
-    Raises
-    ------
-    DescriptionError
-        If values of one variable cannot be converted to the type of the other.
-    """
+    """Notes about the conversion of types; a conversion that is not possible is refused."""
     ends = f"'{source.name}' and '{target.name}'"
     # FMI passes a scalar and an array of one element in the same way, and FMUs in use connect them
     if source.shape != target.shape and not source.size == target.size == 1:

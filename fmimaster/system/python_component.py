@@ -196,12 +196,7 @@ _DECLARATIONS = frozenset(
 
 
 class _Declarations:
-    """The declarations of a component, checked.
-
-    Attributes
-    ----------
-    variables : list of Variable
-    """
+    """The declarations of a component, checked."""
 
     _NAMED: ClassVar = ("units", "discrete", "dependencies")
 

@@ -65,20 +65,21 @@ class Annotation:
         """The values of the attributes of an element inside."""
         return self.forms[local_name(element)].values(element)
 
-    def elements(self, system: Element, document: Document) -> Iterator[Element]:
-        """The elements of the annotations of one system, not of those nested in it, each after a check.
+    def inside(self, system: Element, document: Document) -> Iterator[Element]:
+        """The elements in the annotations of one system, not of those nested in it, each annotation after a check.
 
         Raises
         ------
         FileError
             As :meth:`check`.
         """
+        known = {f"{{{self.namespace}}}{name}" for name in self.forms}
         for annotation in children(system, "Annotations", "Annotation"):
             if annotation.get("type") == self.type:
                 document.read_annotations.append(annotation)
                 for element in annotation:
                     self.check(element, document)
-                    yield element
+                    yield from (below for below in element if below.tag in known)
 
     def check(self, element: Element, document: Document) -> None:
         """Compare the element in an annotation with its form; additions of later versions are ignored with a note.
@@ -177,13 +178,13 @@ def with_lifetimes(described: System, system: Element, document: Document) -> Sy
     """
     components, connections = list(described.components), list(described.connections)
     names, ends = [c.name for c in components], [str(c) for c in connections]
-    for element in LIFETIMES.elements(system, document):
-        for below in children(element, "Component"):
-            k = _place(below, "component", text_of(below, "name"), names)
-            components[k] = replace(components[k], lifetime=_lifetime(below))
-        for below in children(element, "Connection"):
-            k = _place(below, "connection", str(Connection(*read_ends(below))), ends)
-            connections[k] = replace(connections[k], lifetime=_lifetime(below))
+    for element in LIFETIMES.inside(system, document):
+        if local_name(element) == "Component":
+            k = _place(element, "component", text_of(element, "name"), names)
+            components[k] = replace(components[k], lifetime=_lifetime(element))
+        else:
+            k = _place(element, "connection", str(Connection(*read_ends(element))), ends)
+            connections[k] = replace(connections[k], lifetime=_lifetime(element))
     return replace(described, components=tuple(components), connections=tuple(connections))
 
 
@@ -284,10 +285,7 @@ def read_power_bonds(system: Element, document: Document) -> tuple[PowerBond, ..
     FileError
         If an element is not known, or an attribute is missing.
     """
-    found = list[PowerBond]()
-    for element in POWER_BONDS.elements(system, document):
-        found += map(_power_bond, children(element, "PowerBond"))
-    return tuple(found)
+    return tuple(map(_power_bond, POWER_BONDS.inside(system, document)))
 
 
 def _power_bond(element: Element) -> PowerBond:
@@ -336,16 +334,14 @@ def read_constraints(
         If an element is not known, an attribute is missing, or an end is not an element of the system.
     """
     components, connections = list[Component](), list[Connection]()
-    for element in CONSTRAINTS.elements(system, document):
-        for below in children(element, "Constraint"):
-            try:
-                component, connected = constraint_component(
-                    text_of(below, "name"), _constraint(below, known)
-                )
-            except DescriptionError as error:
-                raise DescriptionError(f"{location(below)}: {error}") from None
-            components.append(component)
-            connections += connected
+    for element in CONSTRAINTS.inside(system, document):
+        name = text_of(element, "name")
+        try:
+            component, connected = constraint_component(name, _constraint(element, known))
+        except DescriptionError as error:
+            raise DescriptionError(f"{location(element)}: {error}") from None
+        components.append(component)
+        connections += connected
     return components, connections
 
 

@@ -63,18 +63,7 @@ _CONNECTION = Form(
 
 
 def _connection(element: Element, known: Collection[str]) -> Connection:
-    """A connection in an annotation.
-
-    Parameters
-    ----------
-    known
-        Names of the elements of the system.
-
-    Raises
-    ------
-    DescriptionError
-        If an end is not an element of the system.
-    """
+    """A connection in an annotation, between elements with known names."""
     ends = read_ends(element)
     for end in ends:
         if end.element:
@@ -130,16 +119,17 @@ def read_clocks(
     priorities: dict[str, int] = {}
     intervals: list[Parameter] = []
     connections: list[Connection] = []
-    for element in CLOCKS.elements(system, document):
-        for below in children(element, "Priority"):
-            name = _component(below, components)
-            if name in priorities:
-                raise DescriptionError(
-                    f"{location(below)}: component '{name}' has two priorities. Expected one."
-                )
-            priorities[name] = CLOCKS.values(below)["value"]
-        intervals += (_interval(e, components) for e in children(element, "Interval"))
-        connections += (_connection(e, known) for e in children(element, "Connection"))
+    for element in CLOCKS.inside(system, document):
+        if local_name(element) == "Interval":
+            intervals.append(_interval(element, components))
+        elif local_name(element) == "Connection":
+            connections.append(_connection(element, known))
+        elif (name := _component(element, components)) in priorities:
+            raise DescriptionError(
+                f"{location(element)}: component '{name}' has two priorities. Expected one."
+            )
+        else:
+            priorities[name] = CLOCKS.values(element)["value"]
     return Clocks(priorities, tuple(intervals), tuple(connections))
 
 
@@ -225,9 +215,7 @@ def read_adaptation(
     FileError, DescriptionError
         If an element is not known, an attribute is missing or wrong, or a connection leads to no element.
     """
-    found: list[Element] = []
-    for element in ADAPTATION.elements(system, document):
-        found += element
+    found = list(ADAPTATION.inside(system, document))
     components = [_adaptation(element) for element in found if local_name(element) in ELEMENTS]
     names = [*known, *(c.name for c in components)]
     return components, [

@@ -254,12 +254,7 @@ def read_experiment(document: Document) -> Experiment:
 
 
 def _refuse_misspelt(annotation: Element, kind: str) -> None:
-    """Refuse misspelt names in an annotation of fmimaster, and a misspelt type of such an annotation.
-
-    Raises
-    ------
-    DescriptionError
-    """
+    """Refuse misspelt names in an annotation of fmimaster, and a misspelt type of such an annotation."""
     if kind == _OURS:
         for element in annotation:
             _check_settings(element)

@@ -120,15 +120,7 @@ _END = "//xs:element[@name='Annotations']"
 
 
 def _change_to_version_2(part: str, schema: Any) -> None:
-    """Change a schema of SSP 1.0 so that it describes files of both versions.
-
-    Parameters
-    ----------
-    part
-        The last part of its namespace, such as ``"Common"``.
-    schema
-        Its root, which is changed.
-    """
+    """Change a schema of SSP 1.0 so that it describes files of both versions; ``part`` ends its namespace: "Common"."""
     for pattern in schema.iterfind(".//xs:pattern", _PATHS):
         _behind(pattern, '<xs:pattern value="2[.]0"/>')
     if part == "Common":
