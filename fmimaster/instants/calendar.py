@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.instants.grid import EXACT
 from fmimaster.instants.instant import NEVER, Instant, Ticks, TimeBase
 
 _new = tuple.__new__
@@ -168,9 +169,6 @@ def _whole(ticks: Ticks | Fraction) -> Ticks:
 _BITS = 62
 """A set of clocks is a row of numbers with one bit for each clock, and one for the grid."""
 
-LARGEST = 2**53
-"""Below it, doubles hold all integers, so that a quotient of two is rounded as Python rounds it."""
-
 LEAST = 8
 """So many ticks of each clock on average: what each call costs is in proportion to the clocks, so what each tick costs is
 not."""
@@ -200,7 +198,7 @@ def merged(
     rhythms = dict.fromkeys((e.interval, e.first % e.interval) for e in every)
     per_tick = sum(1.0 / interval for interval, _ in rhythms)
     ahead = int(max(most, LEAST * len(rhythms)) / per_tick)
-    stop = min(stop, LARGEST, min(e.first for e in every) + max(ahead, 1))
+    stop = min(stop, EXACT, min(e.first for e in every) + max(ahead, 1))
     each = [np.arange(e.first, stop, e.interval, dtype=np.int64) for e in every]
     # a stable sort merges what is in order already; np.unique alone would hash
     ticks = np.sort(np.concatenate(each), kind="stable")

@@ -16,7 +16,7 @@ from fmimaster.numerics.step_sizes import SLIVER, ULPS
 from fmimaster.record.causes import GRID, Cause
 
 EXACT = 2**53
-"""Integers below it are doubles."""
+"""Integers below it are doubles, so that a quotient of two is rounded as Python rounds it."""
 
 
 def same(time: float, step: float) -> float:

@@ -28,7 +28,7 @@ from fmimaster.base.files import check_width, decoding, given_path, lines_of, op
 from fmimaster.results import numbers
 from fmimaster.results.columns import as_text, objects
 from fmimaster.results.numbers import read_plain
-from fmimaster.results.row_writer import TextFile, check_columns, writing
+from fmimaster.results.row_writer import RowWriter, TextFile, check_columns, writing
 from fmimaster.results.table import Table
 
 _ROWS_AT_ONCE = 4096
@@ -54,7 +54,7 @@ def is_time(name: object) -> bool:
     return isinstance(name, str) and _TIME.fullmatch(name.strip()) is not None
 
 
-class CsvWriter:
+class CsvWriter(RowWriter):
     """Writes a table block by block, so that a run of any length needs little memory.
 
     The header is written with the first block, which may have no rows; an older file is replaced only then. A
@@ -62,10 +62,7 @@ class CsvWriter:
     a ``with``.
     """
 
-    embed = None
-
     def __init__(self, target: str | os.PathLike[str] | TextIO) -> None:
-        self._names: tuple[str, ...] | None = None
         self._is_begun = False
         """Whether another process has written the header."""
         self._file = TextFile(target) if isinstance(target, str | os.PathLike) else None
@@ -74,7 +71,7 @@ class CsvWriter:
     @property
     def has_written(self) -> bool:
         """Whether there was a block, also in another process."""
-        return self._names is not None or self._is_begun
+        return super().has_written or self._is_begun
 
     @property
     def may_block(self) -> bool:
@@ -122,9 +119,6 @@ class CsvWriter:
                 self._file.write(text)
             else:
                 self._stream.write(text if isinstance(text, str) else str(text, "ascii"))
-
-    def __enter__(self) -> CsvWriter:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -102,23 +102,35 @@ class Facts:
 
     def events(self) -> Iterator[Event]:
         """The events, in their order; none if there is no document."""
-        return self._read(events_in)
+        return self._read(lambda document: map(event_of, _entries(document, "events", EVENTS)))
 
     def steps(self) -> Iterator[Steps]:
         """The steps, likewise."""
-        return self._read(steps_in)
+        return self._read(
+            lambda document: chain.from_iterable(map(steps_of, _entries(document, "steps", STEPS)))
+        )
 
     def activations(self) -> Iterator[Activations]:
-        """The activations of clocks, likewise."""
-        return self._read(activations_in)
+        """The activations of clocks, likewise; none if the document is of a version without them."""
+        return self._read(
+            lambda document: map(
+                activations_of, _entries(document, "activations", ACTIVATIONS, is_optional=True)
+            )
+        )
 
     def units(self) -> dict[str, str]:
         """Units of columns, of arrays also of their elements; none if there is no document."""
-        return dict(self._read(lambda document: iter(units_in(document).items())))
+        return dict(
+            self._read(
+                lambda document: (
+                    (name, text_of(unit)) for name, unit in _line(document, "units", UNITS).items()
+                )
+            )
+        )
 
     def metadata(self) -> dict[str, Any]:
         """The metadata of the run; empty if there is no document."""
-        return dict(self._read(lambda document: iter(metadata_in(document).items())))
+        return dict(self._read(lambda document: iter(_metadata(document).items())))
 
     def added_to(self, table: Table) -> dict[str, Any]:
         """Changes of a table that was read without them, as arguments for ``replace``."""
@@ -153,47 +165,8 @@ class Facts:
             ) from error
 
 
-def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:
-    """Events and steps of a CSV file; none if there is no file of facts beside it.
-
-    Raises
-    ------
-    FileError
-        If it cannot be read, or is another file.
-    """
-    read = Facts(facts_path(table))
-    return tuple(read.events()), tuple(read.steps())
-
-
-def events_in(document: Document) -> Iterator[Event]:
-    """The events in a document.
-
-    Raises
-    ------
-    ValueError, KeyError
-        If the document is damaged, a value has a wrong type, or is missing.
-    """
-    return map(event_of, _entries(document, "events", EVENTS))
-
-
-def steps_in(document: Document) -> Iterator[Steps]:
-    """The steps in a document; raises as :func:`events_in`."""
-    return chain.from_iterable(map(steps_of, _entries(document, "steps", STEPS)))
-
-
-def activations_in(document: Document) -> Iterator[Activations]:
-    """The activations of clocks in a document, none if it is of a version without them; raises as :func:`events_in`."""
-    return map(activations_of, _entries(document, "activations", ACTIVATIONS, is_optional=True))
-
-
-def units_in(document: Document) -> dict[str, str]:
-    """The units in a document; raises as :func:`events_in`."""
-    return {name: text_of(unit) for name, unit in _line(document, "units", UNITS).items()}
-
-
-def metadata_in(document: Document) -> dict[str, Any]:
-    """The metadata in a document; raises as :func:`events_in`."""
-    found = dict(_line(document, "metadata", METADATA))
+def _metadata(document: Document) -> Mapping[str, Any]:
+    found = _line(document, "metadata", METADATA)
     texts_of(found.get("clocks", []))  # a figure looks for columns in it; all else is only shown
     return found
 

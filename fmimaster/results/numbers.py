@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.files import MOST_LINE, open_file
-from fmimaster.results import numbers
 from fmimaster.results.kept_rows import KeptRows
 from fmimaster.results.table import Table
 
@@ -114,7 +113,7 @@ def read_plain(path: Path, names: Sequence[str], header_lines: int) -> Table | N
             return None
         kept: KeptRows | None = None
         last = -np.inf
-        for values in (_by_kernel if numbers.has_kernel() else _by_numpy)(stream, len(names)):
+        for values in (_by_kernel if has_kernel() else _by_numpy)(stream, len(names)):
             if values is None or not _follow(values[:, 0], last):
                 return None
             if kept is None:
@@ -138,14 +137,14 @@ def _by_kernel(stream: IO[bytes], columns: int) -> Iterator[NDArray[np.float64] 
     rest = b""
     while part := stream.read(_BYTES_AT_ONCE):
         text = rest + part
-        values, used = numbers.read(text, columns)
+        values, used = read(text, columns)
         rest = text[used:]
         if b"\n" in rest or len(rest) > MOST_LINE:
             yield None
         if len(values):
             yield values
     if rest:
-        values, used = numbers.read(rest + b"\n", columns)
+        values, used = read(rest + b"\n", columns)
         yield values if len(values) and used == len(rest) + 1 else None
 
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EISDIR
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import given_path, own_name
@@ -94,42 +94,44 @@ class TextFile:
                 self._path.unlink()
 
 
-class RowWriter(Protocol):
+class RowWriter(ABC):
     """Writes a table block by block, so that a run of any length needs little memory.
 
     An older file is replaced only if there is a block, which may have no rows.
     """
 
+    _names: tuple[str, ...] | None = None
+    """Of the columns; None before the first block."""
+
     @property
-    @abstractmethod
     def has_written(self) -> bool:
         """Whether there was a block."""
+        return self._names is not None
 
     @property
-    @abstractmethod
     def may_block(self) -> bool:
         """Whether writing may block, for example until a pipe is read."""
+        return False
 
     @property
-    @abstractmethod
     def size(self) -> int:
         """Bytes of whole rows in a file that is written row by row; 0 for a pipe, and for other formats."""
+        return 0
 
     @property
-    @abstractmethod
     def embed(self) -> Callable[[bytes], None] | None:
         """Takes the document of facts into the file; None if the document stands beside the file."""
+        return None
 
     @abstractmethod
     def write(self, block: Table) -> None:
         """Append the rows of a block; all blocks have the same columns."""
 
-    @abstractmethod
-    def flush(self) -> None:
-        """Flush the written data to the system."""
+    def flush(self) -> None:  # noqa: B027 (formats may override it)
+        """Flush the written data to the system, as far as that is possible before the end."""
 
-    @abstractmethod
-    def __enter__(self) -> RowWriter: ...
+    def __enter__(self) -> RowWriter:
+        return self
 
     @abstractmethod
     def __exit__(self, *_: object) -> None:
@@ -161,7 +163,7 @@ def writing() -> Iterator[None]:
         raise FileError(f"The results cannot be written: {error.strerror or error}.") from error
 
 
-class BinaryWriter(ABC):
+class BinaryWriter(RowWriter):
     """Writes a file of a binary format under another name, ``NAME.….part``, which replaces an older file when
     it is complete.
 
@@ -176,13 +178,9 @@ class BinaryWriter(ABC):
         If it cannot be written.
     """
 
-    may_block = False
-    size = 0
-
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = given_path(path).resolve()  # a link stays one
         self._part = own_name(self._path)  # another run may write a file of this name too
-        self._names: tuple[str, ...] | None = None
         self._document = b""
         self._is_left = False
         try:
@@ -193,11 +191,6 @@ class BinaryWriter(ABC):
             raise FileError(
                 f"The results file '{path}' cannot be written: {error.strerror}."
             ) from error
-
-    @property
-    def has_written(self) -> bool:
-        """Whether there was a block."""
-        return self._names is not None
 
     def write(self, block: Table) -> None:
         """Append the rows of a block; all blocks have the same columns."""
@@ -222,12 +215,13 @@ class BinaryWriter(ABC):
                 f"'{self._path}' cannot be written: {str(error).rstrip('.')}."
             ) from error
 
-    def embed(self, document: bytes) -> None:
-        """Take the document of facts into the file."""
-        self._document = document
+    @property
+    def embed(self) -> Callable[[bytes], None]:
+        """Takes the document of facts into the file."""
+        return self._take_document
 
-    def flush(self) -> None:  # noqa: B027 (formats may override it)
-        """There is nothing to flush before the end."""
+    def _take_document(self, document: bytes) -> None:
+        self._document = document
 
     def prepared(self, block: Table) -> Table:
         """The block in the form that the format can hold."""
@@ -244,9 +238,6 @@ class BinaryWriter(ABC):
     @abstractmethod
     def end(self, document: bytes) -> None:
         """Complete the file, with its document of facts."""
-
-    def __enter__(self) -> BinaryWriter:
-        return self
 
     def __exit__(self, *_: object) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fmimaster.base.text import in_a_line
+from fmimaster.base.text import count, in_a_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,7 @@ class LoopStatistics:
         shown = ", ".join(self.variables[:MOST_NAMES])
         more = len(self.variables) - MOST_NAMES
         shown += f" and {more} more" if more > 0 else ""
-        times = f"{self.solutions} time{'' if self.solutions == 1 else 's'}"
-        sweeps = f"{self.sweeps} sweep{'' if self.sweeps == 1 else 's'}"
+        times, sweeps = count(self.solutions, "time"), count(self.sweeps, "sweep")
         return f"loop of {in_a_line(shown)}: solved {times} in {sweeps}, at most {self.most_sweeps} for one solution"
 
 
@@ -64,7 +63,7 @@ class FallBack:
 
     def line(self) -> str:
         """One line for the end of a run."""
-        return f"{in_a_line(self.what)}: {self.times} time{'' if self.times == 1 else 's'}"
+        return f"{in_a_line(self.what)}: {count(self.times, 'time')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ class Statistics:
         Shares are of the wall time of the run, or of the sum over the instances if that is more: they may step at the same
         time. So they never add up to more than 100 %.
         """
-        happened = f", {self.events} event{'' if self.events == 1 else 's'}" if self.events else ""
+        happened = f", {count(self.events, 'event')}" if self.events else ""
         factor = self.real_time_factor
         speed = "" if factor is None else f", real-time factor {float(f'{factor:.3g}'):g}"
         tried = f"{self.attempts} attempts, {self.rejections} rejections"

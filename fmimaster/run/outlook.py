@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.instants.calendar import LARGEST, Every, Period, distinct, members, merged, ticking
-from fmimaster.instants.grid import Grid
+from fmimaster.instants.calendar import Every, Period, distinct, members, merged, ticking
+from fmimaster.instants.grid import EXACT, Grid
 from fmimaster.instants.instant import Goal, Instant, PointsAhead
 from fmimaster.program.instructions.base import Program
 from fmimaster.record.causes import GRID, Cause
@@ -217,7 +217,7 @@ class TicksAhead:
         periods = [calendar.periods[k] for k in clocks]
         scale = lcm(*(t.denominator for p in periods for t in (p.first, p.interval)))
         resolution = calendar.resolution * scale
-        if resolution >= LARGEST or last * resolution <= 0:
+        if resolution >= EXACT or last * resolution <= 0:
             return None
         point = grid.after(s.time)
         ticks, sets = merged(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from facts_files import read_facts
 from fuzzing import survives
 from hypothesis import given, settings
 from mutations import edited_bytes, edited_json
@@ -17,7 +18,7 @@ from fmimaster.commands.steps import _page
 from fmimaster.fmu.computed import SignalTable, TableInstance
 from fmimaster.record.causes import Activations, Cause, Event, Kind, Steps
 from fmimaster.results.csv import read_csv, write_csv
-from fmimaster.results.facts import Facts, facts_path, read_facts
+from fmimaster.results.facts import Facts, facts_path
 from fmimaster.results.facts_writer import lines
 from fmimaster.system.model import DataType
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from command_line import reference
+from facts_files import read_facts
 
 from fmimaster import Results, Simulation, SimulationError
 from fmimaster.algorithms import Jacobi
@@ -32,7 +33,7 @@ from fmimaster.record.causes import (
     Steps,
     needs_explanation,
 )
-from fmimaster.results.facts import facts_path, read_facts
+from fmimaster.results.facts import facts_path
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run import Backend
 from fmimaster.run.log import StepLog, Stretch

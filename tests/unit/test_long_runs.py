@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts_files import read_facts
 from pytest import approx
 from python_fmu import PythonFmu
 
@@ -27,7 +28,7 @@ from fmimaster.events.predictive import Predictive
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.front.simulation import Simulation
 from fmimaster.record.causes import GRID, RAMP, Event, Steps
-from fmimaster.results.facts import Facts, read_facts
+from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import FactsWriter, finish_facts
 from fmimaster.results.results import Results
 from fmimaster.run.event_checks import MOST_LATE

@@ -9,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from facts_files import read_facts
 
 from fmimaster import Simulation, SystemBuilder, reference_path, resume, simulate
 from fmimaster.base.errors import FileError
@@ -24,7 +25,6 @@ from fmimaster.record.step_series import (
     StepSeries,
     with_more,
 )
-from fmimaster.results.facts import read_facts
 from fmimaster.results.facts_writer import line
 from fmimaster.results.results import Results
 from fmimaster.run import Backend
