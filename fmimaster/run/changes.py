@@ -27,8 +27,7 @@ from fmimaster.program.indicators import STOPPED
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.log import recorded_values
-from fmimaster.run.loop import Loop
-from fmimaster.run.state import RunState
+from fmimaster.run.loop import Loop, RunState
 from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
 

@@ -1,19 +1,156 @@
-"""Data that the parts of the loop over time share."""
+"""Data of the loop over time: what is made once for a run, and the state, which changes.
+
+Besides the state there are the value store and the registers of the executor (:mod:`fmimaster.run.rows`), and the FMUs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from fmimaster.events.event_clock import EventClock
-from fmimaster.instants.instant import TimeBase
+from fmimaster.events.zeno import EventHistory
+from fmimaster.instants.calendar import Calendar
+from fmimaster.instants.instant import NEVER, Goal, Instant, TimeBase
 from fmimaster.plan.plan import Plan
 from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Programs
+from fmimaster.record.step_series import StepColumns
 from fmimaster.run.executor import Executor
-from fmimaster.run.state import RunState
+from fmimaster.run.log import ActivationLog, EventLog, StepLog, Stretch
 from fmimaster.steps.step_rule import StepContext, StepRule
+
+
+@dataclass
+class Timeline:
+    """Required points of the user or of an input table, in the order of time."""
+
+    points: list[Instant] = field(default_factory=list)
+    jumps: Mapping[Instant, frozenset[int]] = field(default_factory=dict)
+    """Those of the points at which a continuous input jumps → the instances for which that is an event."""
+
+    @classmethod
+    def of(
+        cls, points: Iterable[Instant], jumps: Mapping[Instant, frozenset[int]] | None = None
+    ) -> Timeline:
+        """A calendar with these points, and those of the jumps."""
+        jumps = jumps or {}
+        return cls(sorted({*points, *jumps}), jumps)
+
+    def after(self, now: Instant) -> Instant:
+        """The first point after an instant; NEVER if there is none."""
+        k = bisect_right(self.points, now)
+        return self.points[k] if k < len(self.points) else NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class StructureHistory:
+    """The changes of the structure of a system so far."""
+
+    happened: frozenset[str] = frozenset()
+    """Events that have changed it: only the first of each name does."""
+    seen: int = 0
+    """Number of events that have been looked at."""
+    has_changed: bool = False
+    """Whether there was a change."""
+
+
+@dataclass
+class RunState:
+    """The state of a run in Python: a deep copy can replace it."""
+
+    time: Instant
+    timeline: Timeline
+    memory: Any = None
+    """Memory of the step-size rule."""
+    calendar: Calendar = field(default_factory=Calendar)
+    """The next tick of each time-based clock, by the number of its trigger."""
+    retry: Goal | None = None
+    """The end of the next step, if the one before was undone."""
+    longest: float = 0.0
+    """Length in s of the first try of the present step: it is not tried with a longer one."""
+    tries: int = 0
+    """How often the present step was undone."""
+    attempts: int = 0
+    steps: int = 0
+    stretch: Stretch | None = None
+    """The steps that the executor is doing on its own; None if there are none. It stays when one of them fails."""
+    pauses: bool = False
+    """Whether the run continues after the instant to which it is advanced at present. A step that ends there by the rule
+    then keeps its cause: causes and rows are those of a run without pauses."""
+    asked: bool = False
+    """Whether another thread wants the loop to yield after the present step."""
+    variant: int = 0
+    """The variant of the algorithm by which the last step was done."""
+    previous: float = 0.0
+    """Length of the last step in s; 0 at the start and after an event, where there is no history."""
+    index: int = 0
+    """Superdense index of the last row."""
+    next_event: float = inf
+    """Time in s of the next event that an FMU has announced."""
+    jumped: Instant | None = None
+    """Time of the last search for jumps of continuous inputs."""
+    fired: frozenset[int] = frozenset()
+    """Events that have occurred at the present time."""
+    on: frozenset[int] = frozenset()
+    """Events whose condition has held since they occurred: they do not occur again."""
+    unseen: frozenset[tuple[int, int]] = frozenset()
+    """Sets of indicators, by number, and instances on which they depend and that have jumped at the present time."""
+    ahead: frozenset[int] = frozenset()
+    """Instances that have stepped past an early return and cannot go back: they stay at their own times."""
+    late: frozenset[int] = frozenset()
+    """Those of them that have an event at their own time, because they could not have it at the time of the others."""
+    executed: float = -inf
+    """Time in s at which it was last observed that FMUs have executed an event themselves."""
+    outdated: frozenset[int] = frozenset()
+    """Instances whose outputs depend on inputs that have jumped, and can be read only after their next step."""
+    renewed: tuple[Instant | None, frozenset[int]] = None, frozenset()
+    """The end of the last short step that made outputs known again; the instances of all such steps that led there."""
+    discrete_inputs: list[list[Any]] = field(default_factory=list)
+    discrete_outputs: list[list[Any]] = field(default_factory=list)
+    """Values of discrete variables when they were compared last; see :mod:`fmimaster.run.changes`."""
+    step_log: StepLog = field(default_factory=StepLog)
+    event_log: EventLog = field(default_factory=EventLog)
+    activation_log: ActivationLog = field(default_factory=ActivationLog)
+    warnings: tuple[str, ...] = ()
+    """Reasons for a loss of accuracy because the run has continued from a checkpoint."""
+    structure: StructureHistory = StructureHistory()
+    """Changes of the structure of the system; the present structure is in the plan."""
+    accumulating: EventHistory = field(default_factory=EventHistory)
+    """Times of the last events of each kind."""
+
+    @property
+    def just_renewed(self) -> frozenset[int]:
+        """Instances whose outputs short steps have made known again up to now."""
+        at, instances = self.renewed
+        return instances if at == self.time else frozenset()
+
+    def counts(self, reached: float) -> tuple[int, int]:
+        """Numbers of steps and of attempts, with those of a stretch that has not ended.
+
+        Parameters
+        ----------
+        reached : float
+            Start in s of the interval on which the executor works.
+        """
+        stretch = self.stretch  # another thread may end it meanwhile
+        if stretch is None:
+            return self.steps, self.attempts
+        done = stretch.done(reached)
+        return self.steps + done, self.attempts + done + 1
+
+    def entries(self, reached: float) -> StepColumns:
+        """The entries of all steps likewise."""
+        stretch = self.stretch
+        if stretch is None:
+            return self.step_log.part(0)
+        log = self.step_log.copy()
+        log.add_stretch(stretch, stretch.done(reached))
+        return log
+
 
 Choose = Callable[[StepContext], int]
 """Chooses the variant of the algorithm for the next step."""

@@ -19,7 +19,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.indicators import NONE
 from fmimaster.program.store import ValueStore
 from fmimaster.run.log import Lateness
-from fmimaster.run.state import RunState
+from fmimaster.run.loop import RunState
 from fmimaster.system.clocks import ClockAttributes, Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Variable
 

@@ -34,7 +34,7 @@ from fmimaster.base.files import (
     words_of,
 )
 
-FORMAT = "fmimaster checkpoint 2"
+FORMAT = "fmimaster checkpoint 3"
 _HEAD, _STATE, _PARTS = "checkpoint.json", "state.json", "parts"
 
 

@@ -13,7 +13,7 @@ from fmimaster.record.step_series import Part, RepeatedSteps, StepSeries, with_m
 from fmimaster.results.facts_writer import FactsWriter, line
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.goal import REFRESH
-from fmimaster.run.state import RunState
+from fmimaster.run.loop import RunState
 
 MOST_EVENTS, MOST_STEPS = 1000, 10_000
 """Most events, and entries of steps, that stay in the state of the run: a few MB."""

@@ -32,8 +32,8 @@ from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.results.table import Table
 from fmimaster.run.choice import ExecutorType
+from fmimaster.run.loop import RunState, Timeline
 from fmimaster.run.planned_events import last_row
-from fmimaster.run.state import RunState, Timeline
 from fmimaster.session.run_statistics import SessionParts, warnings_of_run
 from fmimaster.session.work_thread import StopRequest
 from fmimaster.system.clocks import exact

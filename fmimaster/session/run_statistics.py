@@ -25,7 +25,7 @@ from fmimaster.results.statistics import (
 )
 from fmimaster.run.executor import Executor
 from fmimaster.run.log import Lateness
-from fmimaster.run.state import RunState
+from fmimaster.run.loop import RunState
 from fmimaster.run.stepper import Stepper
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper

@@ -37,7 +37,7 @@ from fmimaster.results.facts import facts_path
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run import Backend
 from fmimaster.run.log import StepLog, Stretch
-from fmimaster.run.state import RunState, Timeline
+from fmimaster.run.loop import RunState, Timeline
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.step_rule import FixedStep, StepRule
 

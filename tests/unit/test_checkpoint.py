@@ -140,7 +140,7 @@ def test_values_that_a_caller_has_set_are_kept(tmp_path: Path) -> None:
             "not a part of fmimaster",
         ),
         (
-            lambda c: changed(c, "checkpoint.json", "checkpoint 2", "checkpoint 9"),
+            lambda c: changed(c, "checkpoint.json", "checkpoint 3", "checkpoint 9"),
             "another version",
         ),
         (

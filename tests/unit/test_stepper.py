@@ -19,8 +19,7 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.steps import Step
 from fmimaster.program.programs import Halt, Outcome, Programs, Reason, Variant
 from fmimaster.run.executor import Repeated
-from fmimaster.run.loop import Loop
-from fmimaster.run.state import RunState, Timeline
+from fmimaster.run.loop import Loop, RunState, Timeline
 from fmimaster.run.stepper import Stepper
 from fmimaster.steps.step_rule import FixedStep
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fmimaster.instants.instant import NEVER, Instant
-from fmimaster.run.state import Timeline
+from fmimaster.run.loop import Timeline
 
 
 def test_points_come_in_the_order_of_time_each_once() -> None:
