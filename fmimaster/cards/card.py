@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -32,7 +31,7 @@ from fmimaster.cards.measured import (
     TwoInstances,
 )
 from fmimaster.fmu.shared_library import FMI3
-from fmimaster.system.declarations import Interface, attribute_name
+from fmimaster.system.declarations import Interface, attribute_name, to_json
 
 FORM: Final = 1
 """Version of the form of the JSON file."""
@@ -185,17 +184,6 @@ NO_RUN = "the FMU does not run"
 FORBIDDEN = "no, which FMI permits: it forbids Get after Set without a step between them"
 """What a Co-Simulation FMU may refuse."""
 NOT_NEEDED = (NOT_DECLARED, NOTHING_THERE, NO_RUN, FORBIDDEN)
-
-
-def to_json(value: Any) -> Any:
-    """A dataclass, mapping, tuple or plain value as JSON; fields get keys such as ``startSeconds``."""
-    if is_dataclass(value):
-        return {attribute_name(f.name): to_json(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {name: to_json(entry) for name, entry in value.items()}
-    if isinstance(value, tuple):
-        return [to_json(entry) for entry in value]
-    return value.value if isinstance(value, Enum) else value
 
 
 def from_json(kind: Any, value: Any, where: str = "") -> Any:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields
 from typing import Any
 
 from fmimaster.base.errors import DescriptionError, InputError
-from fmimaster.fmu.description.terminals import Terminal, read_terminals
+from fmimaster.fmu.description.terminals import read_terminals
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.shared_library import find_library
-from fmimaster.pages.clocks_and_bonds import clocks_of_model, described_bonds
+from fmimaster.pages.clocks_and_bonds import clocks_of_model
 from fmimaster.system.archive import open_archive
 from fmimaster.system.conversions import parse_value
-from fmimaster.system.declarations import (
-    Capabilities,
-    DefaultExperiment,
-    EventDeclaration,
-    InputPolynomial,
-    LayeredStandard,
-    attribute_name,
+from fmimaster.system.declarations import Capabilities, to_json
+from fmimaster.system.description import (
+    Parameter,
+    PowerBond,
+    SharedEvent,
+    System,
+    SystemDescription,
 )
-from fmimaster.system.description import Parameter, SharedEvent, System, SystemDescription
 from fmimaster.system.model import Causality, Model, Variable
 from fmimaster.system.start_values import described, received
 
@@ -49,13 +47,13 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
         "modelName": model.name,
         "description": model.description,
         "fmiVersion": model.fmi_version,
-        "interfaces": [interface.value for interface in model.interfaces],
+        "interfaces": to_json(model.interfaces),
         "generationTool": model.generation_tool,
         "modelIdentifier": model.model_identifier,
         "instantiationToken": model.instantiation_token,
         "platforms": _platforms(fmu),
         "platformHere": _platform_here(fmu),
-        "defaultExperiment": _camel_case(model.default_experiment),
+        "defaultExperiment": to_json(model.default_experiment),
         "interface": model.interface.value,
         "capabilities": _declared(model.capabilities),
         "logCategories": list(model.log_categories),
@@ -65,13 +63,13 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
         "eventIndicators": list(model.event_indicators),
         "numberOfEventIndicators": model.n_event_indicators,
         "stateDerivatives": list(model.state_derivatives),
-        "events": [_event(e) for e in model.events],
-        "eventPolicy": asdict(model.event_policy) if model.event_policy else None,
+        "events": to_json(model.events),
+        "eventPolicy": to_json(model.event_policy),
         "lookAhead": model.look_ahead,
-        "inputPolynomials": [_input_polynomial(p) for p in model.input_polynomials],
-        "layeredStandards": [_layered_standard(s) for s in model.layered_standards],
-        "terminals": [_terminal(t) for t in terminals],
-        "powerPorts": [asdict(p) for p in model.power_ports],
+        "inputPolynomials": to_json(model.input_polynomials),
+        "layeredStandards": to_json(model.layered_standards),
+        "terminals": to_json(terminals),
+        "powerPorts": to_json(model.power_ports),
     }
 
 
@@ -81,57 +79,25 @@ def system_facts(description: SystemDescription, loader: Loader) -> dict[str, An
     return {
         "file": str(description.source),
         "name": description.system.name,
-        "experiment": _camel_case(description.experiment),
+        "experiment": to_json(description.experiment),
         "components": list(_components(description, loader, models)),
         "connections": list(_connections(description.system, "")),
         "parameters": [_parameter(p, models) for p in described(description.system)],
         "sharedEvents": [_shared_event(e) for e in description.shared_events()],
-        "powerBonds": described_bonds(description.power_bonds()),
+        "powerBonds": [_power_bond(bond) for bond in description.power_bonds()],
         "sequence": list(description.sequence),
         "warnings": list(description.warnings),
         "notes": list(description.notes),
     }
 
 
-def _event(event: EventDeclaration) -> dict[str, Any]:
-    return {
-        "name": event.name,
-        "scope": event.scope.value,
-        "indicators": [asdict(i) for i in event.indicators],
-        "announce": event.announce,
-        "trigger": event.trigger,
-        "payload": [asdict(p) for p in event.payload],
-        "rightLimitsWithoutStep": event.right_limits_without_step,
-    }
-
-
-def _input_polynomial(polynomial: InputPolynomial) -> dict[str, Any]:
-    return {**asdict(polynomial), "coefficients": list(polynomial.coefficients)}
-
-
-def _layered_standard(standard: LayeredStandard) -> dict[str, Any]:
-    return {
-        "name": standard.name,
-        "version": standard.version,
-        "description": standard.description,
-        "known": standard.known,
-        "problems": list(standard.problems),
-    }
-
-
-def _terminal(terminal: Terminal) -> dict[str, Any]:
-    return {
-        "name": terminal.name,
-        "kind": terminal.kind,
-        "matchingRule": terminal.matching_rule,
-        "description": terminal.description,
-        "members": [asdict(member) for member in terminal.members],
-    }
-
-
 def _shared_event(shared: SharedEvent) -> dict[str, Any]:
     members = [{"component": component, "event": event} for component, event in shared.members]
     return {"name": shared.name, "members": members}
+
+
+def _power_bond(bond: PowerBond) -> dict[str, Any]:
+    return {key: value for key, value in to_json(bond).items() if key != "where"}
 
 
 def _platforms(fmu: FmuFile) -> list[str]:
@@ -238,13 +204,7 @@ def _parameter(parameter: Parameter, models: Mapping[str, Model]) -> dict[str, A
 
 def _declared(capabilities: Capabilities) -> dict[str, Any]:
     """Capabilities of the FMU; copies of states are made by fmimaster."""
-    facts = _camel_case(capabilities)
+    facts: dict[str, Any] = to_json(capabilities)
     if facts.pop("copiesStates"):
         facts["canGetAndSetFMUState"] = False
     return facts
-
-
-def _camel_case(data: Capabilities | DefaultExperiment | Any) -> dict[str, Any]:
-    """A dataclass as a dictionary with the names of FMI: ``can_get_and_set_fmu_state`` → ``canGetAndSetFMUState``."""
-    values = asdict(data)
-    return {attribute_name(f.name): values[f.name] for f in fields(data)}

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from fmimaster.cards.card import DEADLINE
 from fmimaster.cards.findings import TITLES, differences
 from fmimaster.commands.text import write, write_json
+from fmimaster.system.declarations import to_json
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -42,7 +43,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Measure the FMU, and print its card."""
-    from fmimaster.cards.card import to_json
     from fmimaster.studies.probing.page import card_page  # a help page needs none of these
     from fmimaster.studies.probing.probe import probe
 

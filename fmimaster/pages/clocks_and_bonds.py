@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from fmimaster.plan.plan import Plan
 
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
-
-from fmimaster.system.description import PowerBond
 
 if TYPE_CHECKING:
     from fmimaster.plan.plan import Plan
@@ -228,19 +225,6 @@ def planned_bonds(plan: Plan) -> list[dict[str, Any]]:
             "tolerance": bond.tolerance,
         }
         for bond in plan.power_bonds
-    ]
-
-
-def described_bonds(bonds: Iterable[PowerBond]) -> list[dict[str, Any]]:
-    """The bonds of a system description, in the same form."""
-    return [
-        {
-            "name": bond.name,
-            "ports": [asdict(port) for port in bond.ports],
-            "scale": bond.scale,
-            "tolerance": bond.tolerance,
-        }
-        for bond in bonds
     ]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Literal, NewType
+from typing import Any, Literal, NewType
 
 from fmimaster.base.errors import OptionError
 from fmimaster.system.notes import there_are_more
@@ -89,6 +90,17 @@ def attribute_name(field: str) -> str:
     """The name of a field as FMI writes attributes: ``can_get_and_set_fmu_state`` → ``canGetAndSetFMUState``."""
     first, *others = field.split("_")
     return first + "".join("FMU" if word == "fmu" else word.capitalize() for word in others)
+
+
+def to_json(value: Any) -> Any:
+    """A dataclass, mapping, tuple or plain value as JSON; fields get keys such as ``startSeconds``."""
+    if is_dataclass(value):
+        return {attribute_name(f.name): to_json(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: to_json(entry) for name, entry in value.items()}
+    if isinstance(value, tuple):
+        return [to_json(entry) for entry in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 @dataclass(frozen=True, slots=True)
