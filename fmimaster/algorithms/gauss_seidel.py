@@ -208,8 +208,7 @@ class GaussSeidel(Algorithm):
 
     def _stale(self, plan: Plan) -> set[tuple[int, int]]:
         """Intentionally stale connections, by indices."""
-        names = {instance.name: i for i, instance in enumerate(plan.instances)}
-        found = set()
+        names, found = plan.instances.numbers, set()
         for source, target in sorted(self.stale):
             for name in (source, target):
                 if name not in names:

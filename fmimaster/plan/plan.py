@@ -121,6 +121,11 @@ class Instances(tuple[InstancePlan, ...]):
         """Whether one of them may end a step at an event."""
         return any(i.may_return_early for i in self)
 
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Name → number."""
+        return {planned.name: i for i, planned in enumerate(self)}
+
 
 MOST_NAMES = 4
 """Instances that the repr of a plan names."""

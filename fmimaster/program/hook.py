@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -146,9 +146,9 @@ class FunctionHook(Hook):
 class Hooks(list[Hook]):
     """The hooks of a run; the number in CALL is the index in this list."""
 
-    def __init__(self, hooks: Iterable[Hook] = ()) -> None:
-        super().__init__(hooks)
-        self._numbers = {id(hook): k for k, hook in enumerate(self)}
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[int, int] = {}
 
     def number(self, hook: Hook) -> int:
         """The number of a hook; one that is new is added."""

@@ -42,7 +42,6 @@ class Access:
         self._session = session
         self._plan, self._store = session.plan, session.executor.store
         self._bare = session.prepared.description.is_single_fmu
-        self._instances = {planned.name: i for i, planned in enumerate(self._plan.instances)}
         self._columns = {c.name: c for c in self._plan.recorded if c.present is None}
         self.settable = _settable(session.prepared, bare_names=self._bare)
         self._given: dict[tuple[int, str], NDArray[Any]] = {}
@@ -186,7 +185,9 @@ class Access:
     def _variable(self, name: str) -> tuple[int, Variable] | None:
         """The variable of a component, by its name."""
         ends = [k for k, letter in enumerate(name) if letter == "."]
-        found = [(self._instances.get(name[:k]), name[k + 1 :]) for k in reversed(ends)]
+        found = [
+            (self._plan.instances.numbers.get(name[:k]), name[k + 1 :]) for k in reversed(ends)
+        ]
         found += [(0, name)] if self._bare else []
         for i, rest in found:
             variable = None if i is None else self._plan.instances[i].model.variable(rest)

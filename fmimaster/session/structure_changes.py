@@ -112,8 +112,7 @@ class StructureChanges:
         if after is before:
             return
         state.structure = replace(state.structure, has_changed=True)
-        old = {i.name: k for k, i in enumerate(before.plan.instances)}
-        new = {i.name: k for k, i in enumerate(after.plan.instances)}
+        old, new = (prepared.plan.instances.numbers for prepared in (before, after))
         _refuse_other_uses(before, after, float(time))
         for name in sorted(old.keys() - new.keys()):
             session.instances[old[name]].terminate()
@@ -180,11 +179,9 @@ class StructureChanges:
         """Hold the inputs of an instance that has lost all that followed polynomials, by the executor that gave these."""
         plan, now = self._session.plan, self._session.state.time.seconds
         planned = plan.instances[i]
-        j = next(k for k, one in enumerate(before.instances) if one.name == planned.name)
-        if (
-            plan.layout.segments(i, Group.CONTINUOUS)
-            or not earlier.registers.follows_polynomials[j]
-        ):
+        j = before.instances.numbers[planned.name]
+        has_others = plan.layout.segments(i, Group.CONTINUOUS)
+        if has_others or not earlier.registers.follows_polynomials[j]:
             return
         for variable in lost:
             place = before.layout.slots.get((j, Group.CONTINUOUS, variable.name))
@@ -206,9 +203,8 @@ class StructureChanges:
 
 def _carry_over(before: Plan, old: ValueStore, after: Plan, new: ValueStore) -> None:
     """What instances that stay have as inputs and outputs goes from one value store to another."""
-    numbers = {planned.name: i for i, planned in enumerate(before.instances)}
     for i, planned in enumerate(after.instances):
-        j = numbers.get(planned.name)
+        j = before.instances.numbers.get(planned.name)
         if j is None:
             continue
         _hold_inputs(before, old, j)
@@ -269,19 +265,18 @@ def _refuse_other_uses(before: Prepared, after: Prepared, time: float) -> None:
 
 def _continuous(plan: Plan, name: str) -> list[str]:
     """Names of the connected continuous inputs of an instance."""
-    i = next(k for k, planned in enumerate(plan.instances) if planned.name == name)
-    return [v.name for s in plan.layout.segments(i, Group.CONTINUOUS) for v in s.variables]
+    segments = plan.layout.segments(plan.instances.numbers[name], Group.CONTINUOUS)
+    return [v.name for s in segments for v in s.variables]
 
 
 def _changed_inputs(before: Plan, after: Plan) -> dict[int, set[str]]:
     """Instance → its inputs with another source than before."""
 
     def sources(plan: Plan) -> dict[tuple[str, str], tuple[str, str]]:
-        name = {k: i.name for k, i in enumerate(plan.instances)}
+        name = [planned.name for planned in plan.instances]
         return {(name[k.target], k.input.name): (name[k.source], k.output.name) for k in plan.links}
 
-    then, now = sources(before), sources(after)
-    index = {i.name: k for k, i in enumerate(after.instances)}
+    then, now, index = sources(before), sources(after), after.instances.numbers
     found: dict[int, set[str]] = {}
     for component, name in sorted(then.keys() | now.keys()):
         key = component, name

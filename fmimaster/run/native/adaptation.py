@@ -21,10 +21,9 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import ElementParts
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
-from fmimaster.run.native.instances import READ, KernelEntry
+from fmimaster.run.native.instances import READ, KernelEntry, Variables
 from fmimaster.system.adaptation import CLOCK, COUNT, INPUT, OUTPUT, POLICY, SAMPLE, TICK
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.model import Variable
 
 _KINDS: Mapping[str, int] = {
     "sample and hold": lib.FM_SAMPLE_AND_HOLD,
@@ -92,16 +91,12 @@ class AdaptationEntry(KernelEntry):
         self.entry = ffi.new("fm_instance *")
         lib.fm_element_table(e, self.entry)
 
-    def bind(
-        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
-    ) -> None:
+    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make a call ready that reads or sets a segment."""
         call.self, call.bytes = self._element, segment.type.dtype.itemsize
         call.transfer = lib.fm_element_get if group in READ else lib.fm_element_set
 
-    def bind_derivative(
-        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
-    ) -> None:
+    def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         partials = self._parts.partials(
             [v.value_reference for v in outputs], [v.value_reference for v in inputs]

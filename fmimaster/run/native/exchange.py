@@ -149,9 +149,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
         self.fill(self.lent(steps), states=np.zeros(x.n), before=x.states, slopes=slopes)
         lib.fm_exchange_one_step(x, steps, is_euler)
 
-    def bind(
-        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
-    ) -> None:
+    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make an FMI call ready; discrete inputs go through Python, because they need Event Mode."""
         if group in READ or group is Group.CONTINUOUS or segment.type is DataType.CLOCK:
             super().bind(call, group, segment, values)

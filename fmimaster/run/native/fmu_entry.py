@@ -17,7 +17,7 @@ from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.program.store import Courses
 from fmimaster.run.native.header import TYPES, LentMemory
-from fmimaster.run.native.instances import READ, KernelEntry, PythonEntry
+from fmimaster.run.native.instances import READ, KernelEntry, PythonEntry, Variables
 from fmimaster.run.native.objects import Texts
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType, Variable
@@ -142,22 +142,16 @@ class FmuEntry(KernelEntry):
         self.fill(call, references=references, n=n, size=size, values=np.zeros(size))
         self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, ffi.addressof(call))
 
-    def bind(
-        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
-    ) -> None:
+    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make a call ready that reads or sets a segment."""
         if segment.type is DataType.BOOLEAN:
             self.fill(call, integers=np.zeros(call.size, np.intc))
         elif segment.type.dtype == object:
-            context = self._python.context
-            if values is None:
-                values = context.store.values[segment.type][segment.start : segment.stop]
-            call.texts = self.lent(Texts(context, segment.type, group in READ, values)).call
+            texts = Texts(self._python.context, segment.type, group in READ, values)
+            call.texts = self.lent(texts).call
         self._version.bind(self._fmu, TYPES[segment.type], group in READ, ffi.addressof(call))
 
-    def bind_derivative(
-        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
-    ) -> None:
+    def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         self._version.bind_derivative(self._fmu, ffi.addressof(call))
 

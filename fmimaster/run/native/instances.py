@@ -21,6 +21,8 @@ from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Variable
 from fmimaster.system.states import State
 
+Variables = Sequence[Variable]
+
 READ = (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS, Group.CLOCKED)
 """Groups that are read; all others are set."""
 
@@ -40,15 +42,11 @@ class KernelEntry(LentMemory, ABC):
     instance: Instance
 
     @abstractmethod
-    def bind(
-        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
-    ) -> None:
-        """Make an FMI call ready that reads or sets a segment, in the value store unless other values are given."""
+    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
+        """Make an FMI call ready that reads or sets a segment, with these values."""
 
     @abstractmethod
-    def bind_derivative(
-        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
-    ) -> None:
+    def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
 
     @abstractmethod
@@ -93,22 +91,16 @@ class PythonEntry(KernelEntry):
         )
         self.entry = ffi.new("fm_instance *", (self.handle, *functions))
 
-    def bind(
-        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
-    ) -> None:
+    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make a call ready that reads or sets a segment."""
         make = self.instance.getter if group in READ else self.instance.setter
-        if values is None:
-            values = self.context.store.values[segment.type][segment.start : segment.stop]
         self._bind_transfer(call, make(segment.type, segment.value_references, values))
 
     def _bind_transfer(self, call: Any, transfer: Transfer) -> None:
         handle = self.lent(ffi.new_handle((self, transfer)))
         call.self, call.transfer = handle, lib.fm_python_transfer
 
-    def bind_derivative(
-        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
-    ) -> None:
+    def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         sizes = ((call.seed, call.n_seed), (call.sensitivity, call.n_sensitivity))
         seed, sensitivity = (np.frombuffer(ffi.buffer(p, 8 * n), np.float64) for p, n in sizes)

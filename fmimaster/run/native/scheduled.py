@@ -14,10 +14,10 @@ from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.fmu_entry import FmuEntry, Lent
 from fmimaster.run.native.header import TYPES, interval_fields
-from fmimaster.run.native.instances import READ, KernelEntry, PythonEntry
+from fmimaster.run.native.instances import READ, KernelEntry, PythonEntry, Variables
 from fmimaster.run.ticks import asked_in_calls
 from fmimaster.system.clocks import Intervals
-from fmimaster.system.model import DataType, Variable
+from fmimaster.system.model import DataType
 
 
 class IsolatedEntry(KernelEntry):
@@ -40,9 +40,7 @@ class IsolatedEntry(KernelEntry):
             source_coefficients=courses.coefficients[i],
         )
 
-    def bind(
-        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
-    ) -> None:
+    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
         if segment.type.dtype == object:
             self._python.bind(call, group, segment, values)
@@ -52,9 +50,7 @@ class IsolatedEntry(KernelEntry):
         call.self, call.function = self.lent(remote), ffi.NULL
         call.transfer = ffi.addressof(lib, "fm_isolated_get" if is_get else "fm_isolated_set")
 
-    def bind_derivative(
-        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
-    ) -> None:
+    def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         unknowns, knowns = ([v.value_reference for v in some] for some in (outputs, inputs))
         remote = self._requests.remote_derivative(unknowns, knowns, call.n_seed, call.n_sensitivity)
@@ -156,9 +152,7 @@ class ScheduledEntry(FmuEntry):
             self.fill(call, references=references, n=n, intervals=answer)
             lib.fm_fmi3_bind_intervals(self._fmu, asked.by_fraction, ffi.addressof(call))
 
-    def bind(
-        self, call: Any, group: Group, segment: Segment, values: NDArray[Any] | None = None
-    ) -> None:
+    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
         """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
         if segment.type.dtype == object:
             self._python.bind(call, group, segment, values)

@@ -54,6 +54,7 @@ class Tables(Lender):
         call.references = self._references_of(segment)
         call.n, call.size = len(segment.variables), segment.stop - segment.start
         if values is None:
+            values = self.store.values[segment.type][segment.start : segment.stop]
             call.values = self.address(segment.type, segment.start)
         else:
             self.fill(call, values=values)
