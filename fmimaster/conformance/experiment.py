@@ -23,7 +23,7 @@ from fmimaster.fmu.description.model_description import (
 from fmimaster.instants.instant import exact
 from fmimaster.steps.schedule import DEFAULT_STEPS, round_to_125
 from fmimaster.system.archive import open_archive
-from fmimaster.system.declarations import Capabilities, DefaultExperiment
+from fmimaster.system.declarations import Capabilities, Experiment
 from fmimaster.system.model import Source
 from fmimaster.system.xml import Element, child, children, local_name, parse_xml
 
@@ -47,7 +47,7 @@ class FmuDescription:
     inputs : frozenset of str
     instead_of_outputs : tuple of str
         Local variables that are recorded, if there are no outputs.
-    experiment : DefaultExperiment
+    experiment : Experiment
     capabilities : Capabilities
         Of the interface.
     """
@@ -56,7 +56,7 @@ class FmuDescription:
     recorded: frozenset[str]
     inputs: frozenset[str]
     instead_of_outputs: tuple[str, ...]
-    experiment: DefaultExperiment
+    experiment: Experiment
     capabilities: Capabilities
 
 
@@ -212,7 +212,7 @@ class RunTimes:
 
 
 def times_of(
-    experiment: DefaultExperiment,
+    experiment: Experiment,
     capabilities: Capabilities,
     options: ReferenceOptions,
     covered: tuple[float, float] | None,
@@ -262,7 +262,7 @@ def times_of(
 
 
 def _step(
-    experiment: DefaultExperiment,
+    experiment: Experiment,
     capabilities: Capabilities,
     options: ReferenceOptions,
     span: Fraction,

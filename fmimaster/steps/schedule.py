@@ -13,7 +13,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import nearest
 from fmimaster.instants.instant import LARGEST, Instant, TimeBase, exact
 from fmimaster.steps.step_rule import FixedStep, StepRule, Time
-from fmimaster.system.description import Experiment
+from fmimaster.system.declarations import Experiment
 from fmimaster.system.model import Model
 
 MANY_STEPS = 10_000_000

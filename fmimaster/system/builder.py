@@ -16,7 +16,7 @@ from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import ALWAYS, Lifetime, check_priority
 from fmimaster.system.component_names import NamedComponents
 from fmimaster.system.constraints import constraint_component, usual_level
-from fmimaster.system.declarations import Interface
+from fmimaster.system.declarations import Experiment, Interface
 from fmimaster.system.description import (
     ADAPTATION_SOURCE,
     START_TOLERANCE,
@@ -24,7 +24,6 @@ from fmimaster.system.description import (
     Connection,
     Constraint,
     ConstraintEnd,
-    Experiment,
     Level,
     Parameter,
     Port,
@@ -350,7 +349,7 @@ class SystemBuilder:
                 shared_events=tuple(self._shared_events.values()),
                 power_bonds=tuple(self._power_bonds.values()),
             ),
-            Experiment(start_time, stop_time, step_size, tolerance),
+            Experiment(start_time, stop_time, tolerance, step_size),
         )
 
     def _with_start_values(self, component: Component) -> Component:

@@ -104,8 +104,8 @@ def to_json(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class DefaultExperiment:
-    """Experiment that the FMU suggests; None for values that are not given. Times in s."""
+class Experiment:
+    """Start time, stop time, tolerance and step size that an FMU or a system suggests; None if not given. Times in s."""
 
     start_time: float | None = None
     stop_time: float | None = None

@@ -18,7 +18,7 @@ from fmimaster.base.text import count
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.adaptation import Adaptation
 from fmimaster.system.clocks import ALWAYS, ClockInterval, Lifetime, Structure
-from fmimaster.system.declarations import Interface
+from fmimaster.system.declarations import Experiment, Interface
 from fmimaster.system.model import Causality, DataType, Source, Transformation, Unit
 from fmimaster.system.python_component import PythonComponent
 
@@ -275,16 +275,6 @@ class System:
         yield prefix, self
         for inner in self.systems:
             yield from inner.nested(f"{prefix}{inner.name}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """Start time, stop time, step size and tolerance of a simulation; None if not given. Times in s."""
-
-    start_time: float | None = None
-    stop_time: float | None = None
-    step_size: float | None = None
-    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -15,9 +15,9 @@ import numpy as np
 from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.declarations import (
     Capabilities,
-    DefaultExperiment,
     EventDeclaration,
     EventPolicy,
+    Experiment,
     InputPolynomial,
     Interface,
     LayeredStandard,
@@ -310,7 +310,7 @@ class Model:
     power_ports: tuple[PowerPort, ...] = ()
     """By its terminals and annotations; each variable exists, is scalar and continuous."""
     layered_standards: tuple[LayeredStandard, ...] = ()
-    default_experiment: DefaultExperiment = DefaultExperiment()
+    default_experiment: Experiment = Experiment()
     log_categories: tuple[str, ...] = ()
     interface: Interface = Interface.CO_SIMULATION
     """The interface that is used; the capabilities and the model identifier belong to it."""

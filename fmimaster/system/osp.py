@@ -12,11 +12,11 @@ from urllib.parse import unquote
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
 from fmimaster.base.files import read_whole
+from fmimaster.system.declarations import Experiment
 from fmimaster.system.description import (
     Component,
     Connection,
     Endpoint,
-    Experiment,
     Parameter,
     System,
     SystemDescription,
@@ -80,7 +80,9 @@ def read_osp(path: Path) -> SystemDescription:
             location(algorithm),
         )
     experiment = Experiment(
-        _number(root, "StartTime"), _number(root, "EndTime"), _number(root, "BaseStepSize")
+        _number(root, "StartTime"),
+        _number(root, "EndTime"),
+        step_size=_number(root, "BaseStepSize"),
     )
     system = System(path.parent.name or "system", components, connections=connections)
     return SystemDescription(system, experiment, path, notes.lines())

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
-from fmimaster.system.description import Experiment, Parameter
+from fmimaster.system.declarations import Experiment
+from fmimaster.system.description import Parameter
 from fmimaster.system.model import Source, Unit
 from fmimaster.system.notes import meant
 from fmimaster.system.ssp_annotations import CONSTRAINTS, LIFETIMES, POWER_BONDS, SEQUENCE
@@ -250,7 +251,7 @@ def read_experiment(document: Document) -> Experiment:
         None if default is None else value_of(default, name, float, None)
         for name in ("startTime", "stopTime")
     )
-    return Experiment(start_time, stop_time, step_size, tolerance)
+    return Experiment(start_time, stop_time, tolerance, step_size)
 
 
 def _refuse_misspelt(annotation: Element, kind: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 from fmimaster.base.errors import DescriptionError
 from fmimaster.system import builder as module
 from fmimaster.system.builder import SystemBuilder
-from fmimaster.system.description import Connection, Endpoint, Experiment
+from fmimaster.system.declarations import Experiment
+from fmimaster.system.description import Connection, Endpoint
 from fmimaster.system.model import Source, Transformation
 
 
@@ -61,7 +62,7 @@ def test_the_experiment_is_what_is_said(builder: SystemBuilder) -> None:
     experiment = builder.build(
         start_time=1.0, stop_time=2.0, step_size=0.1, tolerance=1e-6
     ).experiment
-    assert experiment == Experiment(1.0, 2.0, 0.1, 1e-6)
+    assert experiment == Experiment(1.0, 2.0, step_size=0.1, tolerance=1e-6)
 
 
 def test_a_description_does_not_change_with_its_builder(builder: SystemBuilder) -> None:

@@ -13,7 +13,7 @@ from fmimaster import reference_path
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.conformance.cases import NOT_COMPLIANT, exporter_of, find_cases
 from fmimaster.conformance.experiment import MOST_STEPS, ReferenceOptions, read_options, times_of
-from fmimaster.system.declarations import Capabilities, DefaultExperiment, Interface
+from fmimaster.system.declarations import Capabilities, Experiment, Interface
 
 VARIES = Capabilities(can_handle_variable_communication_step_size=True)
 
@@ -147,7 +147,7 @@ def test_options_that_cannot_be_meant_are_errors(tmp_path: Path, text: str, mess
 
 
 def test_the_times_are_those_of_the_reference_first() -> None:
-    suggested = DefaultExperiment(start_time=0.0, stop_time=10.0, step_size=0.1)
+    suggested = Experiment(start_time=0.0, stop_time=10.0, step_size=0.1)
     given = ReferenceOptions(start_time=1.0, stop_time=2.0, step_size=0.25)
     times = times_of(suggested, VARIES, given, (0.0, 5.0))
     assert (times.start, times.stop, times.step) == (Fraction(1), Fraction(2), Fraction(1, 4))
@@ -161,20 +161,20 @@ def test_the_times_are_those_of_the_reference_first() -> None:
 def test_an_fmu_that_suggests_no_stop_time_after_the_start_runs_all_the_same(
     stop: float | None,
 ) -> None:
-    suggested = DefaultExperiment(start_time=2.0, stop_time=stop)
+    suggested = Experiment(start_time=2.0, stop_time=stop)
     times = times_of(suggested, VARIES, ReferenceOptions(), None)
     assert (times.start, times.stop) == (Fraction(2), Fraction(3))
     assert "suggests no stop time after the start" in times.notes[0]
 
 
 def test_a_run_without_a_reference_has_a_limited_number_of_steps() -> None:
-    suggested = DefaultExperiment(stop_time=1e8, step_size=1.0)
+    suggested = Experiment(stop_time=1e8, step_size=1.0)
     assert times_of(suggested, VARIES, ReferenceOptions(), None).stop == MOST_STEPS
     assert times_of(suggested, VARIES, ReferenceOptions(), (0.0, 1e8)).stop == 10**8
 
 
 def test_steps_of_one_size_end_where_the_reference_is_covered() -> None:
-    suggested = DefaultExperiment(stop_time=1.0, step_size=0.3)
+    suggested = Experiment(stop_time=1.0, step_size=0.3)
     times = times_of(suggested, Capabilities(), ReferenceOptions(), (0.0, 1.0))
     assert times.stop == Fraction(6, 5)
     assert "all steps must have the same size" in times.notes[0]
@@ -183,4 +183,4 @@ def test_steps_of_one_size_end_where_the_reference_is_covered() -> None:
 
 def test_a_reference_of_one_instant_is_an_error() -> None:
     with pytest.raises(OptionError, match="is not after the start time"):
-        times_of(DefaultExperiment(), VARIES, ReferenceOptions(), (1.0, 1.0))
+        times_of(Experiment(), VARIES, ReferenceOptions(), (1.0, 1.0))

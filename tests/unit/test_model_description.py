@@ -14,7 +14,7 @@ from fmimaster.base.errors import ModelError
 from fmimaster.base.installation import reference_names, reference_path
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
-from fmimaster.system.declarations import Capabilities, DefaultExperiment
+from fmimaster.system.declarations import Capabilities, Experiment
 from fmimaster.system.model import DataType, DependencyKind, Initial, Model, Unit, Variability
 
 VARIABLES = """
@@ -469,21 +469,21 @@ def test_items_of_an_enumeration_need_a_name_and_a_number(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        ('startTime="1" stopTime="2"', DefaultExperiment(1.0, 2.0)),
-        ('startTime="1" stopTime="1"', DefaultExperiment(1.0, 1.0)),
-        ('startTime="NaN"', DefaultExperiment()),
-        ('startTime="-INF"', DefaultExperiment()),
-        ('stopTime="1e400"', DefaultExperiment()),
-        ('startTime="2" stopTime="1"', DefaultExperiment(2.0)),
-        ('stepSize="0"', DefaultExperiment()),
-        ('stepSize="-0.1"', DefaultExperiment()),
-        ('stepSize="small"', DefaultExperiment()),
-        ('tolerance="0"', DefaultExperiment()),
-        ('tolerance="1e-400"', DefaultExperiment()),
+        ('startTime="1" stopTime="2"', Experiment(1.0, 2.0)),
+        ('startTime="1" stopTime="1"', Experiment(1.0, 1.0)),
+        ('startTime="NaN"', Experiment()),
+        ('startTime="-INF"', Experiment()),
+        ('stopTime="1e400"', Experiment()),
+        ('startTime="2" stopTime="1"', Experiment(2.0)),
+        ('stepSize="0"', Experiment()),
+        ('stepSize="-0.1"', Experiment()),
+        ('stepSize="small"', Experiment()),
+        ('tolerance="0"', Experiment()),
+        ('tolerance="1e-400"', Experiment()),
     ],
 )
 def test_an_experiment_that_cannot_be_is_left_aside(
-    tmp_path: Path, attributes: str, expected: DefaultExperiment
+    tmp_path: Path, attributes: str, expected: Experiment
 ) -> None:
     file = write(tmp_path, "") / "modelDescription.xml"
     experiment = f"<DefaultExperiment {attributes}/><ModelVariables>"

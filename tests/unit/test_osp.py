@@ -10,7 +10,8 @@ import pytest
 from fmimaster import Simulation, read_system, reference_path
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system import PowerBond
-from fmimaster.system.description import Connection, Endpoint, Experiment
+from fmimaster.system.declarations import Experiment
+from fmimaster.system.description import Connection, Endpoint
 from fmimaster.system.model import Transformation
 from fmimaster.system.osp import FILE
 
@@ -49,7 +50,7 @@ def test_simulators_connections_and_times_are_read(tmp_path: Path) -> None:
     for path in (tmp_path / FILE, tmp_path, variant):
         described = read_system(path)
         assert [name for name, _ in described.components()] == ["chassis", "wheel"]
-        assert described.experiment == Experiment(0.0, 0.1, 1e-3)
+        assert described.experiment == Experiment(0.0, 0.1, step_size=1e-3)
         assert described.system.connections == (
             Connection(Endpoint("chassis", "velocity"), Endpoint("wheel", "velocity")),
             Connection(

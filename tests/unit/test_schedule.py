@@ -16,8 +16,7 @@ from fmimaster.instants.instant import TimeBase, exact
 from fmimaster.steps.ramp import FreeStep, Ramp
 from fmimaster.steps.schedule import make_schedule, round_to_125
 from fmimaster.steps.step_rule import FixedStep
-from fmimaster.system.declarations import DefaultExperiment
-from fmimaster.system.description import Experiment
+from fmimaster.system.declarations import Experiment
 from fmimaster.system.model import Model
 
 SILENT = Experiment()
@@ -28,7 +27,7 @@ def model(*, fixed: bool = False, internal: float | None = None, **experiment: A
     fmu = PythonFmu(
         can_handle_variable_communication_step_size=not fixed, fixed_internal_step_size=internal
     )
-    return replace(fmu.model, default_experiment=DefaultExperiment(**experiment))
+    return replace(fmu.model, default_experiment=Experiment(**experiment))
 
 
 # Who says what --------------------------------------------------------------------------------------------------------
@@ -36,14 +35,16 @@ def model(*, fixed: bool = False, internal: float | None = None, **experiment: A
 
 def test_the_users_word_comes_first() -> None:
     models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
-    s = make_schedule(models, Experiment(1, 2, 0.25), start_time=0, stop_time="3", step_size="1/10")
+    s = make_schedule(
+        models, Experiment(1, 2, step_size=0.25), start_time=0, stop_time="3", step_size="1/10"
+    )
     assert (s.start, s.stop, s.rule.exact_size) == (Fraction(0), Fraction(3), Fraction(1, 10))
     assert s.notes == ()
 
 
 def test_the_systems_word_comes_before_the_fmus() -> None:
     models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
-    s = make_schedule(models, Experiment(1, 2, 0.25))
+    s = make_schedule(models, Experiment(1, 2, step_size=0.25))
     assert (s.start, s.stop, s.rule.exact_size) == (Fraction(1), Fraction(2), Fraction(1, 4))
 
 

@@ -23,7 +23,8 @@ from ssd_text import (
 
 from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system.clocks import ClockInterval
-from fmimaster.system.description import Component, Connection, Connector, Endpoint, Experiment
+from fmimaster.system.declarations import Experiment
+from fmimaster.system.description import Component, Connection, Connector, Endpoint
 from fmimaster.system.model import Causality, DataType, Source, Transformation, Unit
 from fmimaster.system.read import read_system
 

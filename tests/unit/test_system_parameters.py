@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from fmimaster import DescriptionError, reference_path, simulate
+from fmimaster.system.declarations import Experiment
 from fmimaster.system.description import (
     Component,
     Connection,
     Connector,
     Endpoint,
-    Experiment,
     Parameter,
     System,
     SystemDescription,
@@ -37,7 +37,7 @@ def nested(*parameters: Parameter, outer: tuple[Parameter, ...] = ()) -> SystemD
         parameters=parameters,
     )
     root = System("root", systems=(inside,), parameters=outer)
-    return SystemDescription(root, Experiment(0.0, 1.0, 0.5))
+    return SystemDescription(root, Experiment(0.0, 1.0, step_size=0.5))
 
 
 def test_a_systems_parameter_is_transformed_on_its_way() -> None:

@@ -31,7 +31,7 @@ from fmimaster.fmu.description.variables import (
     VariableReader,
     readable_in_initialization,
 )
-from fmimaster.system.declarations import Capabilities, DefaultExperiment, Interface, Version
+from fmimaster.system.declarations import Capabilities, Experiment, Interface, Version
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Model, Variable
 from fmimaster.system.units import read_units
 from fmimaster.system.xml import Element, child, children, parse_xml, shown
@@ -295,17 +295,17 @@ def _needs_completed_steps(element: Element, is_fmi2: bool, findings: Findings) 
     return findings.truth(element, "needsCompletedIntegratorStep")
 
 
-def read_experiment(root: Element, findings: Findings) -> DefaultExperiment:
+def read_experiment(root: Element, findings: Findings) -> Experiment:
     """The experiment that the FMU suggests, without invalid values."""
     element = child(root, "DefaultExperiment")
     if element is None:
-        return DefaultExperiment()
+        return Experiment()
     start = findings.number(element, "startTime")
     stop = findings.number(element, "stopTime")
     if stop is not None and stop < (start or 0.0):
         findings.note(element, "stopTime is before startTime and is ignored", f"{stop:g}")
         stop = None
-    return DefaultExperiment(
+    return Experiment(
         start,
         stop,
         _positive(element, "tolerance", findings),
