@@ -165,8 +165,6 @@ class PythonFmu:
         self.model = Model(
             name=name,
             fmi_version=Version("3.0"),
-            model_identifier=name,
-            instantiation_token="",
             variables=tuple(variables),
             capabilities=replace(
                 Capabilities(

@@ -85,8 +85,6 @@ class SignalTable:
         self.model = Model(
             name=name,
             fmi_version=Version("none (a table)"),
-            model_identifier=name,
-            instantiation_token="",
             variables=tuple(variables),
             dependencies={v.name: frozenset() for v in variables},
             initial_dependencies={v.name: frozenset() for v in variables},

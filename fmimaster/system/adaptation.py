@@ -124,8 +124,6 @@ class Adaptation(TypedArguments, ABC):
         return Model(
             name=kind,
             fmi_version=Version("none (semantic adaptation)"),
-            model_identifier=kind,
-            instantiation_token="",
             variables=placed,
             dependencies=direct,
             dependency_kinds={name: {INPUT: DependencyKind.CONSTANT} for name in distances},

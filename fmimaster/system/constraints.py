@@ -129,8 +129,6 @@ def constraint_model(constraint: Constraint) -> Model:
     return Model(
         name="constraint",
         fmi_version=Version("none (a constraint)"),
-        model_identifier="constraint",
-        instantiation_token="",
         variables=tuple(variables),
         dependencies=dependencies,
         initial_dependencies=dependencies,

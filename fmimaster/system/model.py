@@ -270,8 +270,6 @@ class Model:
 
     name: str
     fmi_version: Version
-    model_identifier: str
-    instantiation_token: str
     variables: tuple[Variable, ...]
     capabilities: Capabilities = Capabilities()
     dependencies: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -316,6 +314,9 @@ class Model:
     """The interface that is used; the capabilities and the model identifier belong to it."""
     interfaces: tuple[Interface, ...] = (Interface.CO_SIMULATION,)
     """All interfaces that the FMU offers."""
+    model_identifier: str = ""
+    """Of its library; empty, as the token, for what is no FMU."""
+    instantiation_token: str = ""
     generation_tool: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()

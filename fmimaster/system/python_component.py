@@ -320,8 +320,6 @@ class _Declarations:
         return Model(
             name=self.what,
             fmi_version=Version("none (in Python)"),
-            model_identifier=self.what,
-            instantiation_token="",
             variables=tuple(self.variables),
             dependencies=dependencies,
             initial_dependencies=dependencies,

@@ -25,7 +25,7 @@ class Integrator(Instance):
         u = Variable("u", 0, FLOAT64, Causality.INPUT, CONTINUOUS, None, (0.0,))
         x = Variable("x", 1, FLOAT64, Causality.OUTPUT, CONTINUOUS, None, (start,))
         can = Capabilities(can_handle_variable_communication_step_size=True)
-        model = Model("integrator", Version("3.0"), "", "", (u, x), can, {"x": frozenset()})
+        model = Model("integrator", Version("3.0"), (u, x), can, {"x": frozenset()})
         super().__init__("integrator", model)
         self.values = np.array([0.0, start])
 

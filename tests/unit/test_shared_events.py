@@ -228,8 +228,6 @@ def mass(*payload: Payload, name: str = "collision", trigger: str | None = "in")
     return Model(
         name="mass",
         fmi_version=Version("3.0"),
-        model_identifier="mass",
-        instantiation_token="",
         variables=(
             variable("z", Causality.OUTPUT),
             variable("v", Causality.OUTPUT),
