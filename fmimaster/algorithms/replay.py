@@ -53,11 +53,7 @@ def emit_slopes(
         p.restore({i: places[i] for i in instances})
         p.recall(start)
         p.call(raised)
-        for i in instances:
-            p.inputs(i, course, for_all=True)
-        for i in instances:
-            p.step(i)
-            p.get(i)
+        _step(p, instances, course)
         buffers.append(p.keep())
     larger, rising = buffers
     p.call(IgnoredSlopes(plan, instances, (held, larger, rising)))
@@ -159,9 +155,9 @@ def emit_replay(plan: Plan, p: Emitter, instances: Sequence[int]) -> Replay:
     return Replay(twice, p.program("back"))
 
 
-def _step(p: Emitter, instances: Sequence[int]) -> None:
+def _step(p: Emitter, instances: Sequence[int], course: Polynomial = HOLD) -> None:
     for i in instances:
-        p.inputs(i, HOLD, for_all=True)
+        p.inputs(i, course, for_all=True)
     for i in instances:
         p.step(i)
         p.get(i)

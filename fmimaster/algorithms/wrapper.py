@@ -55,26 +55,20 @@ def _of_base(name: str) -> Any:
     return update_wrapper(call, member)
 
 
-for _name in (
-    "order",
-    "handles_early_returns",
-    "solves_constraints",
-    "refreshes",
-    "measures_itself",
-    "divides_steps",
-    "is_parallel",
-    "course",
-    "can_go_back",
-    "given_to_group",
-    "notes",
-    "accuracy_warnings",
-    "goes_back",
-    "repeats",
-    "undoes",
-    "ends",
-    "leader",
-    "signals",
-):
+_OWN = {
+    "choose",
+    "emit",
+    "event_hook",
+    "finds_events_for_others",
+    "pattern",
+    "policies",
+    "under_way",
+    "variants",
+    "why_it_goes_back",
+}
+"""What a wrapper does not take from its base."""
+
+for _name in {n for n in vars(Algorithm) if not n.startswith("_")} - vars(Wrapper).keys() - _OWN:
     setattr(Wrapper, _name, _of_base(_name))
 
 

@@ -48,7 +48,7 @@ static void put_powers(const fm_bonds_data *d, const fm_kernel *k, int bond, dou
 /* The parts of all bonds in the energy error, and the error. */
 static void rate(const fm_bonds_data *d, double *outputs)
 {
-    double total = 0.0, largest = -1.0;
+    double sums[2] = {0.0, -1.0};
     int n = 0, worst = 0;
     if (d->error < 0)
         return;
@@ -60,14 +60,10 @@ static void rate(const fm_bonds_data *d, double *outputs)
         double residual = signals[STEP_RESIDUAL];
         double part = residual / (d->tolerances[bond] * (d->scales[bond] + transmitted));
         signals[ERROR] = part;
-        total += part * part;
+        fm_add_part(part, fabs(part), bond, sums, &worst);
         n++;
-        if (fabs(part) > largest || isnan(part)) {
-            worst = bond;
-            largest = fabs(part);
-        }
     }
-    outputs[d->error] = sqrt(total / n);
+    outputs[d->error] = sqrt(sums[0] / n);
     outputs[d->worst] = worst;
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan, sqrt
+from math import sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.numerics.polynomials import horner
+from fmimaster.numerics.step_sizes import add_part
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import ENERGY_ERROR, WORST, BondPlan, BondSignal, PortPlan
 from fmimaster.program.hook import Hook, Twin
@@ -58,7 +59,7 @@ class Bonds:
     def rate(self, outputs: _Floats) -> None:
         """Write the parts of all bonds and the error."""
         values = outputs.tolist()
-        total, n, worst, largest = 0.0, 0, 0, -1.0
+        sums, worst, n = [0.0, -1.0], [0], 0
         for k, bond in enumerate(self.bonds):
             if bond.scale is None or bond.tolerance is None:
                 continue
@@ -67,12 +68,10 @@ class Bonds:
             residual = values[at + BondSignal.STEP_RESIDUAL]
             part = residual / (bond.tolerance * (bond.scale + transmitted))
             outputs[at + BondSignal.ERROR] = part
-            total += part * part
+            add_part(part, abs(part), k, sums, worst)
             n += 1
-            if abs(part) > largest or isnan(part):
-                worst, largest = k, abs(part)
         if n:
-            outputs[self.error], outputs[self.worst] = sqrt(total / n), float(worst)
+            outputs[self.error], outputs[self.worst] = sqrt(sums[0] / n), float(worst[0])
 
     def twin(self, name: str) -> Twin:
         """Their data for the C function of that name."""

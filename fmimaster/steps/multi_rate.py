@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import lcm
+from math import ceil, lcm
 from typing import ClassVar
 
 from fmimaster.base.errors import OptionError, did_you_mean
@@ -129,16 +129,10 @@ class MultiRate(StepRule[Grid]):
 
     def _at_last_point(self, span: Fraction) -> frozenset[str]:
         """The components that have a point at the start of the last interval of a run."""
-        last = {
-            n: _multiples_before(span, self.size_of(n)) * self.size_of(n) for n in self.components
-        }
+        sizes = {name: self.size_of(name) for name in self.components}
+        last = {name: (ceil(span / size) - 1) * size for name, size in sizes.items()}
         latest = max(last.values())
         return frozenset(name for name, time in last.items() if time == latest)
-
-
-def _multiples_before(span: Fraction, size: Fraction) -> int:
-    """The number of the last multiple before the end of a span."""
-    return -(-span // size) - 1
 
 
 def _own(model: Model, size: Fraction) -> Fraction:
@@ -166,9 +160,4 @@ def _common_points(steps: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
             f"MultiRate: the pattern of the steps has more than {MOST_POINTS} communication points. Choose step "
             "sizes with simple ratios, such as 1/100, 1/50 and 1/20."
         )
-    return period, tuple(sorted(set(_multiples(steps, period))))
-
-
-def _multiples(steps: tuple[int, ...], period: int) -> Iterator[int]:
-    for step in steps:
-        yield from range(0, period, step)
+    return period, tuple(sorted({ticks for step in steps for ticks in range(0, period, step)}))

@@ -103,9 +103,8 @@ def make_schedule(
         If no stop time is given and one is needed, or the times contradict each other or the FMUs.
     """
     notes: list[str] = []
-    first = exact(
-        _first(start_time, described.start_time, _said(models, "start_time"), default=0.0)
-    )
+    starts = start_time, described.start_time, _said(models, "start_time"), 0.0
+    first = exact(next(start for start in starts if start is not None))
     given = _stop(models, described, stop_time, float(first), notes)
     if given is None and needs_stop_time:
         raise OptionError(
@@ -179,18 +178,11 @@ def _internal_steps(models: Mapping[str, Model], rule: StepRule[Any]) -> Iterato
         if rule.varies or nearest(step, Fraction(0), size) % size:
             what = "steps of different sizes" if rule.varies else f"the step size {float(step):g} s"
             are = "are not multiples" if rule.varies else "is not a multiple"
+            remedy = f". A step size of its own avoids that: MultiRate (--component-step-size {name} {own:g})"
             yield (
                 f"{what} {are} of the fixed internal step size {own:g} s of '{name}' (fixedInternalStepSize): its values "
-                "can belong to another time, by up to one internal step"
-                + _of_its_own(name, own, rule)
+                f"can belong to another time, by up to one internal step{'' if rule.varies else remedy}"
             )
-
-
-def _of_its_own(name: str, own: float, rule: StepRule[Any]) -> str:
-    """A remedy, if steps are fixed."""
-    if rule.varies:
-        return ""
-    return f". A step size of its own avoids that: MultiRate (--component-step-size {name} {own:g})"
 
 
 def _refuse_short(step: Fraction, first: Fraction, stop: Fraction) -> None:
@@ -231,10 +223,6 @@ def _common_multiple(sizes: Iterable[Fraction]) -> Fraction:
     """The smallest span in s that is a multiple of all step sizes."""
     sizes = list(sizes)
     return Fraction(lcm(*(s.numerator for s in sizes)), gcd(*(s.denominator for s in sizes)))
-
-
-def _first(*candidates: Time | None, default: Time) -> Time:
-    return next((c for c in candidates if c is not None), default)
 
 
 def _said(models: Mapping[str, Model], what: str) -> float | None:
