@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.around import MAKERS, Act, Around
-from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.instance import Instance, StepAnswer
 from fmimaster.fmu.journal import (
     History,
     Journal,
@@ -43,6 +43,8 @@ _LONG_FOR_ITS_STATE = 16
 
 _NOT_NOTED = frozenset({"shift", "serialized", "terminate", "free", "abandon"})
 """Methods that change nothing, or after which nothing is called."""
+_OTHERWISE_NOTED = frozenset({"do_step", "save", "restore", "reset"})
+"""Methods of :class:`Journaled`."""
 _IS_STEPPING = {"enter_event_mode": False, "enter_step_mode": True}
 
 
@@ -61,6 +63,7 @@ class Journaled(Around):
 
     def __init__(self, instance: Instance, *, serializes: bool = True) -> None:
         self.journal = Journal()
+        self._step = self.journal.number(Noted("do_step"))
         self._serializes = serializes and instance.model.capabilities.can_serialize_fmu_state
         self._given: dict[int, bytes] = {}
         """The last polynomials of each number: they are no part of the state of an FMU."""
@@ -104,16 +107,8 @@ class Journaled(Around):
 
     def around(self, name: str, made: tuple[Any, ...], act: Act) -> Act:
         """The call, and its entry in the journal."""
-        if name in _NOT_NOTED:
+        if name in _NOT_NOTED | _OTHERWISE_NOTED:
             return act
-        special = {
-            "do_step": self._step,
-            "save": self._save,
-            "restore": self._restore,
-            "reset": self._reset,
-        }
-        if name in special:
-            return special[name](act)
         noted, content = noted_transfer(name, *made) if made else (Noted(name), packed_arguments)
         number = self.journal.number(noted)
 
@@ -128,44 +123,34 @@ class Journaled(Around):
 
         return call
 
-    def _step(self, act: Act) -> Act:
-        number = self.journal.number(Noted("do_step"))
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """``DoStep``, with its end in the journal."""
+        self._begin_anew_if_long()
+        may_go_back = self.kept_from() < time
+        answer = super().do_step(time, size)
+        reached = None if answer is None else answer.last_successful_time
+        self.journal.add(self._step, packed_step(time, size, reached, may_go_back))
+        return answer
 
-        def step(time: float, size: float) -> Any:
-            self._begin_anew_if_long()
-            may_go_back = self.kept_from() < time
-            answer = act(time, size)
-            reached = None if answer is None else answer.last_successful_time
-            self.journal.add(number, packed_step(time, size, reached, may_go_back))
-            return answer
+    def save(self, place: int) -> None:
+        """``GetFMUState``, for which the journal keeps what led there."""
+        self._begin_anew_if_long()
+        super().save(place)
+        self.journal.save(place)
+        self._places[place] = self._is_stepping
 
-        return step
+    def restore(self, place: int) -> None:
+        """``SetFMUState``, which cuts the journal back."""
+        super().restore(place)
+        self.journal.restore(place)
+        self._is_stepping = self._places[place]
 
-    def _save(self, act: Act) -> Act:
-        def save(place: int) -> None:
-            self._begin_anew_if_long()
-            act(place)
-            self.journal.save(place)
-            self._places[place] = self._is_stepping
-
-        return save
-
-    def _restore(self, act: Act) -> Act:
-        def restore(place: int) -> None:
-            act(place)
-            self.journal.restore(place)
-            self._is_stepping = self._places[place]
-
-        return restore
-
-    def _reset(self, act: Act) -> Act:
-        def reset() -> None:
-            act()
-            self.journal.reset()
-            self._given.clear()
-            self._is_stepping = False
-
-        return reset
+    def reset(self) -> None:
+        """``Reset``, after which the journal is empty."""
+        super().reset()
+        self.journal.reset()
+        self._given.clear()
+        self._is_stepping = False
 
     def _begin_anew_if_long(self) -> None:
         """Let the journal begin with a serialized state: before the first step, and when it has become long."""
