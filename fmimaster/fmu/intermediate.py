@@ -104,7 +104,7 @@ class IntermediateOutputs:
         times = np.array(self._times, np.float64)
         columns: dict[str, NDArray[Any]] = {}
         for k, (kind, chosen) in enumerate(groupby(self.recorded, key=lambda v: v.type)):
-            block = np.array([row[k] for row in self._rows[:n]], kind.dtype)
+            block = np.array([row[k] for row in self._rows], kind.dtype)
             first = 0
             for v in chosen:
                 part = block[:, first : first + v.size] if n else block

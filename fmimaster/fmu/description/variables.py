@@ -200,7 +200,11 @@ class VariableReader:
             "can_be_set_repeatedly": self.findings.truth(
                 element, "canHandleMultipleSetPerTimeInstant", otherwise=True
             ),
-            **(self._limits(entry, declared) if kind.is_float or kind.is_integer else {}),
+            **{
+                limit: self._number(entry, declared, limit, **_IS_A_NUMBER)
+                for limit in ("min", "max")
+                if kind.is_float or kind.is_integer
+            },
             **(self._of_a_float(entry, declared) if kind.is_float else {}),
         }
         return _Common(facts, Variable(name=entry.name, value_reference=entry.reference, **facts))
@@ -267,15 +271,6 @@ class VariableReader:
         if given is None:
             return None
         return self.findings.number(entry.element, name, source=given, **checks)
-
-    def _limits(
-        self, entry: VariableEntry, declared: TypeDefinition | None
-    ) -> dict[str, float | None]:
-        """Properties that all numbers have."""
-        return {
-            "min": self._number(entry, declared, "min", **_IS_A_NUMBER),
-            "max": self._number(entry, declared, "max", **_IS_A_NUMBER),
-        }
 
     def _of_a_float(self, entry: VariableEntry, declared: TypeDefinition | None) -> dict[str, Any]:
         """Properties that only floating point variables have, from their element or their type."""
