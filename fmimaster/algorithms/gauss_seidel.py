@@ -10,6 +10,7 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import AlongLine, AtEnd, AtMiddle, Corrected, InputMode, Order
 from fmimaster.algorithms.subsequence import Subsequence
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.text import listed
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
@@ -18,7 +19,6 @@ from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.levels import bounded_levels, level_sets
 from fmimaster.sequences.methods import GIVEN
 from fmimaster.sequences.weights import FeedThrough, units_of
-from fmimaster.system.notes import listed
 
 MODES: Mapping[str, InputMode] = {
     mode.name: mode for mode in (AtEnd(), AtMiddle(), AlongLine(), Corrected(), Subsequence())

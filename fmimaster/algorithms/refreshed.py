@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from fmimaster.algorithms.settling import Settling, visits_among
 from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.base.text import listed
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.system.notes import listed
 from fmimaster.system.states import State
 
 

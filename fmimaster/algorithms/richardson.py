@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.wrapper import Wrapper
 from fmimaster.base.errors import OptionError
+from fmimaster.base.text import listed
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
-from fmimaster.system.notes import listed
 
 Comparison = Callable[[Plan, int], Hook]
 """Creates a hook that is called at the end of the halves and writes an error. Arguments: the plan, and the buffer of

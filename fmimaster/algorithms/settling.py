@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.differences import emit_differences
 from fmimaster.base.errors import OptionError
+from fmimaster.base.text import listed
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.graph import Node, dependency_graph
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.visits import AlgebraicLoop, Visit, visits
 from fmimaster.program.emitter import Emitter
-from fmimaster.system.notes import listed
 from fmimaster.system.states import State
 
 if TYPE_CHECKING:

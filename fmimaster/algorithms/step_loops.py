@@ -16,12 +16,12 @@ from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.algorithms.wrapper import Wrapper
 from fmimaster.base.errors import OptionError
+from fmimaster.base.text import listed
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.system.notes import listed
 
 
 def with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:

@@ -38,7 +38,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fmimaster.base.text import visible
+from fmimaster.base.text import listed, visible
 
 
 class FmimasterError(Exception):
@@ -94,7 +94,7 @@ class ColumnError(OptionError, KeyError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         known = list(known)
-        near = did_you_mean(name, known) or listed(known)
+        near = did_you_mean(name, known) or there_are(known)
         super().__init__(f"The results have no column '{name}'.{near}")
         self.name = name
 
@@ -304,17 +304,9 @@ def suggested(names: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, names))}?" if names else ""
 
 
-_LISTED = 8
-"""Largest number of names in a message; the message has only the number of the others."""
-
-
-def listed(names: Sequence[str]) -> str:
+def there_are(names: Sequence[str]) -> str:
     """Sentence that lists the first names and the number of the others, with a leading space."""
-    if not names:
-        return " There are none."
-    others = len(names) - _LISTED
-    more = f" and {others} more" if others > 0 else ""
-    return f" There are {', '.join(names[:_LISTED])}{more}."
+    return f" There are {listed(names)}." if names else " There are none."
 
 
 def unknown_attribute(

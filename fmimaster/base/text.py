@@ -258,6 +258,16 @@ def named(names: Iterable[str]) -> str:
     return f"{', '.join(names[: _NAMES_SHOWN - 1])} and {count(len(names) - _NAMES_SHOWN + 1, 'other')}"
 
 
+MOST_LISTED = 8
+"""Most entries that a line names; the others are counted."""
+
+
+def listed(names: Iterable[str], most: int = MOST_LISTED) -> str:
+    """Names in a row; of many, the first ones and the number of the others."""
+    every = list(names)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
 def in_short(value: object) -> str:
     """A setting as Python writes it, without default values: ``"GaussSeidel(mode=AlongLine())"``; of long series of numbers
     the first ones."""

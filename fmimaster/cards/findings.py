@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from fmimaster.base.text import count
+from fmimaster.base.text import count, listed
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.measured import Feedthrough, Repetition
 from fmimaster.system.declarations import Capabilities, Interface
 from fmimaster.system.model import Model
-from fmimaster.system.notes import listed
 
 ROUNDING = 1e-12
 """Relative difference between equal steps that is due to rounding."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.files import given_path
+from fmimaster.base.text import listed
 from fmimaster.system.archive import source_hash
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
-from fmimaster.system.notes import listed
 
 if TYPE_CHECKING:
     from fmimaster.cards.card import FmuCard

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fmimaster.base.files import given_path
-from fmimaster.base.text import aligned, clipped, count, fitted, section, shortened
+from fmimaster.base.text import aligned, clipped, count, fitted, listed, section, shortened
 from fmimaster.commands.facts import fmu_facts, system_facts
 from fmimaster.commands.text import write, write_json
 from fmimaster.fmu.load import Loader
 from fmimaster.pages.clocks_and_bonds import bonds_page, clock_rows, port_in_short
 from fmimaster.system.declarations import Interface, standard_in_words
 from fmimaster.system.model import Model
-from fmimaster.system.notes import listed
 from fmimaster.system.read import read_system
 
 _MOST_ROWS = 15

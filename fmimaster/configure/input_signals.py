@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.base.errors import FileError, FmimasterError, OptionError, did_you_mean
 from fmimaster.base.files import given_path
+from fmimaster.base.text import listed
 from fmimaster.fmu.computed import Function, SignalTable
 from fmimaster.fmu.load import Loader
 from fmimaster.results import table as results
 from fmimaster.results.csv import is_time, read_csv
 from fmimaster.system.description import Component, Connector
 from fmimaster.system.model import Causality, DataType, Source, Variable
-from fmimaster.system.notes import listed
 from fmimaster.system.resolve import feed_open_inputs
 from fmimaster.system.resolved import OpenInput, ResolvedComponent, ResolvedSystem
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import Interrupted, OptionError, SimulationError
+from fmimaster.base.text import listed
 from fmimaster.configure.settings import Settings
 from fmimaster.front.accuracy_pair import Difference, Pair, half
 from fmimaster.plan.plan import Plan
@@ -25,7 +26,6 @@ from fmimaster.results.recorder import output_intervals
 from fmimaster.results.results import Results
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import Causality, Variability
-from fmimaster.system.notes import listed
 
 Array = NDArray[np.float64]
 

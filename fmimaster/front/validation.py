@@ -12,6 +12,7 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import DescriptionError, InputError, ModelError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
+from fmimaster.base.text import listed
 from fmimaster.fmu.description.rules import broken_rules
 from fmimaster.fmu.description.terminals import read_terminals
 from fmimaster.fmu.library import FmuFile, identity, used_twice
@@ -27,7 +28,6 @@ from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.declarations import Interface, Scope
 from fmimaster.system.description import Component, SharedEvent, System, SystemDescription
 from fmimaster.system.model import Causality, Model, Source
-from fmimaster.system.notes import listed
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import resolve
 from fmimaster.system.resolved import ResolvedSystem

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Set
 from fnmatch import fnmatchcase
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.text import listed
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.system.notes import listed
 
 
 def check_given_inputs(inputs: object) -> None:

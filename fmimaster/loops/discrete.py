@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import LoopError
+from fmimaster.base.text import listed
 from fmimaster.loops.hook import LoopHooks
 from fmimaster.loops.search import Reasons
 from fmimaster.loops.solver import LoopSolver
@@ -28,7 +29,6 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.visits import MAY_BE_NONE
 from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.store import ValueStore
-from fmimaster.system.notes import listed
 
 MOST_SWEEPS = 100
 """Only a loop with many states can need more: n Booleans have 2**n states."""

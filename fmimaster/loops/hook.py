@@ -20,6 +20,7 @@ from math import inf
 import numpy as np
 
 from fmimaster.base.errors import LoopError
+from fmimaster.base.text import listed
 from fmimaster.loops.anderson import measured
 from fmimaster.loops.search import (
     FEW_UNKNOWNS,
@@ -51,7 +52,6 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import FunctionHook, Hook, Partials, Solutions, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
-from fmimaster.system.notes import listed
 
 NO_CONSTRAINTS: Mapping[Node, Node] = {}
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import LoopError
+from fmimaster.base.text import listed
 from fmimaster.numerics.anderson import norm
 from fmimaster.plan.visits import MAY_BE_NONE
-from fmimaster.system.notes import listed
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

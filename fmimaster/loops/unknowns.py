@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.text import listed
 from fmimaster.loops.search import DOUBLE, Vector
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
@@ -17,7 +18,6 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
-from fmimaster.system.notes import listed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

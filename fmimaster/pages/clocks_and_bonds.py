@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from fmimaster.base.text import aligned, section
+from fmimaster.base.text import aligned, listed, section
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Causality, Model, Variable
-from fmimaster.system.notes import listed
 
 if TYPE_CHECKING:
     from fmimaster.plan.plan import Plan

@@ -9,12 +9,12 @@ from math import gcd
 from typing import NamedTuple
 
 from fmimaster.base.errors import DescriptionError, OptionError
+from fmimaster.base.text import listed
 from fmimaster.plan.events import Trigger
 from fmimaster.plan.policy import EventUse
 from fmimaster.plan.variables import Chosen
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Causality, DataType, Model, Variable
-from fmimaster.system.notes import listed
 from fmimaster.system.resolved import Link, ResolvedComponent, ResolvedSystem
 
 

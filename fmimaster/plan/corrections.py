@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from fmimaster.base.text import listed
 from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.layout import Group, Layout, with_derivatives
 from fmimaster.plan.links import Links
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable
-from fmimaster.system.notes import listed
 from fmimaster.system.resolved import Link
 
 MOST_PASSES = 3

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from fmimaster.base.text import listed
 from fmimaster.plan.graph import Node, collected, components, dependency_arcs
 from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import DataType, Model
-from fmimaster.system.notes import listed
 from fmimaster.system.resolved import Link, ResolvedSystem
 
 

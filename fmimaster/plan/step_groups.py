@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.text import listed
 from fmimaster.plan.graph import components, dependency_arcs, is_loop
 from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.system.model import DataType, Initial, Model
-from fmimaster.system.notes import listed
 from fmimaster.system.resolved import Link, ResolvedComponent, ResolvedSystem
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import FmimasterError, OptionError, did_you_mean
+from fmimaster.base.text import listed
 from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.plan.plan import Plan
@@ -21,7 +22,6 @@ from fmimaster.prepare.prepared import Prepared
 from fmimaster.system.clocks import ALWAYS, Lifetime, Structure
 from fmimaster.system.description import System, SystemDescription
 from fmimaster.system.model import DataType
-from fmimaster.system.notes import listed
 
 Exists = Callable[[Lifetime], bool]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fmimaster.base.text import listed
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
@@ -13,7 +14,6 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Set
 from fmimaster.program.instructions.outputs import Get
 from fmimaster.program.instructions.steps import Step
-from fmimaster.system.notes import listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fmimaster.base.errors import ColumnError, OptionError, did_you_mean, listed
+from fmimaster.base.errors import ColumnError, OptionError, did_you_mean, there_are
 from fmimaster.record.causes import Activations, Event, Steps
 from fmimaster.record.step_series import StepSeries
 from fmimaster.results.statistics import NO_RUN, Statistics
@@ -231,7 +231,7 @@ def matching(patterns: str | Sequence[str], names: Iterable[str]) -> list[str]:
         glob = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
         found = [name for name in names if re.fullmatch(glob, name, re.DOTALL)]
         if not found:
-            near = did_you_mean(pattern, names) or listed(names)
+            near = did_you_mean(pattern, names) or there_are(names)
             raise OptionError(f"No column of the results matches '{pattern}'.{near}")
         chosen.update(dict.fromkeys(found))
     return list(chosen)

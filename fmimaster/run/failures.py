@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from fmimaster.base.errors import CallError, ConvergenceError, SimulationError, ZenoError
+from fmimaster.base.text import listed
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.plan import Plan
@@ -12,7 +13,6 @@ from fmimaster.program.programs import Halt, Reason
 from fmimaster.record.causes import Cause
 from fmimaster.run.log import Late
 from fmimaster.system.model import DataType
-from fmimaster.system.notes import listed
 
 MOST_NAMES = 6
 """Most names in a list of a message."""

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.text import listed
 from fmimaster.fmu.instance import Transfer
 from fmimaster.plan.layout import Group
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.session.session import Session
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import Causality, DataType, Transformation, Variability, Variable
-from fmimaster.system.notes import listed
 
 _SAME = Transformation()
 _STORED = (Group.OUTPUTS, Group.DISCRETE, Group.PARAMETERS)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
+from fmimaster.base.text import listed
 from fmimaster.numerics.step_sizes import add_part
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
@@ -22,7 +23,6 @@ from fmimaster.program.store import ValueStore
 from fmimaster.steps.estimator import Estimator
 from fmimaster.steps.prediction_errors import OfOutputs, judged_outputs
 from fmimaster.system.model import DataType
-from fmimaster.system.notes import listed
 
 
 class OfBonds(Estimator):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from fmimaster.base.text import count, listed
+
 NEAR = 0.75
 """Share of equal letters (as in difflib) from which a name is treated as misspelt: one of four letters is wrong."""
 
@@ -27,10 +29,6 @@ def meant(name: str, known: Iterable[str], near: float = NEAR) -> str | None:
     folded = [other for other in known if other.lower() == name.lower()]
     found = folded or get_close_matches(name, known, n=1, cutoff=near)
     return found[0] if found else None
-
-
-MOST_LISTED = 8
-"""Most entries that a line names; the others are counted."""
 
 
 class Notes:
@@ -64,21 +62,12 @@ class Notes:
 
 def _line(what: str, found: list[tuple[str, str]]) -> str:
     where, others = found[0][0], len(found) - 1
-    place = f"{where}{_more(others, 'more place')}: " if where else ""
+    more = f" and {count(others, 'more place')}" if others else ""
+    place = f"{where}{more}: " if where else ""
     entries = [entry for _, entry in found if entry]
     return f"{place}{what}{': ' if entries else ''}{listed(entries)}."
 
 
-def listed(names: Iterable[str], most: int = MOST_LISTED) -> str:
-    """Names in a row; of many, the first ones and the number of the others."""
-    every = list(names)
-    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
-
-
-def there_are_more(count: int, what: str) -> str:
+def there_are_more(number: int, what: str) -> str:
     """A sentence: ``"There are 2 more problems."``"""
-    return f"There {'is' if count == 1 else 'are'} {count} more {what}{'s' if count > 1 else ''}."
-
-
-def _more(count: int, what: str) -> str:
-    return f" and {count} {what}{'s' if count > 1 else ''}" if count else ""
+    return f"There {'is' if number == 1 else 'are'} {count(number, f'more {what}')}."

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.base.errors import DescriptionError, FileError
+from fmimaster.base.text import listed
 from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Component, Connection, Connector, System, SystemDescription
 from fmimaster.system.model import Causality, DataType, Source
-from fmimaster.system.notes import listed
 from fmimaster.system.ssp_annotations import (
     read_constraints,
     read_power_bonds,

@@ -9,11 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
+from fmimaster.base.text import MOST_LISTED
 from fmimaster.system.clocks import ClockAttributes, ClockInterval
 from fmimaster.system.conversions import Conversions, check_finite, outside_range, parse_value
 from fmimaster.system.description import Endpoint, Parameter, System, SystemDescription
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Initial, Model, Variability, Variable
-from fmimaster.system.notes import MOST_LISTED, Notes, meant
+from fmimaster.system.notes import Notes, meant
 from fmimaster.system.units import convert_units
 from fmimaster.system.wiring import Wiring
 

@@ -20,9 +20,9 @@ from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import read_whole
+from fmimaster.base.text import listed
 from fmimaster.fmu.description.terminals import FILE as TERMINALS
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.system.notes import listed
 from fmimaster.system.xml import Element, child, parse_xml
 
 _MAIN = "modelDescription.xml"

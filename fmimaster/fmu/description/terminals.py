@@ -8,11 +8,11 @@ from typing import Literal, cast
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import read_whole
+from fmimaster.base.text import listed
 from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.system.declarations import PowerPort
 from fmimaster.system.model import Causality, DataType, Model, Variable
-from fmimaster.system.notes import listed
 from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 from fmimaster.system.units import watts
 from fmimaster.system.xml import (

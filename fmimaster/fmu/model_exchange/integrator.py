@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.text import listed
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.declarations import Interface
 from fmimaster.system.model import Model
-from fmimaster.system.notes import listed
 
 Vector = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fmimaster.base.text import aligned, bytes_in_words, count, section, shortened
+from fmimaster.base.text import aligned, bytes_in_words, count, listed, section, shortened
 from fmimaster.cards.card import NOT_DECLARED, FmuCard
 from fmimaster.cards.findings import (
     LEAK,
@@ -16,7 +16,6 @@ from fmimaster.cards.findings import (
     seen_anywhere,
 )
 from fmimaster.cards.measured import Repetition
-from fmimaster.system.notes import listed
 
 _MOST_ROWS = 15
 """Most rows of a table."""
