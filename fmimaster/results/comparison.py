@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import aligned, count, named
-from fmimaster.results.columns import SAME_TIME, TOLERANCE, is_present, numbers, paired, spans
+from fmimaster.results.columns import (
+    SAME_TIME,
+    TOLERANCE,
+    Array,
+    is_present,
+    numbers,
+    paired,
+    spans,
+)
 from fmimaster.results.panels import units_of
 from fmimaster.results.table import Table
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,9 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from fmimaster.record.causes import Event
-from fmimaster.results.columns import is_clocked, is_present, numbers
+from fmimaster.results.columns import Array, is_clocked, is_present, numbers
 from fmimaster.results.panels import Panel
 from fmimaster.results.table import Table
-
-Array = NDArray[np.float64]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colours of Okabe and Ito (2008), which colour-blind readers can distinguish, without yellow, which is hard to see on

@@ -31,7 +31,7 @@ from fmimaster.record.causes import GRID, RAMP, Event, Steps
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import FactsWriter, finish_facts
 from fmimaster.results.results import Results
-from fmimaster.run.event_checks import MOST_LATE
+from fmimaster.run.event_execution import MOST_LATE
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 from fmimaster.system.model import DataType
