@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
+from typing import Any
 
 from fmimaster.base.errors import OptionError
 
@@ -40,31 +41,24 @@ def interval_of(
     """
     if given is None:
         return CheckpointInterval(wall=USUAL_WALL_TIME)
+    pairs: list[tuple[str, Any]] = [("time", given)]
     if isinstance(given, str) and "=" in given:
-        found: dict[str, float] = {}
-        for pair in given.split(","):
-            key, _, value = (part.strip() for part in pair.partition("="))
-            if key not in ("time", "wall") or key in found:
-                raise _wrong(where, given)
-            found[key] = _seconds(value, where, given)
-        return CheckpointInterval(**found)
-    return CheckpointInterval(time=_seconds(given, where, given))
+        pairs = [(key, value) for key, _, value in (p.partition("=") for p in given.split(","))]
+    found: dict[str, float] = {}
+    for key, value in pairs:
+        name, seconds = key.strip(), _number(value)
+        if name not in ("time", "wall") or name in found or not 0 < seconds < inf:
+            raise OptionError(
+                f"{where}: {given!r}, expected a positive number in s of the time of the run, such as 0.5, or a wall time, "
+                "such as 'wall=60', or both: 'time=0.5,wall=60'."
+            )
+        found[name] = seconds
+    return CheckpointInterval(**found)
 
 
-def _seconds(value: object, where: str, given: object) -> float:
+def _number(value: Any) -> float:
+    """A number, or NaN."""
     try:
-        if isinstance(value, bool):
-            raise _wrong(where, given)
-        seconds = float(value)  # type: ignore[arg-type]
+        return nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        raise _wrong(where, given) from None
-    if not 0 < seconds < inf:
-        raise _wrong(where, given)
-    return seconds
-
-
-def _wrong(where: str, given: object) -> OptionError:
-    return OptionError(
-        f"{where}: {given!r}, expected a positive number in s of the time of the run, such as 0.5, or a wall time, such "
-        "as 'wall=60', or both: 'time=0.5,wall=60'."
-    )
+        return nan

@@ -113,17 +113,12 @@ def choose(settings: Settings, system: ResolvedSystem) -> Choice:
         If a step-size rule is given as well.
     """
     own = {c.name: c.model.capabilities.fixed_internal_step_size for c in system.components}
-    sentences = (
+    own_steps = tuple(
         f"'{name}' computes with fixed steps of its own of {size:g} s (fixedInternalStepSize), whose error the estimate "
         "does not contain"
         for name, size in own.items()
         if size
     )
-    return replace(_chosen(settings, system), own_steps=tuple(sentences))
-
-
-def _chosen(settings: Settings, system: ResolvedSystem) -> Choice:
-    """The controller, by the capabilities of the FMUs and the power bonds of the system."""
     assert settings.accuracy is not None
     given = settings.step_size
     if isinstance(given, StepRule) and not isinstance(given, FixedStep):
@@ -134,7 +129,8 @@ def _chosen(settings: Settings, system: ResolvedSystem) -> Choice:
     models = {c.name: c.model for c in system.components}
     fixed = _fixed_because(system, models, isinstance(given, FixedStep))
     if fixed:
-        return Choice(settings.accuracy, None, None, 0, False, f"fixed steps, {fixed}")
+        reason = f"fixed steps, {fixed}"
+        return Choice(settings.accuracy, None, None, 0, False, reason, own_steps)
     algorithm, inputs = _inputs(settings, system)
     course = settings.algorithm_used.course if algorithm is None else algorithm.course
     degree = 0 if course.is_constant or _without_polynomials(system) else course.degree
@@ -142,7 +138,8 @@ def _chosen(settings: Settings, system: ResolvedSystem) -> Choice:
     if scaled and len(scaled) == len(system.power_bonds):
         bonds = _several("power bond", scaled)
         reason = f"ECCO, by the residual energy of the {bonds}; {inputs}; no step is undone"
-        return Choice(settings.accuracy, algorithm, PowerResidual(), degree, False, reason)
+        estimator = PowerResidual()
+        return Choice(settings.accuracy, algorithm, estimator, degree, False, reason, own_steps)
     stiff = [name for name, m in models.items() if not m.capabilities.can_get_and_set_fmu_state]
     undoes = (
         f"no step is undone, because {_several('', stiff)} cannot restore its state"
@@ -151,7 +148,8 @@ def _chosen(settings: Settings, system: ResolvedSystem) -> Choice:
     )
     because = _no_bonds(system)
     reason = f"PID, by the error of extrapolated inputs, {because}; {inputs}; {undoes}"
-    return Choice(settings.accuracy, algorithm, EmbeddedOrders(), degree, not stiff, reason)
+    chosen = EmbeddedOrders()
+    return Choice(settings.accuracy, algorithm, chosen, degree, not stiff, reason, own_steps)
 
 
 def _fixed_because(system: ResolvedSystem, models: dict[str, Model], is_given: bool) -> str:

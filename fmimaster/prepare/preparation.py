@@ -26,7 +26,7 @@ from fmimaster.fmu.model_exchange.integrator import chosen_solvers
 from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import exact
-from fmimaster.plan.layout import Group, Signal
+from fmimaster.plan.layout import Group
 from fmimaster.plan.make import PlanRequest, make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder, tolerance_of_run
 from fmimaster.plan.policy import EventUse, Policy
@@ -205,6 +205,9 @@ def plan_system(draft: Draft) -> None:
     """The plan; rows without one of the isolated FMUs are marked, if the settings ask for that."""
     settings, rule = draft.settings, draft.schedule.rule
     marked = tuple(draft.isolated) if settings.used.on_fault.marks else ()
+    names = [c.name for c in draft.resolved.components]
+    is_wanted = settings.extrapolation_errors
+    extrapolation = extrapolation_signals(names, draft.resolved.links) if is_wanted else ()
     request = PlanRequest(
         outputs=settings.output_variables,
         bare_names=draft.description.is_single_fmu,
@@ -212,7 +215,7 @@ def plan_system(draft: Draft) -> None:
         signals=(
             *draft.algorithm.signals(),
             *control_signals(rule.estimators),
-            *_extrapolation_signals(settings, draft.resolved),
+            *extrapolation,
             *mark_signals(marked),
         ),
         order=draft.order,
@@ -310,12 +313,6 @@ def _scheduled(draft: Draft) -> Schedule:
         points=draft.jumps,
         needs_stop_time=draft.needs_stop_time,
     )
-
-
-def _extrapolation_signals(settings: Settings, resolved: ResolvedSystem) -> tuple[Signal, ...]:
-    if not settings.extrapolation_errors:
-        return ()
-    return extrapolation_signals([c.name for c in resolved.components], resolved.links)
 
 
 def _input_jumps(
