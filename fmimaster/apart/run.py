@@ -6,6 +6,7 @@ import select
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from math import inf
 from threading import Event
 from time import perf_counter
@@ -19,7 +20,6 @@ from fmimaster.base.text import bytes_in_words
 
 _MOST_OUTPUT = 1 << 20
 """Bytes of output that are kept: the last ones."""
-
 
 _STOP_SEEN = 0.1
 """Time in s after which a request to stop is noticed."""
@@ -172,15 +172,14 @@ def _followed(
     read()
     if not is_late and not is_stopped:
         answers.read()
-    common: dict[str, Any] = {
-        "output": output.decode("utf-8", "replace"),
-        "seconds": perf_counter() - begun,
-    }
+    made = partial(
+        EndedProcess, output=output.decode("utf-8", "replace"), seconds=perf_counter() - begun
+    )
     if is_stopped:
-        return EndedProcess(EndCause.STOPPED, how="was stopped", **common)
+        return made(EndCause.STOPPED, how="was stopped")
     if is_late:
-        return EndedProcess(EndCause.DEADLINE, how=f"did not end within {deadline:g} s", **common)
-    return answers.ended(end, memory_limit, common)
+        return made(EndCause.DEADLINE, how=f"did not end within {deadline:g} s")
+    return answers.ended(end, memory_limit, made)
 
 
 class _Answers:
@@ -206,22 +205,23 @@ class _Answers:
             self.damage = str(error)
         return False
 
-    def ended(self, end: Exit, memory_limit: int | None, common: dict[str, Any]) -> EndedProcess:
+    def ended(
+        self, end: Exit, memory_limit: int | None, made: Callable[..., EndedProcess]
+    ) -> EndedProcess:
         """The end of the process by its answer."""
         try:
             if self.damage:
                 raise DamagedError(self.damage)
             if self._answer is None:
-                cause = EndCause.SIGNAL if end.signal else EndCause.EXIT
-                return EndedProcess(cause, how=end.how, **common)
+                return made(EndCause.SIGNAL if end.signal else EndCause.EXIT, how=end.how)
             returned, content = self._answer
             if returned:
-                return EndedProcess(EndCause.RETURNED, value=decoded(self._kind, content), **common)
+                return made(EndCause.RETURNED, value=decoded(self._kind, content))
             error = error_of(content)
         except DamagedError as damage:
             how = f"sent a damaged answer ({damage}) and was ended"
-            return EndedProcess(EndCause.DAMAGED, how=how, **common)
+            return made(EndCause.DAMAGED, how=how)
         if isinstance(error, MemoryError) and memory_limit is not None:
             how = f"exceeded its memory limit of {bytes_in_words(memory_limit)}"
-            return EndedProcess(EndCause.MEMORY, error=error, how=how, **common)
-        return EndedProcess(EndCause.RAISED, error=error, **common)
+            return made(EndCause.MEMORY, error=error, how=how)
+        return made(EndCause.RAISED, error=error)

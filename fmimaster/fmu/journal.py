@@ -1,4 +1,4 @@
-"""The calls of an instance as data, and their repetition on another instance of the same FMU.
+"""The calls of an instance as data, from which another instance of the same FMU repeats them.
 
 A journal brings a new instance to the state of an old one whose state cannot be written to a file, or whose process has
 ended. Values that were read are in it, too: reading changes some FMUs, and their comparison measures how exact the
