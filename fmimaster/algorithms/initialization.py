@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from fmimaster.algorithms.differences import emit_differences
 from fmimaster.algorithms.event_update import emit_updates
-from fmimaster.algorithms.settling import Settling
+from fmimaster.algorithms.settling import Settling, measure_partials
 from fmimaster.algorithms.variants import FmuSettings, can_be_set_in_initialization_mode
 from fmimaster.plan.corrections import Means
 from fmimaster.plan.events import concerned, reached_by_events
@@ -77,7 +76,7 @@ def emit_initialization(plan: Plan, p: Emitter, settings: FmuSettings, settling:
     with p.at_an_event():
         left = settling.at_the_start(plan, p)
         others = [i for i in instances if i not in left]
-        emit_differences(plan, p, others)
+        measure_partials(plan, p, others)
     modes = {i: None for i in instances if plan.instances[i].event_mode}
     emit_clock_intervals(p, modes)
     for i in others:
@@ -182,7 +181,7 @@ def _emit_right_limits(
     emit_start_values(plan, p, who.new, settings)
     with p.at_an_event():
         settling.at_a_change(plan, p, {*who.new, *who.modes}, who.corrected)
-        emit_differences(plan, p, who.new)
+        measure_partials(plan, p, who.new)
     joined = [i for i in who.new if plan.instances[i].event_mode]
     emit_clock_intervals(p, joined)
     for i in who.new:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from fmimaster.algorithms.differences import emit_differences
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import listed
 from fmimaster.loops.solver import LoopSolver
@@ -269,10 +268,18 @@ def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> 
     for link in into:
         i = link.source
         if not link.output.get_in_initialization and i not in left:
-            emit_differences(plan, p, [i])
+            measure_partials(plan, p, [i])
             p.mode(i, State.STEP_MODE)  # FMI 2.0: there is no Event Mode
             p.get(i)
             left.add(i)
+
+
+def measure_partials(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
+    """Measure the partial derivatives by which outputs of instances in Initialization Mode are corrected, if any are."""
+    if p.corrected:
+        from fmimaster.algorithms.differences import emit_differences
+
+        emit_differences(plan, p, instances)
 
 
 def _take_given_start_values(loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import inf, sqrt
 
-from fmimaster.numerics.kinds import Doubles, Ints
+from fmimaster.numerics import Doubles, Ints
 
 DEPENDENT = 1e-12
 """A difference of residuals is left out if its part independent of the newer ones is relatively smaller than this."""

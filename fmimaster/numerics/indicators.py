@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from fmimaster.numerics.kinds import Doubles, Number
+from fmimaster.numerics import Doubles, Number
 from fmimaster.numerics.polynomials import newton
 
 ROUNDING = 1e-12

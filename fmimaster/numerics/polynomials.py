@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite, isnan, nan
 
-from fmimaster.numerics.kinds import Doubles, Number
+from fmimaster.numerics import Doubles, Number
 
 NEAREST = 0.02
 """Smallest distance of two points, in intervals, for a polynomial through both."""

@@ -6,7 +6,7 @@ first step: Hairer, Norsett and Wanner (1993), Solving Ordinary Differential Equ
 
 from __future__ import annotations
 
-from fmimaster.numerics.kinds import Doubles, Number
+from fmimaster.numerics import Doubles, Number
 
 STAGES = 7
 

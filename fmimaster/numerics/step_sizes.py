@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isnan
 
-from fmimaster.numerics.kinds import Doubles, Ints
+from fmimaster.numerics import Doubles, Ints
 
 SLIVER = 1e-9
 """No step is shorter than this fraction of a usual step, if that can be avoided."""

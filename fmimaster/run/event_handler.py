@@ -15,8 +15,7 @@ from fmimaster.run.changes import Changes, Observer
 from fmimaster.run.event_execution import EventExecution, Given, Happening
 from fmimaster.run.log import Lateness
 from fmimaster.run.loop import Loop, LoopPart
-from fmimaster.steps.locate import CHANGE
-from fmimaster.steps.step_rule import StepRule
+from fmimaster.steps.step_rule import CHANGE, StepRule
 from fmimaster.system.declarations import Scope
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))

@@ -29,7 +29,6 @@ from fmimaster.run.loop import RunState
 from fmimaster.run.stepper import Stepper
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper
-from fmimaster.steps.locate import Locate
 from fmimaster.system.model import DataType
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def methods(prepared: Prepared, settings: Settings) -> Iterator[str]:
     modes = [f"'{i.name}'" for i in plan.instances if i.event_mode]
     if clock is not None:
         yield f"events located by {in_short(clock)}"
-    elif isinstance(rule, Locate):
+    elif rule.watches_discrete_outputs:
         yield "events located by undone steps"
     if stopping:
         yield f"early return of {named(stopping)}"

@@ -12,9 +12,7 @@ from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record.causes import GRID, Cause, Kind
 from fmimaster.steps.estimator import Measured
-from fmimaster.steps.step_rule import StepContext, StepRule
-
-CHANGE = "change of discrete outputs"
+from fmimaster.steps.step_rule import CHANGE, StepContext, StepRule
 
 
 class Bracket(NamedTuple):

@@ -21,6 +21,9 @@ from fmimaster.steps.estimator import Estimator, Measured
 from fmimaster.system.clocks import Time as Time
 from fmimaster.system.model import Model
 
+CHANGE = "change of discrete outputs"
+"""Name of the event that rules locate which watch discrete outputs."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepContext:

@@ -22,7 +22,7 @@ def test_the_c_of_the_kernel_is_the_translation() -> None:
 
 def test_every_module_is_translated() -> None:
     modules = {path.stem for path in (tool.PACKAGE / "numerics").glob("*.py")}
-    assert modules == {"__init__", "kinds", *tool.MODULES}
+    assert modules == {"__init__", *tool.MODULES}
 
 
 def test_operations_keep_their_order() -> None:
