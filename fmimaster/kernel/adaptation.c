@@ -9,7 +9,7 @@
 #include "doubles.h"
 #include "status.h"
 
-/* Elements that act at the ticks of an input clock: at_ticks.py. */
+/* Elements that act at the ticks of an input clock: adaptation_elements.py. */
 
 static void sample(fm_element *e, const fm_slot *value)
 {
@@ -31,7 +31,7 @@ static void delay(fm_element *e)
     *e->before = *e->input;
 }
 
-/* Elements with thresholds: at_thresholds.py. */
+/* Elements with thresholds: adaptation_elements.py. */
 
 static double nearest(const fm_element *e)
 {

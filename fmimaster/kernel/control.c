@@ -1,4 +1,4 @@
-/* What is repeated, and what happens at events: the cases of fmimaster/run/reference/control.py, and how a program stops. */
+/* What is repeated, and what happens at events: the cases of fmimaster/run/reference/steps.py, and how a program stops. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -152,7 +152,7 @@ double fm_same(double time, double step)
     return fmin(FM_ULPS * (nextafter(size, INFINITY) - size), step / 4);
 }
 
-/* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference/control.py. */
+/* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference/steps.py. */
 static const double SAME_LIMIT = 1e-9;
 
 int fm_begin_pass(fm_kernel *k, const fm_passes *p)

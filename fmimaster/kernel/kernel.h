@@ -1017,7 +1017,7 @@ typedef struct {
     fm_slot *policy, *is_started, *is_above, *farthest, *multiple;
     int n_thresholds, execute; /* execute: value of the policy with which the element finds its events itself */
     fm_threshold thresholds[FM_MOST_THRESHOLDS];
-    double level, step, hysteresis, near; /* near: see at_thresholds.py */
+    double level, step, hysteresis, near; /* near: see adaptation_elements.py */
 } fm_element;
 void fm_element_table(fm_element *element, fm_instance *instance);
 int fm_element_set(const fm_segment *segment);

@@ -2,7 +2,7 @@
 
 Changes of discrete values are events for instances with Event Mode, or are located by a step-size rule. Events that FMUs
 execute inside a step are observed at the next communication point: an output that counts them shows each; without such an
-output, event indicators show them (:mod:`fmimaster.events.executed`).
+output, event indicators show them (:mod:`fmimaster.events.indicator_courses`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import os
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from io import BytesIO
@@ -177,9 +177,14 @@ def damaged(path: Path, error: Exception) -> FileError:
 
 def is_checkpoint(path: Path) -> bool:
     """Whether a file is a checkpoint, so that another one may replace it."""
+    return has_member(path, _HEAD)
+
+
+def has_member(path: Path, name: str) -> bool:
+    """Whether a file is an archive with a member of this name."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return _HEAD in archive.namelist()
+            return name in archive.namelist()
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
         return False
 
@@ -260,15 +265,13 @@ class RowLog:
         self.identity = identity
         self._lock = threading.Lock()
         self._file: BinaryIO | None = None
-        try:
+        with self._written():
             self._file = path.open("r+b" if length else "wb")
             if not length:
                 self._file.write(_MAGIC + identity)
             else:
                 self._file.truncate(length)
                 self._file.seek(length)
-        except OSError as error:
-            raise self._failed(error) from error
         self.length = length or len(_MAGIC) + len(identity)
 
     @classmethod
@@ -280,39 +283,34 @@ class RowLog:
     def append(self, kind: Record, content: bytes) -> None:
         """Append a record."""
         head = _RECORD.pack(kind, len(content), crc32(content))
-        with self._lock:
-            if self._file is None:
-                return
-            try:
+        with self._lock, self._written():
+            if self._file is not None:
                 self._file.write(head)
                 self._file.write(content)
-            except OSError as error:
-                raise self._failed(error) from error
-            self.length += len(head) + len(content)
+                self.length += len(head) + len(content)
 
     def settle(self) -> int:
         """Let all records reach the disk; returns the length in bytes."""
-        with self._lock:
+        with self._lock, self._written():
             if self._file is not None:
-                try:
-                    self._file.flush()
-                    os.fsync(self._file.fileno())
-                except OSError as error:
-                    raise self._failed(error) from error
+                self._file.flush()
+                os.fsync(self._file.fileno())
             return self.length
 
     def close(self) -> None:
         """Write the rest and close the file; no record is taken any more."""
-        with self._lock:
+        with self._lock, self._written():
             file, self._file = self._file, None
-            try:
-                if file is not None:
-                    file.close()
-            except OSError as error:
-                raise self._failed(error) from error
+            if file is not None:
+                file.close()
 
-    def _failed(self, error: OSError) -> FileError:
-        return FileError(f"'{self.path}' cannot be written: {error.strerror or error}.")
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            message = f"'{self.path}' cannot be written: {error.strerror or error}."
+            raise FileError(message) from error
 
 
 def rows_path(checkpoint: Path, identity: bytes) -> Path:

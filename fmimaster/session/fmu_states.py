@@ -27,6 +27,7 @@ from fmimaster.plan.links import is_held
 from fmimaster.plan.plan import Plan
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.run.executor import Executor
+from fmimaster.session.checkpoint_file import has_member
 from fmimaster.system.archive import Archive, open_archive
 from fmimaster.system.clocks import Qualifier
 from fmimaster.system.model import DataType, Source
@@ -111,11 +112,7 @@ def _content(archive: Archive, member: str) -> bytes:
 
 def has_states(path: Path) -> bool:
     """Whether a file has FMU states of a system, so that others may replace them."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _INDEX in archive.namelist()
-    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
-        return False
+    return has_member(path, _INDEX)
 
 
 def write_states(

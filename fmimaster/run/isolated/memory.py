@@ -108,17 +108,10 @@ def _room() -> int:
 
 @cache
 def _c() -> ctypes.CDLL:
-    c = ctypes.CDLL(None, use_errno=True)
-    c.mmap.restype = ctypes.c_void_p
-    c.mmap.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_long,
-    ]
-    c.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    c, pointer, size = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p, ctypes.c_size_t
+    c.mmap.restype = pointer
+    c.mmap.argtypes = [pointer, size, *[ctypes.c_int] * 3, ctypes.c_long]
+    c.munmap.argtypes = [pointer, size]
     return c
 
 
