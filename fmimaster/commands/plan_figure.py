@@ -1,11 +1,16 @@
 """The graph of a plan as a figure: components by levels, fresh and stale connections, algebraic loops.
 
-The same plan gives the same figure.
+Graphviz's ``dot`` places components and lines. It gets sizes in points and no text, so the layout does not depend on
+fonts: the same plan always gives the same figure.
+
+Source: Gansner, Koutsofios, North and Vo (1993), A technique for drawing directed graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,17 +23,165 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from scipy.spatial import ConvexHull
 
-from fmimaster.commands.plan_layout import (
-    LINE,
-    MARGIN,
-    POINTS,
-    Arc,
-    FigureLayout,
-    arcs_of,
-    layout,
-    size_of,
-    text_of,
-)
+from fmimaster.base.installation import optional
+from fmimaster.base.text import count, in_a_line
+
+_LINE = 11.0
+"""[pt] Distance of two lines of text."""
+_MARGIN = 7.0
+"""[pt] Margin around the text of a component."""
+_POINTS = 72.0
+"""Points in an inch."""
+_LETTER = 4.9
+"""[pt] Width of a wide letter: no text is cut off."""
+_MOST_LABELLED = 150
+"""Most lines in a figure with labelled lines; with more, labels would hide the lines."""
+_LABELS = 3
+"""Most connections between two components that are named at their line; the others are counted."""
+_LONGEST = 34
+"""Most letters in a line of text; longer names lose their middle."""
+
+
+@dataclass
+class _Arc:
+    """All connections between two components that are alike."""
+
+    source: str
+    target: str
+    fresh: bool
+    in_loop: bool
+    labels: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> list[str]:
+        """The names at the line."""
+        more = len(self.labels) - _LABELS
+        if more <= 0:
+            return self.labels
+        return [*self.labels[: _LABELS - 1], f"and {count(more + 1, 'connection')} more"]
+
+
+# What is drawn --------------------------------------------------------------------------------------------------------
+
+
+def _arcs_of(facts: Mapping[str, Any]) -> list[_Arc]:
+    """The connections between two components as few lines: one each for fresh ones, stale ones, and ones in a loop."""
+    in_loops = [set(loop["variables"]) for loop in facts["stepLoops"]]
+    found: dict[tuple[Any, ...], _Arc] = {}
+    for c in facts["connections"]:
+        inside = any({c["source"], c["target"]} <= variables for variables in in_loops)
+        key = c["sourceComponent"], c["targetComponent"], c["fresh"], inside
+        arc = found.setdefault(key, _Arc(*key))
+        output = c["source"].removeprefix(f"{arc.source}.")
+        arc.labels.append(_short(f"{output} → {c['target'].removeprefix(f'{arc.target}.')}"))
+    if len(found) > _MOST_LABELLED:
+        return [replace(arc, labels=[]) for arc in found.values()]
+    return list(found.values())
+
+
+def _text_of(name: str, facts: Mapping[str, Any]) -> list[str]:
+    component = next(c for c in facts["components"] if c["name"] == name)
+    place = facts["order"].index(name) + 1
+    return [_short(f"{place}. {name}"), _short(component["modelName"])]
+
+
+def _short(text: str) -> str:
+    text = in_a_line(text)
+    half = (_LONGEST - 1) // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
+
+
+def _size_of(lines: Sequence[str]) -> tuple[float, float]:
+    """Width and height of lines of text in points."""
+    return _LETTER * max(map(len, lines)), _LINE * len(lines)
+
+
+# Where it is drawn ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _FigureLayout:
+    """Places in points; y upwards."""
+
+    width: float
+    height: float
+    places: dict[str, tuple[float, float]]
+    """Component → its middle."""
+    lines: list[np.ndarray[Any, Any]]
+    """Control points of cubic Bézier curves, shape (3 n + 1, 2), in the order of the arcs; the last point is the tip."""
+    labels: list[tuple[float, float]]
+    """Middles of the labels."""
+
+
+def _layout(
+    levels: Sequence[Sequence[str]], boxes: Mapping[str, Sequence[str]], arcs: Sequence[_Arc]
+) -> _FigureLayout:
+    graphviz = optional("pygraphviz", "graph", "A figure of the plan")
+    graph = graphviz.AGraph(
+        directed=True, strict=False, rankdir="LR", nodesep="0.35", ranksep="0.45"
+    )
+    graph.node_attr.update(shape="box", fixedsize="true", label="")
+    number = {name: str(k) for k, name in enumerate(boxes)}
+    for name, lines in boxes.items():
+        width, height = (size + 2 * _MARGIN for size in _size_of(lines))
+        graph.add_node(number[name], width=width / _POINTS, height=height / _POINTS)
+    level_of = {name: k for k, level in enumerate(levels) for name in level}
+    if len(levels) > 1:
+        for level in levels:
+            graph.add_subgraph([number[name] for name in level], rank="same")
+        for level, following in pairwise(levels):
+            graph.add_edge(number[level[0]], number[following[0]], key="order", style="invis")
+    for k, arc in enumerate(arcs):
+        tail, head = number[arc.source], number[arc.target]
+        back = level_of[arc.target] < level_of[arc.source]  # all lines point to higher levels
+        ends = (head, tail) if back else (tail, head)
+        graph.add_edge(*ends, key=str(k), dir="back" if back else "forward")
+        # labels of lines within a level are placed by us: dot ends the process if it fails to order them
+        if arc.text and (len(levels) == 1 or level_of[arc.source] != level_of[arc.target]):
+            graph.get_edge(*ends, key=str(k)).attr["label"] = _empty_label(arc.text)
+    graph.layout(prog="dot")
+    edges = {edge[2]: graph.get_edge(*edge) for edge in graph.edges(keys=True)}
+    *_, width, height = map(float, graph.graph_attr["bb"].split(","))
+    curves = [_curve(edges[str(k)].attr["pos"]) for k in range(len(arcs))]
+    return _FigureLayout(
+        width,
+        height,
+        {name: _point(graph.get_node(n).attr["pos"]) for name, n in number.items()},
+        curves,
+        [_middle(edges[str(k)].attr["lp"], curve) for k, curve in enumerate(curves)],
+    )
+
+
+def _empty_label(lines: Sequence[str]) -> str:
+    """A label without text that occupies the space of these lines: Graphviz needs no fonts for it."""
+    width, height = _size_of(lines)
+    size = f'FIXEDSIZE="TRUE" WIDTH="{width + 6:.0f}" HEIGHT="{height + 4:.0f}"'
+    cell = f'<TD FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="{height:.0f}"></TD>'
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" {size}><TR>{cell}</TR></TABLE>>'
+
+
+def _point(text: str) -> tuple[float, float]:
+    x, y = map(float, text.split(","))
+    return x, y
+
+
+def _curve(text: str) -> np.ndarray[Any, Any]:
+    """Control points of a line of Graphviz, ``"e,TIP POINT POINT ..."``, or ``"s,TIP ..."`` of a line that leads back."""
+    tip, *points = text.split()
+    curve = list(map(_point, points))
+    forward = tip.startswith("e,")
+    return np.array([*(curve if forward else curve[::-1]), _point(tip[2:])])
+
+
+def _middle(place: str | None, curve: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """The middle of a label, or of the line where Graphviz has placed none."""
+    if place:
+        return _point(place)
+    x, y = curve[len(curve) // 2]
+    return float(x), float(y)
+
+
+# The figure -----------------------------------------------------------------------------------------------------------
 
 _FRESH, _STALE, _GREY = "#0072B2", "#D55E00", "0.35"
 _LOOPS = {False: "#F7E6EF", True: "0.94"}
@@ -64,14 +217,14 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
     OptionError
         If pygraphviz is not installed.
     """
-    arcs = arcs_of(facts)
-    boxes = {name: text_of(name, facts) for level in facts["sequence"]["levels"] for name in level}
-    drawn = layout(facts["sequence"]["levels"], boxes, arcs)
+    arcs = _arcs_of(facts)
+    boxes = {name: _text_of(name, facts) for level in facts["sequence"]["levels"] for name in level}
+    drawn = _layout(facts["sequence"]["levels"], boxes, arcs)
     width, height = drawn.width, drawn.height
-    wide = max(width + 2 * MARGIN, _LEAST_WIDTH)
+    wide = max(width + 2 * _MARGIN, _LEAST_WIDTH)
     key = _key(arcs, facts["stepLoops"])
     below = _LEGEND if _columns(key) == len(key) else 1.6 * _LEGEND
-    size = np.array([wide, height + _HEAD + below]) / POINTS
+    size = np.array([wide, height + _HEAD + below]) / _POINTS
     scale = min(1.0, _LARGEST / size.max())
     figure = Figure(figsize=tuple(scale * size))
     axes = figure.add_axes((0, 0, 1, 1))
@@ -93,7 +246,15 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
         ha="center",
         va="top",
     )
-    _draw_key(axes, key)
+    axes.legend(
+        [line for _, line in key],
+        [label for label, _ in key],
+        loc="lower center",
+        ncols=_columns(key),
+        fontsize=_TEXT,
+        frameon=False,
+        handlelength=2.4,
+    )
     if scale < 1.0:
         _shrink(axes, scale)
     return figure
@@ -109,7 +270,7 @@ def _title(facts: Mapping[str, Any]) -> str:
 
 
 def _draw_arc(
-    axes: Axes, arc: Arc, curve: np.ndarray[Any, Any], label: tuple[float, float]
+    axes: Axes, arc: _Arc, curve: np.ndarray[Any, Any], label: tuple[float, float]
 ) -> None:
     style = _STYLES[arc.fresh]
     *points, tip = curve
@@ -132,7 +293,7 @@ def _draw_arc(
 
 
 def _draw_box(axes: Axes, lines: Sequence[str], x: float, y: float) -> None:
-    width, height = (size + 2 * MARGIN for size in size_of(lines))
+    width, height = (size + 2 * _MARGIN for size in _size_of(lines))
     axes.add_patch(
         FancyBboxPatch(
             (x - width / 2 + 3, y - height / 2 + 3),
@@ -147,10 +308,10 @@ def _draw_box(axes: Axes, lines: Sequence[str], x: float, y: float) -> None:
     )
     name, *others = lines
     axes.text(
-        x, y + LINE * len(others) / 2, _plain(name), weight="bold", **_centred, fontsize=_TEXT
+        x, y + _LINE * len(others) / 2, _plain(name), weight="bold", **_centred, fontsize=_TEXT
     )
     for k, line in enumerate(others):
-        at = y - LINE * (k + 1 - len(others) / 2)
+        at = y - _LINE * (k + 1 - len(others) / 2)
         axes.text(x, at, _plain(line), color=_GREY, **_centred, fontsize=_TEXT - 1)
 
 
@@ -161,43 +322,25 @@ _centred: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4}
 
 def _draw_text(axes: Axes, lines: Sequence[str], x: float, y: float, **style: Any) -> None:
     for k, line in enumerate(lines):
-        at = y + LINE * ((len(lines) - 1) / 2 - k)
+        at = y + _LINE * ((len(lines) - 1) / 2 - k)
         axes.text(x, at, _plain(line), path_effects=_BEHIND, **_centred, **style)
 
 
 def _draw_loop(
-    axes: Axes, loop: Mapping[str, Any], drawn: FigureLayout, boxes: Mapping[str, Sequence[str]]
+    axes: Axes, loop: Mapping[str, Any], drawn: _FigureLayout, boxes: Mapping[str, Sequence[str]]
 ) -> None:
     """A pale area around the components of a loop."""
-    corners = [
-        corner
-        for name in loop["components"]
-        if name in boxes
-        for corner in _corners(name, drawn, boxes)
-    ]
-    if not corners:
-        return
-    axes.add_patch(
-        Polygon(
-            np.array(corners)[ConvexHull(corners).vertices],
-            facecolor=_LOOPS[loop["assumed"]],
-            edgecolor=_LOOPS[loop["assumed"]],
-            linewidth=14,
-            joinstyle="round",
-            zorder=0.5,
-        )
-    )
+    corners = list[np.ndarray[Any, Any]]()
+    for name in filter(boxes.__contains__, loop["components"]):
+        half = np.array(_size_of(boxes[name])) / 2 + _MARGIN
+        corners += [drawn.places[name] + np.array((a, b)) * half for a in (-1, 1) for b in (-1, 1)]
+    if corners:
+        area = np.array(corners)[ConvexHull(corners).vertices]
+        colour = _LOOPS[loop["assumed"]]
+        axes.add_patch(Polygon(area, color=colour, linewidth=14, joinstyle="round", zorder=0.5))
 
 
-def _corners(
-    name: str, drawn: FigureLayout, boxes: Mapping[str, Sequence[str]]
-) -> Iterable[tuple[float, float]]:
-    x, y = drawn.places[name]
-    width, height = (size / 2 + MARGIN for size in size_of(boxes[name]))
-    return [(x + a * width, y + b * height) for a in (-1, 1) for b in (-1, 1)]
-
-
-def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: FigureLayout) -> None:
+def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: _FigureLayout) -> None:
     """The number of each level above its column; nothing if there is only one level."""
     if len(levels) < 2:
         return
@@ -214,7 +357,7 @@ def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: FigureLayou
         )
 
 
-def _key(arcs: Sequence[Arc], loops: Sequence[Mapping[str, Any]]) -> list[tuple[str, Line2D]]:
+def _key(arcs: Sequence[_Arc], loops: Sequence[Mapping[str, Any]]) -> list[tuple[str, Line2D]]:
     """Label and line of each element in the figure."""
     words = {
         True: "fresh: the value at the end of the step",
@@ -231,18 +374,6 @@ def _key(arcs: Sequence[Arc], loops: Sequence[Mapping[str, Any]]) -> list[tuple[
                 (f"{label} (thick lines)", Line2D([], [], color=_LOOPS[assumed], linewidth=8))
             )
     return key
-
-
-def _draw_key(axes: Axes, key: Sequence[tuple[str, Line2D]]) -> None:
-    axes.legend(
-        [line for _, line in key],
-        [label for label, _ in key],
-        loc="lower center",
-        ncols=_columns(key),
-        fontsize=_TEXT,
-        frameon=False,
-        handlelength=2.4,
-    )
 
 
 def _shrink(axes: Axes, scale: float) -> None:
