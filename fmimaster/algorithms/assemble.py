@@ -245,7 +245,7 @@ def _loop_notes(draft: ProgramsDraft) -> tuple[list[str], list[str]]:
     """Notes and warnings about loops of Step Mode that are not solved."""
     if not draft.plan.step_loops:
         return [], []
-    from fmimaster.program.unsolved import loop_notes
+    from fmimaster.program.listing import loop_notes
 
     return loop_notes(draft.attempts[0].program, draft.plan, draft.loops, draft.hindrance)
 

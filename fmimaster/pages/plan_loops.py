@@ -11,7 +11,7 @@ from fmimaster.plan.graph import Node
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.unsolved import UnsolvedLoop, unsolved_loops
+from fmimaster.program.listing import UnsolvedLoop, unsolved_loops
 from fmimaster.system.constraints import FORCE, GAP, INPUTS
 
 _MOST_SHOWN = 8

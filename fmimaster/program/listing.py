@@ -1,13 +1,24 @@
-"""Programs as text: one numbered line per instruction, with names and the moved values."""
+"""Programs in words: one numbered line per instruction; and the algebraic loops of Step Mode that a program does not solve.
+
+A line has names and the moved values. A loop is named with its delayed inputs and the reason.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from fmimaster.base.text import listed
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.step_groups import Loops
+from fmimaster.plan.visits import AlgebraicLoop
+from fmimaster.program.delays import Delay, course, delays, in_steps
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.steps import Call, closings
+from fmimaster.program.instructions.inputs import Set
+from fmimaster.program.instructions.outputs import Get
+from fmimaster.program.instructions.steps import Call, Step, closings
 
 Row = tuple[str, str, str, str]
 """Name of the instruction, of the instance, operand, remark."""
@@ -51,3 +62,138 @@ def _rows(program: Program, plan: Plan, hooks: Sequence[Hook]) -> Iterator[Row]:
                 remark = hooks[hook].name
         yield name, who, operand, remark
         depth += k in ends
+
+
+@dataclass(frozen=True, slots=True)
+class UnsolvedLoop:
+    """A loop with inputs that are set before their source has stepped."""
+
+    loop: AlgebraicLoop
+    late: tuple[Delay, ...]
+    """The connections at which the loop is cut; at least one."""
+
+
+def unsolved_loops(attempt: Program, plan: Plan) -> tuple[UnsolvedLoop, ...]:
+    """The loops of Step Mode that an attempt does not solve."""
+    if not plan.step_loops:
+        return ()
+    late = [d for d in delays(attempt, plan) if not d.is_fresh]
+    settled = _settled(attempt)
+    found = []
+    for loop in plan.step_loops:
+        if settled.issuperset(loop.instances):
+            continue
+        inside = set(loop.variables)
+        broken = tuple(
+            d
+            for d in late
+            if {
+                (d.route.link.source, d.route.link.output.name),
+                (d.route.link.target, d.route.link.input.name),
+            }
+            <= inside
+        )
+        if broken:
+            found.append(UnsolvedLoop(loop, broken))
+    return tuple(found)
+
+
+def _settled(attempt: Program) -> set[int]:
+    """Instances whose outputs are read with new inputs after their last step, in Step Mode or in Event Mode."""
+    given, found = set[int](), set[int]()
+    for instruction in attempt.instructions:
+        match instruction:
+            case Step(instance):
+                given.discard(instance)
+                found.discard(instance)
+            case Set(instance, Group.CONTINUOUS | Group.DISCRETE):
+                given.add(instance)
+            case Get(instance, Group.OUTPUTS) if instance in given:
+                found.add(instance)
+    return found
+
+
+def loop_notes(
+    attempt: Program, plan: Plan, loops: Loops, hindrance: str = ""
+) -> tuple[list[str], list[str]]:
+    """Notes about unsolved loops, and warnings about results that are less accurate because of them.
+
+    A loop that exists only by an assumption, or that the settings exclude, gives a note.
+
+    Parameters
+    ----------
+    hindrance
+        The reason why the run solves no loop, with a remedy; empty if it solves loops whose members can go back.
+    """
+    notes, warnings = list[str](), list[str]()
+    for unsolved in unsolved_loops(attempt, plan):
+        stuck = [
+            i
+            for i in unsolved.loop.instances
+            if not plan.instances[i].model.capabilities.can_get_and_set_fmu_state
+        ]
+        undeclared = _undeclared(unsolved, plan)
+        what = f"{_loop(unsolved, plan)} is not solved in Step Mode"
+        instead = f"Instead {_broken(unsolved, plan)}."
+        if loops is Loops.NONE:
+            notes.append(f"{what}, as the settings say (loops). {instead}")
+        elif unsolved.loop.assumed and loops is Loops.REAL:
+            notes.append(
+                f"{what}, because it may not be a loop: {_names(undeclared, plan)} {_do(undeclared)} not declare on "
+                f"which inputs {_their(undeclared)} outputs depend. {instead} If the FMUs repeat a step exactly, "
+                "loops=Loops.ALL (--loops all) solves it."
+            )
+        elif stuck and not (hindrance and set(unsolved.loop.instances) <= {*plan.settled}):
+            warnings.append(
+                f"{what}: {_names(stuck, plan)} cannot get and set {_their(stuck)} FMU state "
+                f"(canGetAndSetFMUState is false). {instead} Use short steps, an FMU with this capability, or a card "
+                "('fmimaster probe FMU', then cards='cached' or --card cached): if it shows that outputs follow inputs "
+                "without a step, the loop is solved."
+            )
+        elif hindrance:
+            warnings.append(f"{what}: {hindrance} {instead}")
+        else:
+            notes.append(
+                f"{what} as a whole, because a part of it may not be a loop: {_names(undeclared, plan)} "
+                f"{_do(undeclared)} not declare on which inputs {_their(undeclared)} outputs depend. {instead} If the "
+                "FMUs repeat a step exactly, loops=Loops.ALL (--loops all) solves it."
+            )
+    return notes, warnings
+
+
+def _loop(unsolved: UnsolvedLoop, plan: Plan) -> str:
+    names = sorted(f"'{plan.instances[i].name}.{name}'" for i, name in unsolved.loop.variables)
+    return f"The algebraic loop of {listed(names)}"
+
+
+def _broken(unsolved: UnsolvedLoop, plan: Plan) -> str:
+    """The treatment of each input at which the loop is cut."""
+    said = sorted(
+        f"the input '{plan.instances[link.target].name}.{link.input.name}' is {in_steps(d)} ({course(d)})"
+        for d in unsolved.late
+        for link in [d.route.link]
+    )
+    return listed(said)
+
+
+def _undeclared(unsolved: UnsolvedLoop, plan: Plan) -> list[int]:
+    """The instances of the loop that do not declare the dependencies of its outputs."""
+    return sorted(
+        {
+            i
+            for i, name in unsolved.loop.variables
+            if name in plan.instances[i].model.assumed_dependencies
+        }
+    )
+
+
+def _names(instances: list[int], plan: Plan) -> str:
+    return " and ".join(sorted(f"'{plan.instances[i].name}'" for i in instances))
+
+
+def _do(instances: list[int]) -> str:
+    return "does" if len(instances) == 1 else "do"
+
+
+def _their(instances: list[int]) -> str:
+    return "its" if len(instances) == 1 else "their"

@@ -23,6 +23,8 @@ from fmimaster.run.loop import RunState
 from fmimaster.system.clocks import ClockAttributes, Intervals, IntervalVariability, Qualifier
 from fmimaster.system.model import Variable
 
+_log = logging.getLogger("fmimaster")
+
 
 @dataclass(frozen=True, slots=True)
 class ClockedPart:
@@ -137,8 +139,6 @@ MOST_PARTS = 1000
 
 NEARLY = Fraction(1, 10**12)
 """Relative distance below which an interval may have been meant to be a simple fraction."""
-
-_log = logging.getLogger("fmimaster")
 
 
 class ClockTicks:

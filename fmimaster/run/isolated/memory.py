@@ -20,6 +20,8 @@ from fmimaster.apart.server import FrameReader, FrameWriter
 from fmimaster.base.text import visible
 from fmimaster.fmu.call_log import CallLog
 
+log = logging.getLogger("fmimaster")
+
 _LINE = 64
 """Bytes of a line of the cache: values begin at one."""
 
@@ -130,8 +132,6 @@ def _mapped(descriptor: int, begin: int, length: int) -> ctypes.Array[ctypes.c_c
     weakref.finalize(part, _c().munmap, address, length).atexit = False
     return part
 
-
-log = logging.getLogger("fmimaster")
 
 _CHUNK = 1 << 16
 _MOST_CHUNKS = 64
