@@ -98,17 +98,10 @@ class Settling:
                 self._visit(visit, plan, p, Group.SOURCES)
             p.call(hooks.sweep)
 
-    def at_an_event(
-        self,
-        plan: Plan,
-        p: Emitter,
-        instances: Collection[int],
-        group: Group = Group.OUTPUTS,
-    ) -> None:
-        """Write the exchange of these instances in Event Mode, or of SOURCES in Initialization Mode; the others are not
-        affected."""
+    def at_an_event(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
+        """Write the exchange of these instances in Event Mode; the others are not affected."""
         for visit in visits_among(plan, instances):
-            self._visit(visit, plan, p, group)
+            self._visit(visit, plan, p, Group.OUTPUTS)
 
     def at_a_change(
         self, plan: Plan, p: Emitter, instances: Collection[int], corrected: Collection[int]

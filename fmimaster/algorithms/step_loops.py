@@ -19,7 +19,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.base.text import listed
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.loops.solver import LoopSolver
-from fmimaster.plan.layout import Group, Signal
+from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 
@@ -108,7 +108,7 @@ class Parts(Algorithm):
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the others."""
         parts = self._by_others(plan, before)
-        return tuple(note for part, stepped in parts for note in self.others.notes(part, stepped))
+        return tuple(n for part, stepped in parts for n in self.others.notes(part, stepped))
 
     def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the others."""
@@ -191,7 +191,7 @@ class Settled(Wrapper):
         if not self.base.measures_itself:
             p.measure()
         if chosen := self._chosen(plan):
-            Settling(self.solver).at_an_event(plan, p, chosen, Group.OUTPUTS)
+            Settling(self.solver).at_an_event(plan, p, chosen)
             p.remeasure()
 
     @staticmethod

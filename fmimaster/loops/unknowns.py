@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -126,7 +126,9 @@ def precision(plan: Plan, variables: Iterable[Node], *, replayed: bool = False) 
     return max(least, *noise, 0.0)
 
 
-def _fed(plan: Plan, node: Node, inside: set[Node] | None) -> list[tuple[str, float, float, Node]]:
+def _fed(
+    plan: Plan, node: Node, inside: Collection[Node] | None
+) -> list[tuple[str, float, float, Node]]:
     """Inputs that an output feeds: name, factor and offset of the connection, and the input; in the order of names."""
     return sorted(
         (f"{plan.instances[k.target].name}.{k.input.name}", k.transformation.factor,
@@ -322,18 +324,15 @@ class GivenStartValues(Hook):
 
 def _given_start(plan: Plan, output: Output, variables: frozenset[Node]) -> NDArray[Any] | None:
     """The value of the output that gives the start value of the first input, by name, that has one."""
-    fed = {
-        f"{plan.instances[k.target].name}.{k.input.name}": k
-        for k in plan.links.out_of.get(output.node, ())
-        if (k.target, k.input.name) in variables
-        and k.transformation.factor  # with 0 the input does not depend on the output
-    }
-    for _, link in sorted(fed.items()):
-        given = plan.instances[link.target].start_values.get(link.input.name)
-        if given is not None:
-            values = np.array(given, link.input.type.dtype)
-            if not link.transformation.is_identity:
-                values = (values - link.transformation.offset) / link.transformation.factor
+    for _, factor, offset, (i, name) in _fed(plan, output.node, variables):
+        given, variable = (
+            plan.instances[i].start_values.get(name),
+            plan.instances[i].model.variable(name),
+        )
+        if given is not None and variable is not None:
+            values = np.array(given, variable.type.dtype)
+            if (factor, offset) != (1.0, 0.0):
+                values = (values - offset) / factor
             if output.type.is_integer:
                 values = np.rint(values)
             return values.astype(output.type.dtype)
