@@ -1,9 +1,9 @@
 """Which functions of the package each test file calls: a plugin of pytest, for Python 3.11 and later.
 
-    PYTHONPATH=tools python -m pytest -p calls_of_tests --calls-to FOLDER
+    PYTHONPATH=tools python -m pytest -p calls_of_tests --calls-to=FOLDER
 
-Each process writes files of its own into the folder, also the processes that tests start. A test file that fails is left
-out.
+Without the sign of equality, pytest takes FOLDER for a folder with tests. Each process writes files of its own into
+FOLDER, also the processes that tests start. A test file that fails is left out.
 """
 
 from __future__ import annotations

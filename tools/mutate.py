@@ -205,10 +205,13 @@ class Copy:
         paths = f"{folder}{os.pathsep}{folder / 'tools'}"
         self._environment = dict(os.environ, PYTHONPATH=paths, PYTHONDONTWRITEBYTECODE="1")
         if not any(calls.glob("*.json")):
-            plugin = ("-p", "calls_of_tests", "--calls-to", str(calls))
+            plugin = ("-p", "calls_of_tests", f"--calls-to={calls}")
             self._run(["-n", "auto", "--dist", "loadfile", *plugin], None)
         self._callers = callers(calls)
         self._seconds_of = {c.file: c.seconds for found in self._callers.values() for c in found}
+        quickest = min(self._seconds_of, key=self._seconds_of.__getitem__, default="")
+        if not (quickest and self._run([quickest], 60.0)):
+            sys.exit("The tests fail without any mutation: run them in the checkout first.")
 
     def tests(self, mutation: Mutation) -> list[Caller]:
         """The test files for a mutation, in time; the quickest in any case."""

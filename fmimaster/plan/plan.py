@@ -8,6 +8,9 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.base.text import count
 from fmimaster.plan.corrections import Correction
 from fmimaster.plan.events import PlanEvent, Trigger, reached_by_events
@@ -187,6 +190,23 @@ class Plan:
             count(len(self.links), "connection"),
         )
         return f"<Plan of {instances} ({names}{more}), {links}>"
+
+    def nominals(self) -> dict[DataType, NDArray[np.float64]]:
+        """Nominal value of each output slot; inf for signals, whose changes are ignored."""
+        layout = self.layout
+        nominals = {
+            kind: np.ones(size)
+            for kind, size in layout.output_sizes.items()
+            if size and kind.is_float
+        }
+        for (i, group, name), (kind, slot) in layout.slots.items():
+            if group is Group.OUTPUTS and kind.is_float:
+                variable = self.instances[i].model.variable(name)
+                assert variable is not None
+                nominals[kind][slot] = variable.nominal
+        for _, k in layout.signals.values():
+            nominals[DataType.FLOAT64][k] = np.inf
+        return nominals
 
     @property
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:

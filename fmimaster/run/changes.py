@@ -32,23 +32,6 @@ from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
 
 
-def nominals_of_outputs(plan: Plan) -> dict[DataType, NDArray[np.float64]]:
-    """Nominal value of each output slot; inf for signals, whose changes are ignored."""
-    nominals = {
-        kind: np.ones(size)
-        for kind, size in plan.layout.output_sizes.items()
-        if size and kind.is_float
-    }
-    for (i, group, name), (kind, slot) in plan.layout.slots.items():
-        if group is Group.OUTPUTS and kind.is_float:
-            variable = plan.instances[i].model.variable(name)
-            assert variable is not None
-            nominals[kind][slot] = variable.nominal
-    for _, k in plan.layout.signals.values():
-        nominals[DataType.FLOAT64][k] = np.inf
-    return nominals
-
-
 def largest_change(
     before: dict[DataType, NDArray[Any]],
     store: ValueStore,

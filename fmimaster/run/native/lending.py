@@ -14,7 +14,6 @@ from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.store import OutputCopy, ValueStore
-from fmimaster.run.changes import nominals_of_outputs
 from fmimaster.run.executor import InitialTimes
 from fmimaster.run.native.header import TYPES, Context, LentMemory, struct_types
 from fmimaster.run.native.instances import KernelEntry
@@ -98,7 +97,7 @@ class Lender(LentMemory):
 
     def _lend_outputs(self) -> None:
         k, store = self.kernel, self.store
-        nominals = nominals_of_outputs(self.plan)
+        nominals = self.plan.nominals()
         history, buffers = map(self._lent_copies, (store.history, store.buffers))
         self.fill(k, history=history, buffers=buffers, read=store.read, active=store.active)
         k.n_history = len(store.history)

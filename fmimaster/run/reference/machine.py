@@ -15,7 +15,6 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.programs import Halt
 from fmimaster.program.store import ValueStore
-from fmimaster.run.changes import nominals_of_outputs
 from fmimaster.run.executor import InitialTimes
 from fmimaster.run.rows import Registers, RowBlock
 from fmimaster.system.model import Variable
@@ -61,7 +60,7 @@ class Machine:
         self.registers = registers
         self.hooks = hooks
         self.rows = RowBlock(plan, store)
-        self.nominals = nominals_of_outputs(plan)
+        self.nominals = plan.nominals()
         self.seconds = [0.0] * len(instances)
         self.at = view(registers.at)
         self.stepped = view(registers.stepped)
