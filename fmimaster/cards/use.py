@@ -97,23 +97,22 @@ def use_cards(
 
     cards = _cards_of(given, components, models)
     changed, reasons = dict[str, Model](), dict[str, str]()
-    notes = _Texts()
-    warnings = _Texts()
+    notes, warnings = list[tuple[str, str]](), list[tuple[str, str]]()
     times_used = [card.sha256 for card in cards.values()]
     for name, card in cards.items():
         used = CardCorrection(card)
         changed[name] = used.model(models[name])
         if reason := used.reason_to_isolate(several=times_used.count(card.sha256) > 1):
             reasons[name] = reason
-        notes.add(name, used.notes)
-        warnings.add(name, used.warnings)
+        notes += ((text, name) for text in used.notes)
+        warnings += ((text, name) for text in used.warnings)
         if not (reason or used.notes or used.warnings):
-            notes.add(name, ["nothing in this run has to be different"])
+            notes.append(("nothing in this run has to be different", name))
     return CardUse(
         changed,
         reasons,
-        (*notes.sentences, *_without_card(given, cards, components)),
-        warnings.sentences,
+        (*_sentences(notes), *_without_card(given, cards, components)),
+        _sentences(warnings),
     )
 
 
@@ -129,24 +128,15 @@ def _without_card(
     return (f"There is no kept card of {listed(names, _NAMES)}. 'fmimaster probe FMU' makes one.",)
 
 
-class _Texts:
-    """Texts about components; components of one FMU share them."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, list[str]] = {}
-
-    def add(self, name: str, texts: Iterable[str]) -> None:
-        """Add those about one component."""
-        for text in texts:
-            self._names.setdefault(text, []).append(f"'{name}'")
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """Each text once, with the names of its components."""
-        return tuple(
-            f"{listed(names, _NAMES)}, by {'its' if len(names) == 1 else 'their'} card: {text}."
-            for text, names in self._names.items()
-        )
+def _sentences(texts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Each text once, with the names of the components that it is about: those of one FMU share it."""
+    found: dict[str, list[str]] = {}
+    for text, name in texts:
+        found.setdefault(text, []).append(f"'{name}'")
+    return tuple(
+        f"{listed(names, _NAMES)}, by {'its' if len(names) == 1 else 'their'} card: {text}."
+        for text, names in found.items()
+    )
 
 
 def _cards_of(
