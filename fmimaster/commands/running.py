@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from fmimaster.commands.text import not_in_the_log, tell
 from fmimaster.front.simulation import Simulation
 from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.results.columns import values_of
-from fmimaster.results.comparison import Comparison
 from fmimaster.results.results import Results
 from fmimaster.session.work_thread import Progress
 from fmimaster.system.declarations import attribute_name
+
+if TYPE_CHECKING:
+    from fmimaster.results.comparison import Comparison
 
 _MOST_BYTES = 8
 """Bytes of a binary that are shown."""

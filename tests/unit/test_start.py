@@ -61,6 +61,8 @@ _NOT_OF_AN_FMU = {
         "loops.newton",
         "loops.search",
         "plan.tearing",
+        "results.comparison",
+        "results.panels",
         "sequences.exact",
         "session.checkpoints",
         "session.fmu_states",
