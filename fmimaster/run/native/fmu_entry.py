@@ -130,6 +130,8 @@ class FmuEntry(KernelEntry):
                 first = layout.segments(i, Group.CONTINUOUS)[0].start
                 variables = [model.variable(name) for name in polynomial.coefficients]
                 found.append((layout.slots[key][1].start - first, [v for v in variables if v]))
+        if not found:
+            return
         table = self.table("fm_coefficients", [{"row": row} for row, _ in found])
         for entry, (_, targets) in zip(table, found, strict=False):
             self._bind_inputs(entry.segment, targets)

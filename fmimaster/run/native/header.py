@@ -19,6 +19,9 @@ from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
 from fmimaster.system.states import State
 
+_LENT = frozenset((np.ndarray, list))
+"""Values that stay in Python while the kernel uses them."""
+
 
 @dataclass
 class Context:
@@ -57,7 +60,8 @@ class LentMemory:
         else is taken as it is. Returns the struct."""
         types = struct_types(ffi.typeof(record))
         for name, value in fields.items():
-            setattr(record, name, self._as(types[name], value))
+            is_lent = type(value) in _LENT  # the others are many
+            setattr(record, name, self._as(types[name], value) if is_lent else value)
         return record
 
     def _as(self, kind: Any, value: Any) -> Any:
