@@ -2,10 +2,10 @@
 
     python tools/house.py tree [FOLDER]   each module with the first line of its docstring
     python tools/house.py draw            docs/figures/house.svg: rooms on floors, with arrows to what they import
-    python tools/house.py count           lines, modules, rooms, floors, arrows, longest chain of imports
+    python tools/house.py count           lines, modules, rooms, floors, arrows, longest chain of imports that are executed
 
 A room is a folder of ``fmimaster/``, or of ``fmimaster/studies/``. An arrow is an import from one room in another one, also
-inside of functions. Imports that only type checkers read count for modules, but not for rooms.
+inside of functions. Imports that only type checkers read are no arrows; the import test also looks for circles with them.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def tree(folder: Path) -> Iterator[str]:
 def count() -> Iterator[str]:
     """Figures of the package, one line each."""
     files = modules()
-    below = {dotted(p): imported(p, for_checkers=True) for p in files if p.name != "__init__.py"}
+    below = {dotted(p): imported(p) for p in files if p.name != "__init__.py"}
     chains = floors({m: needs & below.keys() for m, needs in below.items()})
     rooms = arrows()
     yield f"lines            {sum(len(p.read_text(encoding='utf-8').splitlines()) for p in files)}"

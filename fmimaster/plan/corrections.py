@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from fmimaster.base.text import listed
-from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.layout import Group, Layout, with_derivatives
-from fmimaster.plan.links import Links
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable
 from fmimaster.system.resolved import Link
+
+if TYPE_CHECKING:
+    from fmimaster.plan.events import PlanEvent
+    from fmimaster.plan.links import Links
 
 MOST_PASSES = 3
 """Number of correction passes, if outputs depend on each other in a loop."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fmimaster.base.errors import ProgramError
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan
 from fmimaster.system.states import FmiCall, State, after, states_that_allow
+
+if TYPE_CHECKING:
+    from fmimaster.plan.plan import Plan
 
 
 class Fitted(NamedTuple):

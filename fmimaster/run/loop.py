@@ -9,9 +9,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fmimaster.events.event_clock import EventClock
 from fmimaster.events.zeno import EventHistory
 from fmimaster.instants.calendar import Calendar
 from fmimaster.instants.instant import NEVER, Goal, Instant, TimeBase
@@ -22,6 +21,9 @@ from fmimaster.record.step_series import StepColumns
 from fmimaster.run.executor import Executor
 from fmimaster.run.log import ActivationLog, EventLog, StepLog, Stretch
 from fmimaster.steps.step_rule import StepContext, StepRule
+
+if TYPE_CHECKING:
+    from fmimaster.events.event_clock import EventClock
 
 
 @dataclass

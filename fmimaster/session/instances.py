@@ -34,13 +34,13 @@ from fmimaster.results.table import Table
 from fmimaster.run.choice import ExecutorType
 from fmimaster.run.loop import RunState, Timeline
 from fmimaster.run.planned_events import last_row
-from fmimaster.session.run_statistics import SessionParts, warnings_of_run
 from fmimaster.session.work_thread import StopRequest
 from fmimaster.system.clocks import exact
 from fmimaster.system.declarations import Interface
 
 if TYPE_CHECKING:
     from fmimaster.fmu.journaled import Journaled
+    from fmimaster.session.run_statistics import SessionParts
 
 log = logging.getLogger("fmimaster")
 
@@ -311,7 +311,7 @@ def _measure_replay(session: SessionParts) -> None:
     session.executor.run(replay.twice, start, end)  # if a step fails here, the run reports it
     session.executor.run(replay.back, start, start)
     calls[:] = counted
-    for text in warnings_of_run(session):  # at once: the run may take long
+    for text in session.warnings():  # at once: the run may take long
         log.warning("%s", text)
 
 

@@ -71,6 +71,10 @@ class SessionParts(Protocol):
         """The time in s that the run has reached."""
         ...
 
+    def warnings(self) -> tuple[str, ...]:
+        """What the run has shown so far: reasons for a loss of accuracy of its results."""
+        ...
+
 
 def run_statistics(session: SessionParts) -> Statistics:
     """The statistics of a run so far."""

@@ -368,11 +368,15 @@ class Session:
             },
         )
 
+    def warnings(self) -> tuple[str, ...]:
+        """What the run has shown so far: reasons for a loss of accuracy of its results."""
+        return warnings_of_run(self)
+
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Reasons for a loss of accuracy of the results so far."""
         prepared = self.prepared.accuracy_warnings
-        found = (*self.earlier.accuracy_warnings, *prepared, *warnings_of_run(self))
+        found = (*self.earlier.accuracy_warnings, *prepared, *self.warnings())
         return tuple(dict.fromkeys(found))
 
     @property

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from fmimaster.program.instructions.inputs import Set
 from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Executor, set_start
 from fmimaster.session.instances import timeline_of
-from fmimaster.session.session import Session
 from fmimaster.system.model import DataType, Variable
+
+if TYPE_CHECKING:
+    from fmimaster.session.session import Session
 
 log = logging.getLogger("fmimaster")
 

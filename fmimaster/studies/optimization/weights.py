@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, log10
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, did_you_mean
-from fmimaster.studies.optimization.alone import Alone
 from fmimaster.studies.optimization.trial import rms
+
+if TYPE_CHECKING:
+    from fmimaster.studies.optimization.alone import Alone
 
 Input = tuple[str, str]
 """Component and input."""
