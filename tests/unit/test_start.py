@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -41,7 +42,7 @@ _SELDOM = {
         "steps.pid",
         "events.predictive",
         "program.delays",
-        "program.unsolved",
+        "program.listing",
     )
 }
 """What a setting must ask for, or a loop of the system."""
@@ -106,6 +107,10 @@ def slow(modules: set[str]) -> set[str]:
 def parts(modules: set[str]) -> set[str]:
     """The folders of fmimaster among modules."""
     return {name.split(".")[1] for name in modules if name.count(".") > 1 and name.startswith("fm")}
+
+
+def test_what_must_not_be_imported_exists() -> None:
+    assert [name for name in sorted(_SELDOM | _NOT_OF_AN_FMU) if find_spec(name) is None] == []
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], []])
