@@ -27,6 +27,17 @@ _FOLDER, _FILE = "FMIMASTER_CALLS_TO", "FMIMASTER_CALLS_OF"
 """Variables of the environment, for processes that tests start: the folder, and the test file that runs."""
 
 
+_AT_START = f"""
+import os
+
+if "{_FILE}" in os.environ:  # not in the processes of xdist, where pytest imports the plugin
+    from calls_of_tests import follow_this_process
+
+    follow_this_process()
+"""
+"""What each Python process runs first."""
+
+
 class Caller(NamedTuple):
     """A test file that calls a function."""
 
@@ -117,9 +128,7 @@ class _Plugin:
 def pytest_configure(config: pytest.Config) -> None:
     folder: Path = config.getoption("--calls-to").absolute()
     folder.mkdir(exist_ok=True)
-    (folder / "sitecustomize.py").write_text(
-        "import calls_of_tests\n\ncalls_of_tests.follow_this_process()\n"
-    )
+    (folder / "sitecustomize.py").write_text(_AT_START)
     os.environ[_FOLDER] = str(folder)
     paths = (str(folder), str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))

@@ -111,9 +111,9 @@ def test_fails():
 def test_calls_are_followed_into_processes_and_not_in_tests_that_fail(tmp_path: Path) -> None:
     for name, text in _TESTS.items():
         (tmp_path / name).write_text(text)
-    (tmp_path / "pytest.ini").write_text("[pytest]")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error")
     tools = Path(calls_of_tests.__file__).parent
-    command = ["-m", "pytest", "-p", "calls_of_tests", "--calls-to=calls"]
+    command = ["-m", "pytest", "-n", "1", "-p", "calls_of_tests", "--calls-to=calls"]
     environment = dict(os.environ, PYTHONPATH=str(tools))
     run = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, check=False)
     assert run.returncode == pytest.ExitCode.TESTS_FAILED
