@@ -37,6 +37,7 @@ from fmimaster.results.statistics import NO_RUN, Statistics
 from fmimaster.run.choice import native_executor
 from fmimaster.run.rows import row_bytes, rows_in
 from fmimaster.session.attendance import Attendance
+from fmimaster.session.keepers import recorder_of
 from fmimaster.session.lost_run import (
     OutsideCalls,
     advice_for,
@@ -44,7 +45,6 @@ from fmimaster.session.lost_run import (
     lost_error,
     message_of,
 )
-from fmimaster.session.row_keeper import recorder_of
 from fmimaster.session.work_thread import interrupted
 
 log = logging.getLogger("fmimaster")

@@ -27,8 +27,7 @@ from fmimaster.run.executor import Executor
 from fmimaster.run.log import Lateness
 from fmimaster.run.loop import RunState
 from fmimaster.run.stepper import Stepper
-from fmimaster.session.fact_keeper import FactKeeper
-from fmimaster.session.row_keeper import RowKeeper
+from fmimaster.session.keepers import FactKeeper, RowKeeper
 from fmimaster.system.model import DataType
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ from fmimaster.run.executor import Executor, InitialTimes
 from fmimaster.run.loop import Loop
 from fmimaster.run.stepper import Stepper
 from fmimaster.run.ways import OFTEN
-from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.instances import (
     InstanceMaker,
     first_state,
@@ -38,7 +37,7 @@ from fmimaster.session.instances import (
     terminate_others,
     words_for_fmus,
 )
-from fmimaster.session.row_keeper import RowKeeper, recorder_of
+from fmimaster.session.keepers import FactKeeper, RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import EarlierStructures, run_statistics, warnings_of_run
 from fmimaster.session.work_thread import RunStopped, StopRequest

@@ -46,8 +46,8 @@ MANY = 500
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little stays in memory."""
-    monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_EVENTS", FEW)
-    monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_STEPS", FEW)
+    monkeypatch.setattr("fmimaster.session.keepers.MOST_EVENTS", FEW)
+    monkeypatch.setattr("fmimaster.session.keepers.MOST_STEPS", FEW)
 
 
 def ticking(during: Callable[[], None] = lambda: None, ends_at: float | None = None) -> PythonFmu:

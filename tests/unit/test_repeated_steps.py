@@ -51,7 +51,7 @@ def controllers(step_size: float = 0.1, *resolutions: int) -> SystemDescription:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little stays in the state of a run."""
-    monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_STEPS", FEW)
+    monkeypatch.setattr("fmimaster.session.keepers.MOST_STEPS", FEW)
 
 
 def kept(steps: Sequence[Steps]) -> int:
@@ -71,7 +71,7 @@ def test_steps_of_periodic_clocks_are_not_kept_one_by_one(
     every = simulate(system, backend=backend).steps
     assert isinstance(every, tuple)
     assert len(every) >= 2000
-    monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_STEPS", FEW)
+    monkeypatch.setattr("fmimaster.session.keepers.MOST_STEPS", FEW)
     stream = io.StringIO()
     simulation = Simulation(system, backend=backend)
     for found in (simulation.run(), simulation.run(output_file=stream)):
@@ -91,7 +91,7 @@ def test_the_page_has_each_of_them(
 ) -> None:
     pages = []
     for name, most in (("one.csv", FEW), ("other.csv", 10_000)):
-        monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_STEPS", most)
+        monkeypatch.setattr("fmimaster.session.keepers.MOST_STEPS", most)
         Simulation(controllers()).run(output_file=tmp_path / name)
         assert main(["steps", str(tmp_path / name)]) == 0
         pages.append(capsys.readouterr().out)
