@@ -1,0 +1,1 @@
+"""The native executor in C, and its build."""

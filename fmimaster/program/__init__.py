@@ -1,0 +1,1 @@
+"""The language between algorithms and executors: instructions, emitter, checker, value store."""

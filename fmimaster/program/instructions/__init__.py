@@ -1,0 +1,1 @@
+"""The instructions, each as one class."""
