@@ -37,7 +37,7 @@ _MAY_DISCARD = frozenset(
 """Functions that may return Discard in Co-Simulation of FMI 2.0 (2.1.3); in FMI 3.0 all functions may."""
 
 
-def word_of(status: int) -> str:
+def _word_of(status: int) -> str:
     """The status of a message as a word, or its number."""
     return _WORDS[status] if 0 <= status < len(_WORDS) else str(status)
 
@@ -316,6 +316,6 @@ class MessageLog:
         text = visible((message or b"").decode("utf-8", "replace").rstrip())
         self.last.append(text)
         if self.call_log is not None:
-            self.call_log.add(self.instance, f"[{word_of(status)}] {text}")
+            self.call_log.add(self.instance, f"[{_word_of(status)}] {text}")
         level = logging.INFO if status == OK else logging.WARNING
-        log.log(level, MESSAGE, self.instance, word_of(status), text)
+        log.log(level, MESSAGE, self.instance, _word_of(status), text)

@@ -63,7 +63,7 @@ def used_twice(users: Iterable[tuple[str, Identity]]) -> list[list[str]]:
     return [[known[k][0] for k in numbers] for numbers in found]
 
 
-def claim(parts: Identity, name: str, where: str) -> None:
+def _claim(parts: Identity, name: str, where: str) -> None:
     """Note that an FMU is in use, until :func:`release`.
 
     Raises
@@ -214,7 +214,7 @@ class FmuFile:
             If the library cannot be loaded on this machine, or the FMU refuses to be instantiated.
         """
         parts = identity(self.source, self.model)
-        claim(parts, name, str(self.source))
+        _claim(parts, name, str(self.source))
         try:
             instance = self._instantiated(name, options)
         except BaseException:

@@ -66,10 +66,10 @@ def may_have_facts(table: str | os.PathLike[str]) -> bool:
 
 def is_document(path: Path) -> bool:
     """Whether a file is a document of facts, of any version of fmimaster."""
-    return _ANY_FORMAT in head_of(path)
+    return _ANY_FORMAT in _head_of(path)
 
 
-def head_of(path: Path) -> str:
+def _head_of(path: Path) -> str:
     """The first characters of a file."""
     with path.open(encoding="utf-8", errors="replace") as stream:
         return stream.read(_HEAD)
@@ -148,7 +148,7 @@ class Facts:
         try:
             if not self.exist:
                 return
-            head = head_of(path) if self._document is None else FORMAT
+            head = _head_of(path) if self._document is None else FORMAT
             if FORMAT not in head:
                 raise ValueError(f"it begins with {head[:40]!r}, not with the format '{FORMAT}'")
             yield from entries(path if self._document is None else self._document)

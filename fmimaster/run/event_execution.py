@@ -66,7 +66,7 @@ class Happening(NamedTuple):
     """Values of the user that are set at it."""
 
 
-class EventChecks(LoopPart):
+class _EventChecks(LoopPart):
     """Checks events that have happened."""
 
     def __init__(self, loop: Loop) -> None:
@@ -173,7 +173,7 @@ class EventExecution(LoopPart):
         self._changes = changes
         self.plan_of = PlannedEvents(loop)
         self.ticks = ClockTicks(loop.plan, loop.executor.store, loop.state)
-        self.checks = EventChecks(loop)
+        self.checks = _EventChecks(loop)
 
     def execute(self, now: Happening) -> bool:
         """Run the program of what happens now, and note it; whether an FMU ends the run."""

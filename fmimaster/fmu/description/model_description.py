@@ -81,7 +81,7 @@ def read_model(
         raise ModelError(
             f"'{where}' is an FMI {version} FMU. Expected FMI 2.0 or 3.0; export it again with one of these."
         )
-    interface = interface or default_interface(root)
+    interface = interface or _default_interface(root)
     used = interface_element(root, interface, where)
     with left_for_later():
         return _model(root, Version(version), interface, used)
@@ -115,7 +115,7 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
     if _RELEASED.fullmatch(version) is None:
         what = f"fmiVersion is that of no release, so it is read like FMI {'2.0' if is_fmi2 else '3.0'}"
         findings.note(root, what, shown(version))
-    identifier = read_model_identifier(used)
+    identifier = _model_identifier(used)
     variables, names, references = _variables(root, dialect, interface, findings)
     dependencies = read_dependencies(root, dialect, references, variables, names, findings)
     return Model(
@@ -126,7 +126,7 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         variables=variables,
         **vars(dependencies),
         n_event_indicators=(
-            read_count(root, "numberOfEventIndicators", findings)
+            _count(root, "numberOfEventIndicators", findings)
             if is_fmi2
             else len(dependencies.event_indicators)
         ),
@@ -197,7 +197,7 @@ def offered_interfaces(root: Element) -> tuple[Interface, ...]:
     return tuple(i for i in Interface if child(root, i.value) is not None)
 
 
-def default_interface(root: Element) -> Interface:
+def _default_interface(root: Element) -> Interface:
     """The interface that is used if none is chosen: the first of Co-Simulation, Model Exchange, Scheduled Execution."""
     return next(iter(offered_interfaces(root)), Interface.CO_SIMULATION)
 
@@ -219,7 +219,7 @@ def interface_element(root: Element, interface: Interface, where: str) -> Elemen
     return used
 
 
-def read_model_identifier(element: Element) -> str:
+def _model_identifier(element: Element) -> str:
     """Name of the library of an interface, without folder and suffix; empty if the FMU gives none.
 
     Raises
@@ -259,7 +259,7 @@ def read_capabilities(
         ),
         can_handle_variable_communication_step_size=can("canHandleVariableCommunicationStepSize"),
         fixed_internal_step_size=_positive(element, "fixedInternalStepSize", findings),
-        max_output_derivative_order=read_count(
+        max_output_derivative_order=_count(
             element, "maxOutputDerivativeOrder", findings, _HIGHEST_DERIVATIVE
         ),
         max_input_derivative_order=1 if is_fmi2 and can("canInterpolateInputs") else 0,
@@ -322,7 +322,7 @@ def _positive(element: Element, name: str, findings: Findings) -> float | None:
     )
 
 
-def read_count(element: Element, name: str, findings: Findings, most: int = MOST_ELEMENTS) -> int:
+def _count(element: Element, name: str, findings: Findings, most: int = MOST_ELEMENTS) -> int:
     """A whole number of an element, 0 if there is none."""
     number = findings.number(
         element,

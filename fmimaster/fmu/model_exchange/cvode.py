@@ -27,16 +27,16 @@ from fmimaster.fmu.model_exchange.integrator import (
 )
 from fmimaster.fmu.model_exchange.one_step import TOO_SHORT, DormandPrince
 
-DERIVATIVES = CFUNCTYPE(c_int, c_double, c_void_p, c_void_p, c_void_p)
+_DERIVATIVES = CFUNCTYPE(c_int, c_double, c_void_p, c_void_p, c_void_p)
 """``CVRhsFn``: time, states, their derivatives, user data → 0, or a negative number for a failure."""
-JACOBIAN = CFUNCTYPE(c_int, c_double, *[c_void_p] * 7)
+_JACOBIAN = CFUNCTYPE(c_int, c_double, *[c_void_p] * 7)
 """``CVLsJacFn``: time, states, their derivatives, matrix, user data, three vectors → as above."""
-MESSAGE = CFUNCTYPE(None, c_int, c_char_p, c_char_p, c_char_p, c_int, c_void_p, c_void_p)
+_MESSAGE = CFUNCTYPE(None, c_int, c_char_p, c_char_p, c_char_p, c_int, c_void_p, c_void_p)
 """``SUNErrHandlerFn``: line, function, file, message, code, user data, context."""
 
-ONE_STEP = 2
+_ONE_STEP = 2
 """Task of ``CVode``: one step, not beyond the stop time."""
-BDF = 2
+_BDF = 2
 """Method of ``CVodeCreate``: backward differentiation formulas, for stiff systems."""
 
 _HANDLE = POINTER(c_void_p)
@@ -44,7 +44,7 @@ _FUNCTIONS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "core": {
         "SUNContext_Create": (c_int, c_int, _HANDLE),
         "SUNContext_ClearErrHandlers": (c_int, c_void_p),
-        "SUNContext_PushErrHandler": (c_int, c_void_p, MESSAGE, c_void_p),
+        "SUNContext_PushErrHandler": (c_int, c_void_p, _MESSAGE, c_void_p),
         "SUNContext_Free": (c_int, _HANDLE),
         "N_VGetArrayPointer": (c_void_p, c_void_p),
         "N_VDestroy": (None, c_void_p),
@@ -239,13 +239,13 @@ class CvodeIntegration(Integration):
         Parameters
         ----------
         derivatives, jacobian
-            Addresses of the functions that CVODE calls, of the types :data:`DERIVATIVES` and :data:`JACOBIAN`.
+            Addresses of the functions that CVODE calls, of the types :data:`_DERIVATIVES` and :data:`_JACOBIAN`.
         data
             Address that is passed to both.
         """
         s, n = self._sundials, self.equations.n
         s.SUNContext_Create(0, byref(self._context))
-        on_message = MESSAGE(self._keep_message)
+        on_message = _MESSAGE(self._keep_message)
         self._callbacks += (on_message,)
         s.SUNContext_ClearErrHandlers(self._context)  # the default one prints
         s.SUNContext_PushErrHandler(self._context, on_message, None)
@@ -255,7 +255,7 @@ class CvodeIntegration(Integration):
         ]
         self._matrix = s.SUNDenseMatrix(n, n, self._context)
         self._solver = s.SUNLinSol_Dense(self.vectors[0], self._matrix, self._context)
-        self.memory.value = s.CVodeCreate(BDF, self._context)
+        self.memory.value = s.CVodeCreate(_BDF, self._context)
         s.CVodeInit(self.memory, derivatives, 0.0, self.vectors[0])
         s.CVodeSetUserData(self.memory, data)
         s.CVodeSetMaxHnilWarns(self.memory, -1)  # none: a step that is too short is an error here
@@ -310,7 +310,7 @@ class CvodeIntegration(Integration):
     def restart(self, time: float, states: Vector) -> None:
         """Start here; or go on, if nothing but the inputs can have changed, and the derivatives have hardly changed."""
         if not self.memory:
-            self._callbacks = DERIVATIVES(self._derive), JACOBIAN(self._linearize)
+            self._callbacks = _DERIVATIVES(self._derive), _JACOBIAN(self._linearize)
             self.allocate(*map(address_of, self._callbacks))
         is_new = self.size == 0.0  # an earlier state was restored
         if is_new or time != self._time.value or self._has_other_states(states):
@@ -371,7 +371,7 @@ class CvodeIntegration(Integration):
     def _step(self, end: float) -> int:
         s = self._sundials
         s.CVodeSetStopTime(self.memory, end)
-        flag: int = s.CVode(self.memory, end, self.vectors[0], byref(self._time), ONE_STEP)
+        flag: int = s.CVode(self.memory, end, self.vectors[0], byref(self._time), _ONE_STEP)
         if self._raised is not None:
             error, self._raised = self._raised, None
             raise error

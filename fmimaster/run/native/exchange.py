@@ -33,7 +33,7 @@ _FUNCTIONS = {
 """Name in ``fm_sundials`` → function of SUNDIALS."""
 
 
-class LentCvode(LentMemory):
+class _LentCvode(LentMemory):
     """The integration of one instance, which CVODE then continues by calls of the kernel only.
 
     Attributes
@@ -139,7 +139,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
     def cvode(self, parts: CvodeParts) -> None:
         """Continue by CVODE."""
 
-        lent = self.lent(LentCvode(parts, self._parts.jacobian_references))
+        lent = self.lent(_LentCvode(parts, self._parts.jacobian_references))
         self._version.bind_derivative(self._fmu, ffi.addressof(lent.cvode, "jacobian"))
         lib.fm_exchange_cvode(self._exchange, lent.cvode)
 

@@ -94,7 +94,7 @@ class FmuEntry(KernelEntry):
         self._lend_rates(self.instance.model.capabilities.max_input_derivative_order)
         self._lend_coefficients()
 
-    def _lend_updates(self) -> Updates | None:
+    def _lend_updates(self) -> _Updates | None:
         """Inputs that are set in Intermediate Update Mode, if there are any."""
         context, i = self._python.context, self._python.index
         segments = context.plan.layout.segments(i, Group.CONTINUOUS)
@@ -104,7 +104,7 @@ class FmuEntry(KernelEntry):
         def bind(call: Any) -> None:
             self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, call)
 
-        return Updates(self._binding, i, segments[0], context.store.courses, bind)
+        return _Updates(self._binding, i, segments[0], context.store.courses, bind)
 
     def _lend_rates(self, most_orders: int) -> None:
         """FMI 2.0: references and orders of the derivatives of all continuous inputs, and room for them."""
@@ -179,7 +179,7 @@ class FmuEntry(KernelEntry):
 
 
 def make_update_callback() -> UpdateCallback:
-    """The callback of an instance before there is an executor: it does nothing until :class:`Updates` fills it.
+    """The callback of an instance before there is an executor: it does nothing until :class:`_Updates` fills it.
 
     An FMU gets its callback when it is instantiated. In C, a step of two FMUs with cubic inputs takes 0.7 us, in Python 57.
     """
@@ -203,7 +203,7 @@ def _read_outputs(handle: Any, begin: float, time: float, can_return: int) -> fl
         return nan
 
 
-class Updates(LentMemory):
+class _Updates(LentMemory):
     """The intermediate updates of one instance.
 
     Parameters
