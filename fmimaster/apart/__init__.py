@@ -1,1 +1,1 @@
-"""Functions in processes of their own: started in milliseconds, ended by a deadline, survived when they crash."""
+"""Functions and runs in processes of their own: started in milliseconds, ended by a deadline, survived when they crash."""

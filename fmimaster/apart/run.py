@@ -88,7 +88,7 @@ def run_apart(
 
     Returns
     -------
-    Ended
+    EndedProcess
         The value or the exception of the function, or how the process has ended.
 
     Raises

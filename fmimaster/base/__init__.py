@@ -1,1 +1,1 @@
-"""What all rooms use: errors, files of strangers, text of pages. It knows no FMI."""
+"""What all rooms use: errors, files of strangers, text of pages, what is installed. It knows no FMI."""

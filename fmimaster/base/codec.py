@@ -337,7 +337,7 @@ def separated(content: bytes) -> list[bytes]:
 
     Raises
     ------
-    FileError
+    UnknownContentError
         If the lengths do not fit the content.
     """
     size = np.dtype(_SIZE).itemsize

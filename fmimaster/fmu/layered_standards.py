@@ -3,6 +3,8 @@
 A supported one is one file with a function ``extend(manifest, model)``. Its arguments are the manifest in the FMU (None if
 there is none) and the model of the FMU; it returns the model with the additions of the layered standard. An invalid
 manifest raises a :class:`ModelError`; the FMU then runs without it.
+
+Of ``fmi-ls-ref`` it is only used which results an FMU carries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accuracy of a run: the choice of a step-size controller, and pairs of runs that estimate the error."""
+"""The front door: simulations, their validation, and runs that are repeated until they have an accuracy."""
 
 from typing import TYPE_CHECKING
 

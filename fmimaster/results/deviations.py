@@ -96,7 +96,8 @@ class JumpTimes:
 
 
 def jump_times(found: Array, known: Array) -> JumpTimes:
-    """The jumps of a column beside those of the reference, both as :func:`jumps` returns them."""
+    """The jumps of a column beside those of the reference, both as :func:`fmimaster.results.comparison.jumps` returns
+    them."""
     pairs = _pairs(found.mean(axis=1), known.mean(axis=1))
     ours, theirs = found[pairs[:, 0]], known[pairs[:, 1]]
     # two intervals that overlap may be jumps at the same time

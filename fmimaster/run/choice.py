@@ -51,10 +51,10 @@ def told_of_exit(
 ) -> AbstractContextManager[None]:
     """Call a function if an FMU that is called in a thread ends the process by exit(); that needs the kernel."""
     try:
-        from fmimaster.run.native.shared import guarded
+        from fmimaster.run.native.shared import telling_of_exit
     except ImportError:
         return nullcontext()
-    return guarded(thread, tell)
+    return telling_of_exit(thread, tell)
 
 
 def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:

@@ -1,4 +1,4 @@
-"""The interface of executors of programs for the loop over time; and the rows that they fill."""
+"""The interface of executors of programs for the loop over time; and the value store with which they start."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Executor(Protocol):
     next_events: NDArray[np.float64]
     """Time in s of the next event that each instance has announced; inf for none."""
     calls: NDArray[np.int64]
-    """Number of calls per kind of call and instance: see :class:`Counted`."""
+    """Number of calls per kind of call and instance: see :class:`fmimaster.run.rows.Counted`."""
 
     @property
     def rows(self) -> RowBlock:

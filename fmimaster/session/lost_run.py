@@ -1,4 +1,7 @@
-"""The process of a run, or of a whole command, seen from outside: what it calls, and the message about its end."""
+"""The process of a run, or of a whole command, seen from outside: what it calls, and the message about its end.
+
+A command with many runs is forked here, a single run in :mod:`fmimaster.session.own_process`.
+"""
 
 from __future__ import annotations
 

@@ -140,6 +140,13 @@ def _complete(run: Attendance, files: ExitStack, shared: SharedRun) -> None:
     shared.numbers[SharedNumber.PHASE] = CommandPhase.COMPLETE
 
 
+def reached(phase: CommandPhase, status: int = 0) -> None:
+    """In the process of a run: the command is so far, and would end with this status."""
+    if (shared := shared_run.current) is not None:
+        shared.numbers[SharedNumber.STATUS] = status
+        shared.numbers[SharedNumber.PHASE] = phase
+
+
 # In the process that waits --------------------------------------------------------------------------------------------
 
 
@@ -286,10 +293,3 @@ def _events(texts: Sequence[str]) -> Iterator[Event]:
     except FileError as error:
         log.warning("%s", error)
         return iter(())
-
-
-def reached(phase: CommandPhase, status: int = 0) -> None:
-    """In the process of a run: the command is so far, and would end with this status."""
-    if (shared := shared_run.current) is not None:
-        shared.numbers[SharedNumber.STATUS] = status
-        shared.numbers[SharedNumber.PHASE] = phase

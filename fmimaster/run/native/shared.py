@@ -165,7 +165,7 @@ atexit.register(_tell_nobody)
 
 
 @contextmanager
-def guarded(thread: threading.Thread, tell: Callable[[], None]) -> Iterator[None]:
+def telling_of_exit(thread: threading.Thread, tell: Callable[[], None]) -> Iterator[None]:
     """Call a function if an FMU that is called in a thread ends the process by exit().
 
     The function is called in the thread that calls exit(), which then does not continue.

@@ -1,4 +1,4 @@
-"""STEP, ALIGN, SAVE, RESTORE: instances move in time; REPEAT, MODE, UPDATE, TICK, CALL: repetition, and events."""
+"""STEP, ALIGN, SAVE, RESTORE, PARALLEL; REPEAT, UNTIL, MODE, UPDATE, TICK, CALL: steps, repetition, actions at events."""
 
 from __future__ import annotations
 
