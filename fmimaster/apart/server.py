@@ -213,6 +213,8 @@ class ChannelEnd:
         self._socket.close()
 
 
+# The preloaded process ------------------------------------------------------------------------------------------------
+
 START, KILL = 0, 1
 
 REQUEST = struct.Struct("=BQ")

@@ -158,6 +158,8 @@ def _state(pid: int) -> list[str]:
     return []
 
 
+# The process of a run -------------------------------------------------------------------------------------------------
+
 log = logging.getLogger("fmimaster")
 
 LOOK = 100

@@ -53,6 +53,8 @@ def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")
 
 
+# Pages ----------------------------------------------------------------------------------------------------------------
+
 PAGE_WIDTH = 100
 """Columns of a page whose output is not a terminal."""
 

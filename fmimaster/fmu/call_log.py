@@ -61,6 +61,8 @@ def objection(prefix: str, function: str, status: int) -> str:
     return ""
 
 
+# The log of FMI calls -------------------------------------------------------------------------------------------------
+
 log = logging.getLogger("fmimaster")
 
 _RETURNED = frozenset(

@@ -28,6 +28,8 @@ from fmimaster.system.declarations import Interface
 from fmimaster.system.model import Model, Source
 from fmimaster.system.xml import Element
 
+# FMUs that allow one instance per process -----------------------------------------------------------------------------
+
 Identity = frozenset[tuple[object, ...]]
 """The identity of an FMU: its file, independent of the path, and its instantiation token. Two FMUs that share one of
 them are the same."""
@@ -101,13 +103,14 @@ def _second_instance(first: str, second: str, where: str) -> ModelError:
     )
 
 
+# FMU files ------------------------------------------------------------------------------------------------------------
+
 log = logging.getLogger("fmimaster")
 
 NOT_NEEDED = ("documentation/", "sources/")
 """Folders of an FMU that a simulation does not need; not unpacking them halves the time of loading a small FMU."""
 
 _NO_MESSAGE = "The FMU gave no message; with debug_logging (--debug-logging) it may give one."
-
 
 _KINDS: Mapping[tuple[str, Interface], str] = {
     ("2", Interface.CO_SIMULATION): "fmu.fmi2:Fmi2Instance",

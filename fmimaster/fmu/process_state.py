@@ -132,6 +132,8 @@ def _folder() -> str | None:
         return None
 
 
+# What FMUs print ------------------------------------------------------------------------------------------------------
+
 _STDOUT = 1
 """File descriptor of the standard output; C code prints there, whatever Python's sys.stdout is."""
 _CHUNK = 65536

@@ -64,6 +64,9 @@ def _rows(program: Program, plan: Plan, hooks: Sequence[Hook]) -> Iterator[Row]:
         depth += k in ends
 
 
+# Loops that are not solved --------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class UnsolvedLoop:
     """A loop with inputs that are set before their source has stepped."""

@@ -56,6 +56,8 @@ def marks(plan: Plan, store: ValueStore) -> Mapping[int, Callable[[], None]]:
     return found
 
 
+# Extrapolation errors -------------------------------------------------------------------------------------------------
+
 _TIME = "extrapolation.time"
 """Signal with the time of the last point, which is not recorded."""
 

@@ -1,4 +1,7 @@
-"""The values of a column: numbers, texts, binaries; and when they are present, at ticks or over spans of time."""
+"""The values of a column: numbers, texts, binaries; and when they are present, at ticks or over spans of time.
+
+Here are also the tolerances by which columns are compared: what compares them is imported only where it is used.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ Array = NDArray[np.float64]
 SAME_TIME = 1e-9
 """Times of two tables are the same if they differ by this part of the larger one at most: files of other programs have
 fewer digits."""
-
 
 TOLERANCE = 0.01
 """Largest permitted deviation, relative to the range of the reference: a difference that is visible in a figure."""

@@ -133,6 +133,8 @@ class Changes:
             lent[:] = [x for (k, _, _), before in old if k is kind for x in before]
 
 
+# Events that FMUs have executed ---------------------------------------------------------------------------------------
+
 POINTS = 3
 """Accepted points that are read: the present one, the start of the step, and the one before."""
 

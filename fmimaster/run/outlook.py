@@ -166,6 +166,8 @@ def _numbered(causes: list[Cause]) -> tuple[NDArray[np.int64], list[Cause]]:
     return np.array([different.index(cause) for cause in causes]), different
 
 
+# Grids with periodic clocks -------------------------------------------------------------------------------------------
+
 WORTH = 4
 """Instants for which a stretch is made at least."""
 

@@ -134,6 +134,8 @@ def _supports_fraction(variable: Variable) -> bool:
     return variable.clock is not None and variable.clock.supports_fraction
 
 
+# The calendar ---------------------------------------------------------------------------------------------------------
+
 MOST_PARTS = 1000
 """Largest denominator of a simple fraction."""
 

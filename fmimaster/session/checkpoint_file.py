@@ -228,6 +228,8 @@ def _settle(folder: Path) -> None:
             os.close(number)
 
 
+# The rows -------------------------------------------------------------------------------------------------------------
+
 _MAGIC = b"fmimaster rows 1\n"
 _ID_LENGTH = 16
 _RECORD = Struct("<BQI")

@@ -162,6 +162,9 @@ def words_for_fmus(plan: Plan) -> str:
     return f"'{names[0]}'" if len(names) == 1 else "An FMU"
 
 
+_RECORD = "record_intermediate_values (--record-intermediate-values)"
+
+
 def intermediate_outputs(prepared: Prepared, settings: Settings) -> dict[int, IntermediateOutputs]:
     """Instance → its outputs that are read inside of its steps.
 
@@ -192,9 +195,6 @@ def intermediate_outputs(prepared: Prepared, settings: Settings) -> dict[int, In
         )
     _refuse_what_loses_values(prepared, settings, found)
     return found
-
-
-_RECORD = "record_intermediate_values (--record-intermediate-values)"
 
 
 def _refuse_what_loses_values(

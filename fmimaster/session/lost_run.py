@@ -103,6 +103,9 @@ def hanging(lost: Lost) -> str:
     return f" {first_words(lost.call)} did not return; its process was ended." if lost.call else ""
 
 
+# The process of a command ---------------------------------------------------------------------------------------------
+
+
 def go_on_in_own_process() -> None:
     """Fork; the new process returns and does the rest of the command, this one waits and ends. Where there can be no other
     process, this one returns.

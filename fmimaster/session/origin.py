@@ -222,6 +222,8 @@ def _facts(settings: Settings, prepared: Prepared) -> Iterator[object]:
     yield [str(instruction) for instruction in programs.initialize.instructions]
 
 
+# All that changes in a run --------------------------------------------------------------------------------------------
+
 _NOT_SAVED = frozenset({"timeline", "stretch", "asked", "pauses", "step_log", "event_log"})
 """Parts of the state of a run that its preparation gives, that are empty between steps, or that are saved otherwise."""
 

@@ -248,6 +248,8 @@ class ErrorControlled(Integrator):
         return ", ".join([self.title, *(f"{n} tolerance {v:g}" for n, v in given if v is not None)])
 
 
+# Which FMU gets which integrator --------------------------------------------------------------------------------------
+
 ALL = "*"
 """The glob of all components: any other name or glob takes precedence."""
 

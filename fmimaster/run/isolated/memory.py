@@ -133,6 +133,8 @@ def _mapped(descriptor: int, begin: int, length: int) -> ctypes.Array[ctypes.c_c
     return part
 
 
+# Messages for the log -------------------------------------------------------------------------------------------------
+
 _CHUNK = 1 << 16
 _MOST_CHUNKS = 64
 """Read at one time: an FMU may write without end."""

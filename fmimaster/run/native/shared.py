@@ -150,6 +150,8 @@ class KernelOutside:
         return present, kernel.attempts, kernel.n_rows, hash(kernel.begin), kernel.is_running
 
 
+# exit() inside an FMU -------------------------------------------------------------------------------------------------
+
 _TOLD: dict[threading.Thread, Callable[[], None]] = {}
 """Thread in which FMUs are called → function to call at exit(). There is one table for the process."""
 
