@@ -79,7 +79,7 @@ def optional(library: str, extra: str, purpose: str) -> Any:
         ) from error
 
 
-def drawing(purpose: str) -> None:
+def check_matplotlib(purpose: str) -> None:
     """Raise an error that names the extra, if matplotlib is not installed."""
     optional("matplotlib", "plot", purpose)
 

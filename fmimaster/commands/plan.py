@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fmimaster.base.files import given_path
-from fmimaster.base.installation import drawing
+from fmimaster.base.installation import check_matplotlib
 from fmimaster.base.text import aligned, flowing, section
 from fmimaster.commands import settings
 from fmimaster.commands.optimize import algorithm_words, candidate_facts, number, searched, told
@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
 
 def _figure(arguments: Namespace, facts: dict[str, Any]) -> Callable[[], None]:
     """Draw the plan; returns a function that writes the figure."""
-    drawing("--figure")
+    check_matplotlib("--figure")
     from fmimaster.commands.plan_figure import plan_figure  # matplotlib is slow to import
     from fmimaster.results.plot import check_format, save_figure
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import given_path
-from fmimaster.base.installation import drawing
+from fmimaster.base.installation import check_matplotlib
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import write
 from fmimaster.results.results import Results
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Draw the figure, and write or show it."""
-    drawing("'fmimaster plot'")
+    check_matplotlib("'fmimaster plot'")
     # matplotlib is slow to import
     from fmimaster.results.notebook import check_window, maker_of_figures, show_figure
     from fmimaster.results.plot import check_format, plot_results, save_figure

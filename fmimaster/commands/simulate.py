@@ -161,15 +161,15 @@ def _refuse(arguments: Namespace, simulation: Simulation) -> None:
 
 def _check_figures(arguments: Namespace) -> None:
     """Check that the file for the figure can be written, and that a window can be opened."""
-    from fmimaster.base.installation import drawing
+    from fmimaster.base.installation import check_matplotlib
 
     if arguments.plot:
-        drawing("--plot")
+        check_matplotlib("--plot")
         from fmimaster.results.plot import check_format
 
         check_format(arguments.plot)
     if arguments.show_plot:
-        drawing("--show-plot")
+        check_matplotlib("--show-plot")
         from fmimaster.results.notebook import check_window
 
         check_window()

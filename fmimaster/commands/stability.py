@@ -16,7 +16,7 @@ from fmimaster.algorithms.refreshed import Refreshed
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.files import given_path
-from fmimaster.base.installation import drawing
+from fmimaster.base.installation import check_matplotlib
 from fmimaster.base.text import aligned, count, in_short, section
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
     """Find the largest stable step, print it, and draw the figure."""
     figure = None if arguments.figure is None else given_path(arguments.figure)
     if figure is not None:
-        drawing("--figure")
+        check_matplotlib("--figure")
         from fmimaster.results.plot import check_format  # matplotlib is slow to import
 
         check_format(figure)

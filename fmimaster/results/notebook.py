@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
-from fmimaster.base.installation import drawing
+from fmimaster.base.installation import check_matplotlib
 from fmimaster.base.text import count, in_a_line
 from fmimaster.results.columns import as_text
 from fmimaster.results.table import Table
@@ -88,7 +88,7 @@ def _text(text: str) -> str:
 
 def _figure(table: Table) -> str:
     try:
-        drawing("The figure")
+        check_matplotlib("The figure")
         from fmimaster.results.plot import plot_results  # matplotlib takes half a second
 
         figure: Any = plot_results(table)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import unknown_attribute
-from fmimaster.base.installation import drawing, optional
+from fmimaster.base.installation import check_matplotlib, optional
 from fmimaster.results.columns import TOLERANCE, numbers
 from fmimaster.results.files import read_table, write_table
 from fmimaster.results.formats import FORMATS, lists_formats
@@ -245,7 +245,7 @@ class Results(Table):
             If no column has such a name or contains numbers, the chosen columns do not fit in one figure, or matplotlib
             is not installed: ``pip install "fmimaster[plot]"``.
         """
-        drawing("plot()")
+        check_matplotlib("plot()")
         # late: matplotlib takes half a second
         from fmimaster.results.notebook import maker_of_figures, show_figure
         from fmimaster.results.plot import plot_into, plot_results

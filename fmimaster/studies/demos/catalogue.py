@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fmimaster.base.errors import FileError, OptionError, did_you_mean
-from fmimaster.base.installation import drawing, reference_path
+from fmimaster.base.installation import check_matplotlib, reference_path
 from fmimaster.base.public_names import at_place
 from fmimaster.studies.demos.stage import Stage, write_files
 
@@ -32,7 +32,7 @@ class Demo:
     def show(self, stage: Stage) -> None:
         """Run it, and write its files."""
         if self.draws:
-            drawing("This demo")
+            check_matplotlib("This demo")
         at_place(self.place)(stage)
 
 
