@@ -24,7 +24,7 @@ from fmimaster.program.store import ValueStore
 from fmimaster.system.states import State
 
 
-def emit_start_values(
+def _emit_start_values(
     plan: Plan, p: Emitter, instances: Collection[int], settings: FmuSettings
 ) -> None:
     """Write the way from Instantiated to Initialization Mode.
@@ -54,7 +54,7 @@ def emit_start_values(
             p.set(i, Group.SETTINGS)
 
 
-def emit_clock_intervals(p: Emitter, instances: Collection[int]) -> None:
+def _emit_clock_intervals(p: Emitter, instances: Collection[int]) -> None:
     """Write the intervals of the clocks of instances with Event Mode, in Initialization Mode."""
     for i in instances:
         p.set_intervals(i)
@@ -72,13 +72,13 @@ def emit_initialization(plan: Plan, p: Emitter, settings: FmuSettings, settling:
         Parameters that the run must set, besides the start values of the user.
     """
     instances = range(len(plan.instances))
-    emit_start_values(plan, p, instances, settings)
+    _emit_start_values(plan, p, instances, settings)
     with p.at_an_event():
         left = settling.at_the_start(plan, p)
         others = [i for i in instances if i not in left]
         measure_partials(plan, p, others)
     modes = {i: None for i in instances if plan.instances[i].event_mode}
-    emit_clock_intervals(p, modes)
+    _emit_clock_intervals(p, modes)
     for i in others:
         p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
     if modes:
@@ -178,12 +178,12 @@ def _emit_right_limits(
     plan: Plan, p: Emitter, who: _Affected, settings: FmuSettings, settling: Settling
 ) -> None:
     """Write how instances join and the others get their inputs, in the order of dataflow; then rows."""
-    emit_start_values(plan, p, who.new, settings)
+    _emit_start_values(plan, p, who.new, settings)
     with p.at_an_event():
         settling.at_a_change(plan, p, {*who.new, *who.modes}, who.corrected)
         measure_partials(plan, p, who.new)
     joined = [i for i in who.new if plan.instances[i].event_mode]
-    emit_clock_intervals(p, joined)
+    _emit_clock_intervals(p, joined)
     for i in who.new:
         p.mode(i, State.EVENT_MODE if i in joined else State.STEP_MODE)
         p.get(i)

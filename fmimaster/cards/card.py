@@ -253,7 +253,7 @@ def _expect(kind: type, value: Any, where: str) -> Any:
     return value
 
 
-def cards_folder() -> Path:
+def _cards_folder() -> Path:
     """The folder: ``fmimaster/cards`` in ``$XDG_CACHE_HOME``, or in the folder that the system has for caches.
 
     Source: XDG Base Directory Specification; a relative path in the variable is ignored.
@@ -305,4 +305,4 @@ def _known(path: Path, sha256: str) -> FmuCard | None:
 
 
 def _path(sha256: str, interface: Interface | None) -> Path:
-    return cards_folder() / f"{sha256}-{'default' if interface is None else interface.value}.json"
+    return _cards_folder() / f"{sha256}-{'default' if interface is None else interface.value}.json"

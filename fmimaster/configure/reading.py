@@ -166,7 +166,7 @@ def inputs(given: Any) -> Any:
 # Step sizes and events ------------------------------------------------------------------------------------------------
 
 
-def is_rule(text: str) -> bool:
+def _is_rule(text: str) -> bool:
     """Whether a step size as text names a rule; a number does not begin with a letter."""
     return text[:1].isalpha() and not _NUMBER_WORD.fullmatch(text)
 
@@ -226,7 +226,7 @@ def step_rule(text: str, where: str = "step_size", *, size: str | None = None) -
 
 def step_size(given: Any) -> Any:
     """A step-size rule instead of its text."""
-    return step_rule(given) if isinstance(given, str) and is_rule(given) else given
+    return step_rule(given) if isinstance(given, str) and _is_rule(given) else given
 
 
 def event_clock(text: str, where: str = "event_clock") -> EventClock:

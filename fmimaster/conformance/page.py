@@ -122,12 +122,12 @@ def _cells(v: Verdict, folder: str) -> Iterator[Cell]:
     yield Cell("" if outside is None else percent(outside), key=outside)
     rms = worst_rms(v)
     yield Cell("" if rms is None else percent(rms), key=rms)
-    largest = max(map(relative_largest, v.measures), default=None)
+    largest = max(map(_relative_largest, v.measures), default=None)
     yield Cell("" if largest is None else percent(largest), key=largest)
     jumps = [m.jumps for m in v.measures if m.jumps is not None and m.jumps.known]
     yield _jumps_cell(jumps)
     yield Cell(seconds(v.seconds) if v.seconds else "", key=v.seconds or None)
-    reason = brief_reason(v, folder)
+    reason = _brief_reason(v, folder)
     yield Cell(reason, key=reason or None)
 
 
@@ -279,7 +279,7 @@ def place_of(verdict: Verdict) -> str:
     return "/".join(parts)
 
 
-def brief_reason(verdict: Verdict, folder: str) -> str:
+def _brief_reason(verdict: Verdict, folder: str) -> str:
     """The reason without the path of the FMU's folder, which would fill the cell of a table.
 
     Parameters
@@ -299,7 +299,7 @@ def worst_rms(verdict: Verdict) -> float | None:
     return max((m.deviation.relative for m in verdict.measures), default=None)
 
 
-def relative_largest(measure: Measure) -> float:
+def _relative_largest(measure: Measure) -> float:
     """The largest deviation relative to the range of the reference."""
     return measure.deviation.largest / measure.deviation.range if measure.deviation.range else 0.0
 

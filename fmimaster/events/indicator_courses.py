@@ -45,14 +45,14 @@ def first_time_all_reached(cubics: Sequence[Cubic], horizon: float, after: float
         Only later times are considered, in s. With 0 or more, the start is excluded.
     """
     reached = [(p, ROUNDING * _terms(p, horizon)) for p in cubics]
-    candidates = [0.0, *(r for p in cubics for r in falling_roots(p, horizon))]
+    candidates = [0.0, *(r for p in cubics for r in _falling_roots(p, horizon))]
     for s in sorted(candidates):
         if s > after and all(cubic(p, s) <= zero for p, zero in reached):
             return s
     return inf
 
 
-def falling_roots(p: Cubic, horizon: float) -> list[float]:
+def _falling_roots(p: Cubic, horizon: float) -> list[float]:
     """Times at which a cubic falls to 0 within the horizon: at most one in each piece between its extrema."""
     points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
     return [

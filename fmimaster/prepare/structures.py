@@ -33,12 +33,12 @@ def _lifetimes(description: SystemDescription) -> Iterator[Lifetime]:
         yield from (connection.lifetime for connection in system.connections)
 
 
-def times_of_changes(description: SystemDescription) -> tuple[Fraction, ...]:
+def _times_of_changes(description: SystemDescription) -> tuple[Fraction, ...]:
     """Times in s at which the structure changes, in their order."""
     return tuple(sorted({t for life in _lifetimes(description) for t in life.times}))
 
 
-def events_of_changes(description: SystemDescription) -> frozenset[str]:
+def _events_of_changes(description: SystemDescription) -> frozenset[str]:
     """Names of the events at which the structure changes."""
     return frozenset(e for life in _lifetimes(description) for e in life.events)
 
@@ -70,11 +70,11 @@ def structure_at(
         description,
         system=_at(description.system, exists),
         sequence=tuple(name for name in description.sequence if name in names),
-        structure=structure_of(description, time, happened),
+        structure=_structure_of(description, time, happened),
     )
 
 
-def structure_of(
+def _structure_of(
     description: SystemDescription, time: Fraction, happened: frozenset[str]
 ) -> Structure:
     """Which parts exist at that time: equal for equal systems of :func:`structure_at`."""
@@ -159,10 +159,10 @@ class Structures:
         )
         self._make = make
         self.times = tuple(
-            t for t in times_of_changes(self._description) if schedule.start < t < schedule.stop
+            t for t in _times_of_changes(self._description) if schedule.start < t < schedule.stop
         )
         """Times in s at which the structure changes."""
-        self.events = events_of_changes(self._description)
+        self.events = _events_of_changes(self._description)
         """Names of the events at which it changes, when they occur first."""
         self._known = {first.description.structure: first}
         self._start = schedule.start
@@ -194,7 +194,7 @@ class Structures:
         seen = set()
         for time in (self._start, *self.times):
             for happened in self._combinations():
-                key = structure_of(self._description, time, happened)
+                key = _structure_of(self._description, time, happened)
                 if key in seen:
                     continue
                 seen.add(key)

@@ -97,7 +97,7 @@ def resolve(
         )
     links, open_inputs = _links(components, wiring, conversions, allow_lossy_conversions)
     parameter_links = _parameter_links(components, wiring, conversions, allow_lossy_conversions)
-    note_contradictions(description, {c.name: c.model for c in components}, wiring, notes)
+    _note_contradictions(description, {c.name: c.model for c in components}, wiring, notes)
     of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
     shared_events = resolve_shared_events(
         description.shared_events(), {c.name: c.model for c in components}, allow_lossy_conversions
@@ -274,7 +274,7 @@ _STRICT = (
 """Kinds that only a variable of that kind can have; any other variable can be connected as an output."""
 
 
-def note_contradictions(
+def _note_contradictions(
     description: SystemDescription, models: Mapping[str, Model], wiring: Wiring, notes: Notes
 ) -> None:
     """Note all connectors whose kind, type, unit or dimensions differ from those of their variables."""

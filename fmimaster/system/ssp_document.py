@@ -129,7 +129,7 @@ class Document:
             self.notes.add(note.rstrip("."))
         if local_name(root) != expected:
             raise FileError(f"{where}: the root is '{local_name(root)}', expected '{expected}'.")
-        refuse_misspelt(root)
+        _refuse_misspelt(root)
         for line, message in schema_findings(root):
             self.warnings.add(f"{message} (schema of SSP)", where=f"{where}, line {line}")
         return root
@@ -282,7 +282,7 @@ _FOREIGN = ("Annotation", "Content")
 """Elements with arbitrary content."""
 
 
-def refuse_misspelt(root: Element) -> None:
+def _refuse_misspelt(root: Element) -> None:
     """Refuse elements and attributes with misspelt names of SSP.
 
     Raises

@@ -97,7 +97,7 @@ def transitions(results: Results) -> list[Transition]:
     return found
 
 
-def run_traffic() -> list[tuple[str, Results]]:
+def _run_traffic() -> list[tuple[str, Results]]:
     """What is shown, with titles: the survey's times; and an officer who begins to work when the light turns yellow."""
 
     def run(stop_time: float, **parameters: Any) -> Results:
@@ -110,7 +110,7 @@ def run_traffic() -> list[tuple[str, Results]]:
     ]
 
 
-def transitions_table(results: Results) -> list[tuple[str, ...]]:
+def _transitions_table(results: Results) -> list[tuple[str, ...]]:
     """The trace, with the header."""
     rows = [
         (f"{t.time:g}", str(t.iteration), t.imminent, t.output, t.external, t.light, t.police)
@@ -127,7 +127,7 @@ _TIE = 110.0
 """[s] When both units are to tick, if the officer is idle for so long."""
 
 
-def traffic_figure(runs: Sequence[tuple[str, Results]]) -> Figure:
+def _traffic_figure(runs: Sequence[tuple[str, Results]]) -> Figure:
     """Colour and mode over time in the first run; and the instant at which both tick, in the others."""
     figure = Figure(figsize=(8.0, 4.8), layout="constrained")
     grid = figure.add_gridspec(3, 2, height_ratios=(1.5, 0.7, 1.5))
@@ -263,7 +263,7 @@ class VariantRun:
     """Times in s."""
 
 
-def run_variants() -> list[VariantRun]:
+def _run_variants() -> list[VariantRun]:
     """Simulate all variants."""
     runs = []
     for variant in VARIANTS:
@@ -283,7 +283,7 @@ def exact_switches() -> list[float]:
     return times[:-1]
 
 
-def switches_table(runs: Sequence[VariantRun]) -> list[tuple[str, ...]]:
+def _switches_table(runs: Sequence[VariantRun]) -> list[tuple[str, ...]]:
     """The variants side by side, with the header. Times are compared if no switch is missing."""
     exact = exact_switches()
     rows: list[tuple[str, ...]] = [
@@ -306,7 +306,7 @@ def switches_table(runs: Sequence[VariantRun]) -> list[tuple[str, ...]]:
     return rows
 
 
-def thermostat_figure(runs: Sequence[VariantRun]) -> Figure:
+def _thermostat_figure(runs: Sequence[VariantRun]) -> Figure:
     """Temperature and heating at the start and at the end, and the number of switches over time."""
     figure = Figure(figsize=(8.0, 5.4), layout="constrained")
     upper, lower, count = figure.subplots(3, 1, height_ratios=(2.2, 0.9, 1.6))
@@ -364,18 +364,18 @@ def thermostat_figure(runs: Sequence[VariantRun]) -> Figure:
 
 def show(stage: Stage) -> None:
     """Run all systems."""
-    traffic_runs = run_traffic()
+    traffic_runs = _run_traffic()
     for title, results in traffic_runs:
         stage.tell([f"{title}:"])
-        stage.print(transitions_table(results))
-    variants = run_variants()
-    stage.print(switches_table(variants))
+        stage.print(_transitions_table(results))
+    variants = _run_variants()
+    stage.print(_switches_table(variants))
     suite = [(case, case.run()) for case in superdense.cases()]
     stage.print(superdense.table(suite))
     figures = {
         "hybrid": superdense.superdense_figure(suite),
-        "hybrid-traffic": traffic_figure(traffic_runs),
-        "hybrid-thermostat": thermostat_figure(variants),
+        "hybrid-traffic": _traffic_figure(traffic_runs),
+        "hybrid-thermostat": _thermostat_figure(variants),
     }
     title, shown = traffic_runs[0]
     stage.tell(write_files(stage, "hybrid", shown, f" of '{title}'", figures))

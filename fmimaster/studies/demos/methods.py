@@ -167,7 +167,7 @@ def run_method(method: Method, version: str = "mixed") -> MethodRun:
     return MethodRun(method, results, scored, tuple(events_of(executed)))
 
 
-def errors_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
+def _errors_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
     """Errors of the methods, beside values of papers; the first two rows are the header."""
     return [
         ("method", "system", "H", "RMS", "max", "steps", "paper:", "earlier:"),
@@ -188,7 +188,7 @@ def errors_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
     ]
 
 
-def costs_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
+def _costs_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
     """Costs and wrong events of the methods; the first two rows are the header."""
     return [
         ("method", "system", "H", "steps", "steps", "states", "missed", "false", "one-sided"),
@@ -368,8 +368,8 @@ def _finished(
 def show(stage: Stage) -> None:
     """Run all methods."""
     runs = [run_method(method, stage.version) for method in METHODS]
-    stage.print(errors_table(runs))
-    stage.print(costs_table(runs))
+    stage.print(_errors_table(runs))
+    stage.print(_costs_table(runs))
     best = next(run for run in runs if run.method is SHOWN)
     long = [r for r in runs if r.method.benchmark == "b3"]
     figures = {

@@ -117,7 +117,7 @@ def predict(
     return Prediction(arcs, np.array([a in stale for a in arcs], bool), np.array(known), products)
 
 
-def best_predicted(
+def _best_predicted(
     prediction: Prediction, units: Sequence[str], start: Sequence[str], most: int
 ) -> list[tuple[str, ...]]:
     """The best sequences by their predicted errors, the best one first; one for each set of stale arcs.
@@ -318,7 +318,7 @@ class Signature:
         signatures = dict(_signatures(trials, sorted(arcs), base))
         prediction = predict(known, reference, signatures, stale)
         start = cheapest(prediction.weights())
-        best = best_predicted(prediction, base, start, max(self.verified, 1))
+        best = _best_predicted(prediction, base, start, max(self.verified, 1))
         # sequences with the same stale arcs give the same results
         same = {stale_arcs(s, arcs): s for s in (base[::-1], base)}
         best = [same.setdefault(stale_arcs(s, arcs), s) for s in best]

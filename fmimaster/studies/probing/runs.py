@@ -153,11 +153,11 @@ def _cycle(use: Use) -> None:
 
 def _resources() -> tuple[int, int] | None:
     """Bytes of physical memory, and open descriptors; None if this system does not tell."""
-    memory = memory_in_use()
+    memory = _memory_in_use()
     return None if memory is None else (memory, len(os.listdir("/proc/self/fd")))
 
 
-def memory_in_use() -> int | None:
+def _memory_in_use() -> int | None:
     """Bytes of physical memory that this process uses; None where it is not known (not Linux)."""
     if not sys.platform.startswith("linux"):
         return None
@@ -279,13 +279,13 @@ def two_instances(use: Use, alone: StepTrace) -> TwoInstances:
 def _of_an_instance(subject: Subject) -> tuple[float | None, int | None]:
     """Wall time in s to make another instance, and bytes of memory that it takes."""
     units: list[MeasuredUnit] = []
-    before, began = memory_in_use(), time.perf_counter()
+    before, began = _memory_in_use(), time.perf_counter()
     try:
         while len(units) < _MORE_INSTANCES and time.perf_counter() < began + _TIME_FOR_INSTANCES:
             units.append(subject.unit(f"further {len(units) + 1}"))
     except FmimasterError:
         pass  # the FMU has a limit
-    seconds, after = time.perf_counter() - began, memory_in_use()
+    seconds, after = time.perf_counter() - began, _memory_in_use()
     if not units:
         return None, None
     taken = None if before is None or after is None else max(after - before, 0) // len(units)

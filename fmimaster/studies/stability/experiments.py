@@ -120,7 +120,7 @@ class Experiments:
             session.advance(schedule.instant(at))
         self.start = session.time
         self.executor, self._used = session.executor, set[int]()
-        groups = [(i, g) for i in range(n) for g in input_groups(plan, i)]
+        groups = [(i, g) for i in range(n) for g in _input_groups(plan, i)]
         moves = [Move(i, group) for i, group in groups]
         # the kernel uses polynomials only after a FIT
         fits = [Fit(i, 0.0, 1, 0, ()) for i in range(n) if i in programs.polynomial_inputs]
@@ -137,7 +137,7 @@ class Experiments:
         again = self._first + len(plan.instances) + i
         step = (
             *([Save(i, again)] if self._states[i] else []),
-            *(Set(i, group) for group in input_groups(plan, i)),
+            *(Set(i, group) for group in _input_groups(plan, i)),
             Step(i, 1.0),
             *([Get(i, Group.OUTPUTS)] if plan.layout.segments(i, Group.OUTPUTS) else []),
         )
@@ -237,7 +237,7 @@ class InputSlots:
         plan = prepared.plan
         self._i = instance
         self._continuous = _segment(plan, instance, Group.CONTINUOUS)
-        groups = input_groups(plan, instance)
+        groups = _input_groups(plan, instance)
         self._discrete = (
             _segment(plan, instance, Group.DISCRETE) if Group.DISCRETE in groups else None
         )
@@ -310,7 +310,7 @@ class InputSlots:
             store.courses.put(self._i, Polynomials(coefficients / powers, time))
 
 
-def input_groups(plan: Plan, instance: int) -> list[Group]:
+def _input_groups(plan: Plan, instance: int) -> list[Group]:
     """The groups of connected inputs that are set before each step.
 
     If Event Mode is used, discrete inputs are excluded, because they change at events only.
