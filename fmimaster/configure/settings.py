@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from fmimaster.base.errors import OptionError, did_you_mean
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from fmimaster.system.builder import SystemBuilder
     from fmimaster.system.declarations import Interface
     from fmimaster.system.description import PowerBond, SystemDescription
-from collections.abc import Collection
-from dataclasses import replace
-from fnmatch import fnmatchcase
 
 RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
 """Former name of a setting → its present name."""

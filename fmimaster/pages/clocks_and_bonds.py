@@ -15,13 +15,6 @@ from fmimaster.system.model import Causality, Model, Variable
 if TYPE_CHECKING:
     from fmimaster.plan.plan import Plan
 
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from fmimaster.plan.plan import Plan
-
-
 _BY_FMU = {
     IntervalVariability.CONSTANT: "no interval is declared",
     IntervalVariability.FIXED: "at an interval that the FMU gives at the start",

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fmimaster.base.installation import installed_version
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse
+from fmimaster.configure.settings import Settings
 from fmimaster.fmu.model_exchange.integrator import exchange_notes
+from fmimaster.fmu.shared_library import FMI3
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.plan import Plan
 from fmimaster.program.programs import Programs
 from fmimaster.steps.schedule import Schedule
+from fmimaster.system.archive import file_hash
 from fmimaster.system.description import Component, SystemDescription
+from fmimaster.system.model import DataType
 from fmimaster.system.resolved import OpenInput
 
 if TYPE_CHECKING:
     from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.prepare.accuracy_choice import Choice
-
-
-import os
-import sys
-from collections.abc import Sequence
-from datetime import datetime, timezone
-from typing import Any
-
-from fmimaster.base.installation import installed_version
-from fmimaster.configure.settings import Settings
-from fmimaster.fmu.shared_library import FMI3
-from fmimaster.system.archive import file_hash
-from fmimaster.system.model import DataType
 
 Isolated: TypeAlias = Mapping[str, str]
 """Name of a component whose FMU has a process of its own → a note that says why; empty if the user has requested it."""
