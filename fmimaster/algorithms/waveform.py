@@ -180,7 +180,7 @@ class Waveform(Algorithm):
             self.base.emit(plan, p)
 
     def _solve(self, plan: Plan, p: Emitter, places: dict[int, int], solver: LoopSolver) -> None:
-        late = LateOutputs.of(self.base, plan, p)
+        late = _LateOutputs.of(self.base, plan, p)
         with late.solved(p, solver):
             p.restore(places)
             self.base.emit(plan, p)
@@ -224,7 +224,7 @@ class Waveform(Algorithm):
 
 
 @dataclass(frozen=True, slots=True)
-class LateOutputs:
+class _LateOutputs:
     """The outputs of a part of a system that an algorithm passes on before their source has stepped.
 
     A sweep starts from assumed values of these outputs and computes new ones. All other outputs are new wherever they
@@ -239,7 +239,7 @@ class LateOutputs:
     """These outputs, their connected inputs, and all variables of their algebraic loops."""
 
     @classmethod
-    def of(cls, base: Algorithm, plan: Plan, p: Emitter) -> LateOutputs:
+    def of(cls, base: Algorithm, plan: Plan, p: Emitter) -> _LateOutputs:
         """Those of one execution of the base."""
         trial, inside = Emitter(plan, p.history), set(plan.members)
         with trial.through_begin():

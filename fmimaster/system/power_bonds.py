@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 """Relative tolerance: rounded products of unit conversions are still treated as equal."""
 
 
-class Feed(NamedTuple):
+class _Feed(NamedTuple):
     """The source of an input."""
 
     source: str
@@ -35,7 +35,7 @@ class Feed(NamedTuple):
     transformation: Transformation
 
 
-Feeds = Mapping[tuple[str, str], Feed]
+_Feeds = Mapping[tuple[str, str], _Feed]
 """Component and input → its source."""
 
 
@@ -83,9 +83,9 @@ def resolve_power_bonds(
     return tuple(sorted(found, key=lambda bond: bond.name)), tuple(notes)
 
 
-def _feeds(names: Sequence[str], links: Iterable[Link]) -> Feeds:
+def _feeds(names: Sequence[str], links: Iterable[Link]) -> _Feeds:
     return {
-        (names[k.target], k.input.name): Feed(names[k.source], k.output.name, k.transformation)
+        (names[k.target], k.input.name): _Feed(names[k.source], k.output.name, k.transformation)
         for k in links
     }
 
@@ -94,7 +94,7 @@ def _declared(
     described: Iterable[PowerBond],
     given: Iterable[PowerBond],
     models: Mapping[str, Model],
-    feeds: Feeds,
+    feeds: _Feeds,
 ) -> tuple[Sequence[PowerBond], Sequence[PowerBond], list[str]]:
     """The bonds by the description and the user, those by the FMUs alone, and notes about incomplete declarations.
 
@@ -168,7 +168,7 @@ class _End:
         return f"{self.port.where} of '{self.component}'"
 
 
-def _connected_ports(models: Mapping[str, Model], feeds: Feeds) -> Sequence[tuple[_End, _End]]:
+def _connected_ports(models: Mapping[str, Model], feeds: _Feeds) -> Sequence[tuple[_End, _End]]:
     """Ports of FMUs that are connected crosswise, sorted by component and port."""
     ends = [_End(name, port) for name, model in models.items() for port in model.power_ports]
     by_output = dict[tuple[str, str], list[_End]]()  # a body has one velocity and several forces
@@ -195,7 +195,7 @@ def _check_declared_by_fmus(known: PowerBond, pair: tuple[_End, _End]) -> None:
             )
 
 
-def _bond_of(pair: tuple[_End, _End], feeds: Feeds) -> PowerBond | None:
+def _bond_of(pair: tuple[_End, _End], feeds: _Feeds) -> PowerBond | None:
     """The bond of two ports of FMUs; None if neither declares its direction."""
     a, b = pair
     if a.port.power is None and b.port.power is None:
@@ -239,7 +239,7 @@ def _check_once(
             )
 
 
-def _resolved(bond: PowerBond, models: Mapping[str, Model], feeds: Feeds) -> ResolvedPowerBond:
+def _resolved(bond: PowerBond, models: Mapping[str, Model], feeds: _Feeds) -> ResolvedPowerBond:
     first, second = (_ends(bond, port, models) for port in bond.ports)
     known = [_watt(bond, *pair) for pair in zip(bond.ports, (first, second), strict=True)]
     a, b = bond.ports
@@ -315,7 +315,7 @@ def _discrete(bond: PowerBond, port: Port, end: _Ends) -> list[str]:
     ]
 
 
-def _crosswise(bond: PowerBond, target: Port, source: Port, feeds: Feeds) -> Feed:
+def _crosswise(bond: PowerBond, target: Port, source: Port, feeds: _Feeds) -> _Feed:
     """The link from the output of one port to the input of the other one."""
     feed = feeds.get((target.component, target.input))
     a, b = bond.ports
@@ -373,7 +373,7 @@ def _in_words(port: Port) -> str:
     return f"power='{port.power}' of port {port}"
 
 
-def _connection(bond: PowerBond, source: int, target: int, feed: Feed) -> str:
+def _connection(bond: PowerBond, source: int, target: int, feed: _Feed) -> str:
     factor, (a, b) = feed.transformation.factor, (bond.ports[source], bond.ports[target])
     times = "" if factor == 1 else f" (factor {factor:g})"
     return f"'{a.component}.{a.output} -> {b.component}.{b.input}'{times}"
