@@ -1,4 +1,4 @@
-"""FMU cards: what was measured on an FMU, as data and as JSON."""
+"""FMU cards: what was measured on an FMU, as data and as JSON; and the folder in which they are kept."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def _expect(kind: type, value: Any, where: str) -> Any:
 
 
 def _cards_folder() -> Path:
-    """The folder: ``fmimaster/cards`` in ``$XDG_CACHE_HOME``, or in the folder that the system has for caches.
+    """The folder of kept cards: ``fmimaster/cards`` in ``$XDG_CACHE_HOME``, or in the system's folder for caches.
 
     Source: XDG Base Directory Specification; a relative path in the variable is ignored.
     """

@@ -17,7 +17,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 # Names for help pages, whose modules are slow to import (0.4 s): tests/unit/test_named.py compares them ----------------
 
 BACKENDS = ("fastest", "native", "reference")
-"""Values of ``run.choice.Backend``; the first is the default."""
+"""Values of ``run.executor.Backend``; the first is the default."""
 KINDS = (
     "hold",
     "midpoint",
@@ -29,13 +29,13 @@ KINDS = (
     "hermite",
     "adaptive",
 )
-"""Names of ``inputs.polynomial``."""
+"""Names in ``inputs.polynomial.KINDS``."""
 METHODS = ("automatic", "count", "nearest-neighbour", "upstream")
-"""Names of ``sequences``."""
+"""Names in ``sequences.methods.METHODS``."""
 MODES = ("end", "mid", "lin", "held", "sub")
-"""Names of ``algorithms``."""
+"""Names in ``algorithms.gauss_seidel.MODES``."""
 NO_TOLERANCE = "none"
-"""The word of ``plan.tolerance``."""
+"""``plan.plan.NO_TOLERANCE``."""
 
 # Name → the place of its class, or of the function that creates the object with its defaults ---------------------------
 

@@ -61,7 +61,7 @@ class FmuDescription:
 
 
 def read_facts(case: FmuCase) -> FmuDescription:
-    """Read them; its variables are not checked, because the run does that.
+    """Read the facts of an FMU; its variables are not checked, because the run does that.
 
     Raises
     ------
@@ -144,7 +144,7 @@ class ReferenceOptions:
 
 
 def read_options(path: Path) -> ReferenceOptions:
-    """Read such a file: lines ``NAME, VALUE``, in any order, with comments after ``//``.
+    """Read the file ``MODEL_ref.opt``: lines ``NAME, VALUE``, in any order, with comments after ``//``.
 
     Raises
     ------

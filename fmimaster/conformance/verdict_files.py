@@ -81,7 +81,7 @@ COLUMNS = (
 
 
 def write_verdicts_csv(run: ConformanceRun, file: Path) -> None:
-    """Write them."""
+    """Write the CSV file: a line for each FMU."""
     with file.open("w", newline="", encoding="utf-8", errors="backslashreplace") as stream:
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
@@ -123,7 +123,7 @@ _MOST_LOG = 20_000
 
 
 def write_junit(run: ConformanceRun, folder: Path, file: Path) -> None:
-    """Write them: a test case for each FMU; a rejected one is skipped.
+    """Write JUnit XML: a test case for each FMU; a rejected one is skipped.
 
     Parameters
     ----------

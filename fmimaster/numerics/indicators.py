@@ -1,4 +1,7 @@
-"""Event indicators as cubics about the start of an interval; coefficients of a cubic: the lowest power first."""
+"""Event indicators as cubics about the start of an interval, and the times to try when a change of theirs is located.
+
+Coefficients of a cubic: the lowest power first.
+"""
 
 from __future__ import annotations
 

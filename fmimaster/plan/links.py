@@ -86,7 +86,7 @@ def connected_parameters(system: ResolvedSystem) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class ClockedVisit:
-    """One place in this order: an instance, or several that feed each other."""
+    """One place in the order in which clocked values pass: an instance, or several that feed each other."""
 
     instances: tuple[int, ...]
     cut: tuple[Node, ...] = ()
@@ -104,7 +104,7 @@ def is_held(link: Link) -> bool:
 
 
 def held_inputs(links: Iterable[Link], names: Sequence[str]) -> Iterator[str]:
-    """Notes about them: one sentence each."""
+    """Notes about inputs that hold the value of the last tick: one sentence each."""
     for link in links:
         if is_held(link):
             yield (

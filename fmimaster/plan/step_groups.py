@@ -92,6 +92,7 @@ def steady_notes(
 
 
 def _derivatives(model: Model) -> dict[str, str]:
+    """State of type Float64 → its time derivative."""
     return {
         v.derivative_of: v.name
         for v in model.variables

@@ -1,4 +1,7 @@
-"""Times as exact numbers; when a clock ticks, as it declares it (FMI 3.0, 2.2.8 and 2.4.7.6) and as a user schedules it."""
+"""Times as exact numbers; when a clock ticks, as it declares it (FMI 3.0, 2.2.8 and 2.4.7.6) and as a user schedules it.
+
+Also when a component or a connection exists, which is given by such times.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From the value of an output to that of an input: types, units and transformations, connection by connection."""
+"""From the value of an output to that of an input: types, units and transformations, connection by connection.
+
+Also from a start value that is given, as a text or as numbers, to the values of a variable.
+"""
 
 from __future__ import annotations
 

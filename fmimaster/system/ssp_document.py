@@ -2,7 +2,8 @@
 
 A misspelt name of an element or attribute of SSP 1.0 and 2.0 is refused, since ignoring it changes the model. A name that
 is not near any of these may belong to a tool. It is ignored with a warning, see :mod:`.ssp_schema`. None of the 121 SSP
-files in public repositories is refused by it. Names of parameters are not refused: a set may be larger than the system.
+files in public repositories is refused for a name. Names of parameters are not refused: a set may be larger than the
+system.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Document:
         self.warnings = Notes()
         """Violations of the schemas of SSP in the files."""
         self.read_annotations: list[Element] = []
-        """Types of annotations that are read; others get a note."""
+        """Annotations that are read; others get a note."""
         self.root = self._parse(read_file(source), str(source), "SystemStructureDescription")
         self.units = self.read_units(self.root)
 

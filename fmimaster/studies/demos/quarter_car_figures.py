@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from fmimaster.studies.demos import quarter_car as runs
+from fmimaster.studies.demos import quarter_car
 from fmimaster.studies.demos import quarter_car_schemes as schemes
 from fmimaster.studies.demos.quarter_car import BOND, CASES, CONSTANT, ECCO, CarRun
 from fmimaster.studies.demos.quarter_car_schemes import Scheme
@@ -44,8 +44,8 @@ Precision = Mapping[tuple[Scheme, str], Sequence[CarRun]]
 
 def show(stage: Stage) -> None:
     """Run all rows and schemes."""
-    rows = runs.run_rows(stage.version)
-    stage.print(runs.paper_table(rows))
+    rows = quarter_car.run_rows(stage.version)
+    stage.print(quarter_car.paper_table(rows))
     euler = schemes.run_schemes(schemes.SCHEMES, stage.version)
     stage.print(schemes.schemes_table(euler, "Euler"))
     drawn = [scheme for scheme in schemes.SCHEMES if scheme.is_drawn]
@@ -58,12 +58,12 @@ def show(stage: Stage) -> None:
     nonlinear = by_control["nl A", CONSTANT], by_control["nl A", ECCO]
     figures = {
         "quarter-car": work_precision(precision),
-        "quarter-car-figure-4": errors_over_step(runs.run_over_step(stage.version)),
+        "quarter-car-figure-4": errors_over_step(quarter_car.run_over_step(stage.version)),
         "quarter-car-figure-7": energy_transactions(linear[0]),
         "quarter-car-figure-8": residual_energies(*linear),
         "quarter-car-figure-10": energy_transactions(*nonlinear),
     }
-    which = f" of '{runs.SHOWN.case}', steps {runs.SHOWN.control},"
+    which = f" of '{quarter_car.SHOWN.case}', steps {quarter_car.SHOWN.control},"
     stage.tell(
         [
             *(
@@ -71,7 +71,7 @@ def show(stage: Stage) -> None:
                 for row, run in rows.items()
                 for warning in run.results.statistics.warnings
             ),
-            *write_files(stage, "quarter-car", rows[runs.SHOWN].results, which, figures),
+            *write_files(stage, "quarter-car", rows[quarter_car.SHOWN].results, which, figures),
         ]
     )
 
