@@ -285,7 +285,7 @@ def cached_card(sha256: str, interface: Interface | None) -> FmuCard | None:
     return found
 
 
-def keep(card: FmuCard, interface: Interface | None) -> None:
+def keep_card(card: FmuCard, interface: Interface | None) -> None:
     """Keep a card; nothing happens if the folder cannot be written."""
     path = _path(card.sha256, interface)
     with suppress(OSError, FileError):

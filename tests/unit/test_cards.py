@@ -15,7 +15,14 @@ from misbehaving_fmu import Act, misbehaving
 import fmimaster
 from fmimaster import FileError, OptionError, reference_path
 from fmimaster.cards import FmuCard
-from fmimaster.cards.card import FORBIDDEN, NO_RUN, NOT_DECLARED, NOTHING_THERE, cached_card, keep
+from fmimaster.cards.card import (
+    FORBIDDEN,
+    NO_RUN,
+    NOT_DECLARED,
+    NOTHING_THERE,
+    cached_card,
+    keep_card,
+)
 from fmimaster.cards.findings import Weight, differences
 from fmimaster.cards.measured import Repetition, ReplayedStep
 from fmimaster.studies.probing import answers
@@ -146,7 +153,7 @@ def test_a_kept_card_is_used_again(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cached_card(ball.sha256, None) is None
-    keep(ball, None)
+    keep_card(ball, None)
     began: list[str] = []
     assert fmimaster.probe(BALL, progress=began.append) == ball
     assert began == []
@@ -156,7 +163,7 @@ def test_a_damaged_kept_card_is_not_used(
     ball: FmuCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    keep(ball, None)
+    keep_card(ball, None)
     [path] = tmp_path.rglob("*.json")
     path.write_text(path.read_text()[:1000])
     assert cached_card(ball.sha256, None) is None

@@ -13,7 +13,7 @@ from edited_fmu import edited_fmu
 import fmimaster
 from fmimaster import OptionError, Simulation, SystemBuilder, reference_path
 from fmimaster.cards import FmuCard
-from fmimaster.cards.card import keep
+from fmimaster.cards.card import keep_card
 from fmimaster.cards.measured import Repetition, ReplayedStep, Tried
 from fmimaster.loops.unknowns import precision
 from fmimaster.prepare.prepared import Prepared
@@ -138,7 +138,7 @@ def test_kept_cards_are_used_by_the_hashes_of_the_fmus(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert prepared(silent, "cached").cards.warnings == ()
-    keep(card, None)
+    keep_card(card, None)
     [warning] = prepared(silent, "cached").cards.warnings
     assert warning.startswith("'one', 'two', by their card: ")
     assert prepared(FUNCTION, "cached").cards.warnings == ()

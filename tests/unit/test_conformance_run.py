@@ -20,7 +20,7 @@ from fmimaster import reference_path
 from fmimaster.base.errors import FileError, Interrupted, OptionError
 from fmimaster.base.installation import installed_version
 from fmimaster.cards import FmuCard
-from fmimaster.cards.card import keep
+from fmimaster.cards.card import keep_card
 from fmimaster.conformance.cases import NOT_COMPLIANT
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance
@@ -306,7 +306,7 @@ def test_cards_are_made_for_verdicts_of_earlier_runs_as_well(
         declared_feedthrough={},
         declared_feedthrough_at_start={},
     )
-    keep(known, Interface.CO_SIMULATION)
+    keep_card(known, Interface.CO_SIMULATION)
     assert runs(tmp_path / "fmus", cards=True) == []
     [file] = (tmp_path / "output").rglob("card.json")
     assert file.with_name("passed").is_file()

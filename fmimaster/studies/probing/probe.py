@@ -24,7 +24,7 @@ from fmimaster.cards.card import (
     NOTHING_THERE,
     FmuCard,
     cached_card,
-    keep,
+    keep_card,
 )
 from fmimaster.cards.findings import TITLES
 from fmimaster.fmu.library import FmuFile
@@ -113,7 +113,7 @@ def probe(
         **results,
     )
     if use_cache and card.loading is not None:  # a missing library or licence may be there later
-        keep(card, chosen)
+        keep_card(card, chosen)
     return card
 
 
