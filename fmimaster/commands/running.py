@@ -1,5 +1,6 @@
-"""Running a simulation from the command line: progress, clean standard output, the rows of a failed run, and the run as
-plain data, whose keys are part of the interface: docs/command-line.md lists them."""
+"""Running a simulation from the command line: progress, standard output, rows of a failed run, the run as plain data.
+
+The keys of the plain data are part of the interface: docs/command-line.md lists them."""
 
 from __future__ import annotations
 

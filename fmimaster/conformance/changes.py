@@ -1,5 +1,6 @@
-"""What changed between two conformance runs, for example of two versions of fmimaster or of an exporter: as data, as text,
-and as one HTML page."""
+"""What changed between two conformance runs: as data, as text, and as one HTML page.
+
+The runs are, for example, those of two versions of fmimaster or of an exporter."""
 
 from __future__ import annotations
 

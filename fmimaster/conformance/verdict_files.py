@@ -1,5 +1,6 @@
-"""Verdicts as files for others: the results tree of the cross-check rules, with a folder for each FMU and a file that is
-named after its verdict; a CSV file with a line for each FMU; and JUnit XML.
+"""Verdicts as files for others: the results tree of the cross-check rules, a CSV file, and JUnit XML.
+
+The tree has a folder for each FMU, with a file that is named after its verdict. The CSV file has a line for each FMU.
 
 Source: FMI cross-check rules 4.1, section 9.2."""
 

@@ -1,5 +1,6 @@
-"""The workers of a conformance run, each of which runs one FMU after the other in processes of their own, and the file with
-the verdicts, which is written during the run: a later run continues from it.
+"""The workers of a conformance run, and the file with the verdicts, from which a later run continues.
+
+Each worker runs one FMU after the other, in processes of their own. The file is written during the run.
 
 All other files are made from it at the end, so an interruption loses only the FMUs that were running. Limits, solver and
 version decide about results and must be the same when a run is continued; deadline, memory and workers may differ."""

@@ -1,5 +1,4 @@
-"""The quarter car of Sadjina et al.: its exact solution, the errors of the power between its two parts, and the rows of
-the tables.
+"""The quarter car of Sadjina et al.: its exact solution, the errors of the power between its parts, and its tables.
 
 A suspension connects a chassis to a wheel, and a tyre connects the wheel to the road. All states are 0 at
 the start; the road is 0.1 m high from then on.

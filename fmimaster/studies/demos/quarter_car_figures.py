@@ -1,5 +1,7 @@
-"""Figures 4, 7, 8 and 10 of Sadjina et al. (2017), drawn from runs, a work-precision diagram of all schemes,
-and the demo that shows them with the tables."""
+"""The demo of the quarter car: its tables, its figures, and a work-precision diagram of all schemes.
+
+The figures are those of Sadjina et al. (2017), Figs. 4, 7, 8 and 10.
+"""
 
 from __future__ import annotations
 
