@@ -1,6 +1,7 @@
 """Running a simulation from the command line: progress, standard output, rows of a failed run, the run as plain data.
 
-The keys of the plain data are part of the interface: docs/command-line.md lists them."""
+The keys of the plain data are part of the interface: docs/json.md lists them.
+"""
 
 from __future__ import annotations
 
