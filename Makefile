@@ -38,10 +38,11 @@ clean:
 	$(PYTHON) -m venv .venv
 
 # Editable: changes in fmimaster/ count at once. Installing builds the kernel and the reference FMUs too. Warnings of the C
-# compiler are errors here, but not where users install.
+# compiler are errors here, but not where users install. An older kernel would hide that the new one cannot be built.
 INSTALL := CFLAGS=-Werror .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable
 
 .venv/installed: .venv/bin/python $(PACKAGING) $(KERNEL)
+	@rm -f fmimaster/kernel/_kernel*.so
 	$(INSTALL) ".[plot,progress]"
 	@.venv/bin/python -c 'import fmimaster.kernel._kernel' \
 	    || { echo "The kernel was not built: pip install -v --editable . shows the compiler's messages." >&2; exit 1; }

@@ -16,8 +16,8 @@ typedef struct {
     double time;
 } point;
 
-/* Functions of the C library know of NAN, and cost a call. */
-static inline double larger(double a, double b)
+/* Functions of the C library know of NAN, and cost a call. Unlike larger(), it gives b if one of them is NAN. */
+static inline double larger_of(double a, double b)
 {
     return a > b ? a : b;
 }
@@ -101,7 +101,7 @@ static void note_largest(const fm_clock_data *w, const fm_kernel *k)
     double *restrict largest = w->largest;
     for (size_t j = 0; j < k->output_sizes[FM_FLOAT64]; j++) {
         double size = fabs(values[j]);
-        largest[j] = larger(size < INFINITY ? size : 0.0, largest[j]);
+        largest[j] = larger_of(size < INFINITY ? size : 0.0, largest[j]);
     }
 }
 
@@ -110,14 +110,14 @@ static int is_off(const fm_clock_data *w, int64_t s, const double *values, doubl
 {
     for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
         int64_t z = w->indicators[i], dz = w->slopes[i];
-        double now = values[z], usual = w->largest[z], bound = larger(FM_FAR * usual, w->tolerances[i]), of_inputs = 0.0;
+        double now = values[z], usual = w->largest[z], bound = larger_of(FM_FAR * usual, w->tolerances[i]), of_inputs = 0.0;
         if (now > 0.0 && w->is_own[s])
             return 1;
         if (dz >= 0) {
             double slope = fabs(values[dz]) < INFINITY ? fabs(values[dz]) : 0.0;
-            bound = larger(larger(FM_ROUNDING * usual, near_zero * slope), w->tolerances[i]);
+            bound = larger_of(larger_of(FM_ROUNDING * usual, near_zero * slope), w->tolerances[i]);
             for (int64_t j = w->first_source[i]; j < w->first_source[i + 1]; j++)
-                of_inputs = larger(of_inputs, w->factors[j] * w->largest[w->sources[j]]);
+                of_inputs = larger_of(of_inputs, w->factors[j] * w->largest[w->sources[j]]);
         }
         if (now > bound && now > FM_OF_INPUTS * of_inputs)
             return 1;
@@ -132,7 +132,7 @@ static int none_is_on(const fm_clock_data *w, const fm_kernel *k)
     for (int s = 0; s < w->n; s++) {
         double time = k->read[w->instances[s]];
         if (time != known)
-            near_zero = larger(FM_SLIVER * w->step, fm_same(time, w->step));
+            near_zero = larger_of(FM_SLIVER * w->step, fm_same(time, w->step));
         known = time;
         if (!w->is_inside[s] && !is_off(w, s, k->outputs[FM_FLOAT64], near_zero))
             return 0;
