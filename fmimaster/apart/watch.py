@@ -178,15 +178,18 @@ class Calls(Protocol):
 
     def present(self) -> str:
         """Words for the present one; empty if there is none."""
+        ...
 
     def activity(self) -> tuple[Any, ...]:
         """Numbers of which one changes whenever there is another call."""
+        ...
 
     def time(self) -> float | None:
         """Time in s that the run has reached."""
 
     def has_own_limit(self, call: str) -> bool:
         """Whether its limit is held elsewhere: the FMU has a process of its own."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -331,7 +331,7 @@ def _draw_loop(
 ) -> None:
     """A pale area around the components of a loop."""
     corners = list[np.ndarray[Any, Any]]()
-    for name in filter(boxes.__contains__, loop["components"]):
+    for name in (c for c in loop["components"] if c in boxes):
         half = np.array(_size_of(boxes[name])) / 2 + _MARGIN
         corners += [drawn.places[name] + np.array((a, b)) * half for a in (-1, 1) for b in (-1, 1)]
     if corners:

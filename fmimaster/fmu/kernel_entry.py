@@ -155,9 +155,11 @@ class ExchangeParts(Protocol):
 
     def stuck(self, time: float, reason: str) -> CallError:
         """The error for an integrator that cannot go on; time in s."""
+        ...
 
     def behind_event(self, time: float) -> CallError:
         """The error if there was an event after the states were copied at a time in s."""
+        ...
 
 
 class ScheduledParts(Protocol):
@@ -175,12 +177,15 @@ class ScheduledParts(Protocol):
 
     def places(self, clocks: Sequence[int]) -> list[int]:
         """Where clocks, by their value references, stand in the memory."""
+        ...
 
     def second_tick(self, place: int) -> CallError:
         """The error if a clock ticks a second time at one time."""
+        ...
 
     def behind_activation(self, time: float) -> CallError:
         """The error if a partition was activated since a time in s."""
+        ...
 
 
 class ElementParts(Protocol):
@@ -195,9 +200,11 @@ class ElementParts(Protocol):
     @property
     def element(self) -> Adaptation:
         """Its settings."""
+        ...
 
     def partials(self, unknowns: Sequence[int], knowns: Sequence[int]) -> NDArray[np.float64]:
         """Partial derivatives of unknowns by knowns, both value references; shape (unknowns, knowns)."""
+        ...
 
 
 class Requests(Protocol):
@@ -218,6 +225,8 @@ class Requests(Protocol):
 
     def raise_failure(self) -> NoReturn:
         """Raise the error of the last request."""
+        ...
 
     def messages(self) -> tuple[str, ...]:
         """What the FMU has logged last."""
+        ...

@@ -82,6 +82,7 @@ class CvodeParts(Protocol):
     ) -> tuple[int, list[int]]:
         """Allocate the memory of CVODE: addresses of the functions for derivatives and for the Jacobian, and of what is
         passed to both → addresses of the memory, and of the vectors of states, work and tolerances."""
+        ...
 
 
 class KernelIntegrators(Protocol):
