@@ -406,7 +406,7 @@ def assert_noticed(server: TestServer, kernel: Path, tests: str) -> None:
         ("after[z] - after[dz] * third > 0.0", "after[z] > 0.0"),
         ("p[0] + b1 + b2 + p[3] * horizon", "1.0 + p[0] + p[3] * horizon"),
         ("now > bound &&", "now > 0.0 * bound &&"),
-        ("larger(size < INFINITY ? size : 0.0, largest[j])", "size"),
+        ("larger_of(size < INFINITY ? size : 0.0, largest[j])", "size"),
         ("if (now - time > nearest) {", "if (now - time > 0.0 * nearest) {"),
         ("(now - before.values[w->indicators[i]])", "now"),
     ],
