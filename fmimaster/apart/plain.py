@@ -21,7 +21,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.base.codec import joined, separated
+from fmimaster.base.codec import UnknownContentError, joined, separated
 from fmimaster.base.errors import FmimasterError, SimulationError
 
 
@@ -91,6 +91,8 @@ def decoded(kind: Any, content: bytes) -> Any:
         return _value(kind, json.loads(text.decode()), parts)
     except DamagedError:
         raise
+    except UnknownContentError as error:
+        raise DamagedError(str(error)) from error
     except Exception as error:  # of whatever a stranger has written
         raise DamagedError(f"{type(error).__name__}: {error}") from error
 

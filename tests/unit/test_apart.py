@@ -14,6 +14,7 @@ import acts_apart as acts
 import pytest
 from processes import is_there, wait_until_gone
 
+from fmimaster.apart.plain import DamagedError, decoded, encoded
 from fmimaster.apart.process import Process
 from fmimaster.apart.run import EndCause, run_apart
 from fmimaster.base.errors import OptionError
@@ -186,3 +187,11 @@ def test_other_platforms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(OptionError, match="on Linux only; this is darwin"):
         run_apart(acts.doubled, 1)
+
+
+def test_damage_is_told_in_words_and_not_by_classes() -> None:
+    content = encoded([1.0, 2.0])
+    assert decoded(list[float], content) == [1.0, 2.0]
+    for damaged in (content[:-1], content + b"a", content[:3]):
+        with pytest.raises(DamagedError, match=r"^lengths of parts that do not fit$"):
+            decoded(list[float], damaged)
