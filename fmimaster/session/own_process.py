@@ -37,7 +37,7 @@ from fmimaster.results.statistics import NO_RUN, Statistics
 from fmimaster.run.choice import native_executor
 from fmimaster.run.rows import row_bytes, rows_in
 from fmimaster.session.attendance import Attendance
-from fmimaster.session.keepers import recorder_of
+from fmimaster.session.keepers import MOST_EVENTS, MOST_STEPS, recorder_of
 from fmimaster.session.lost_run import (
     OutsideCalls,
     advice_for,
@@ -53,9 +53,6 @@ STATISTICS, WARNINGS, ERROR = b"s", b"w", b"x"
 """Further kinds of records: see :mod:`fmimaster.apart.shared_run`."""
 
 NOTHING = Results(time=np.empty(0), columns={}, units={})
-
-MOST_EVENTS, MOST_STEPS = 1000, 10_000
-"""Most events, and entries of steps, that are kept for the case that FMUs crash while they are freed."""
 
 
 def run_in_own_process(run: Attendance, files: ExitStack) -> Results:
@@ -131,6 +128,7 @@ def _complete(run: Attendance, files: ExitStack, shared: SharedRun) -> None:
     if run.session is None or shared[SharedNumber.PHASE] != CommandPhase.RUNNING:
         return
     results = run.session.results()
+    # as many as stay in the state of a run, if FMUs crash while they are freed
     events, steps = results.events[-MOST_EVENTS:], tuple(results.steps[-MOST_STEPS:])
     document = lines(events, steps, results.activations, results.units, results.metadata)
     shared.put(shared_run.FACTS, "\n".join(document).encode())
