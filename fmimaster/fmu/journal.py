@@ -220,13 +220,13 @@ def unpacked(kind: DataType, content: bytes) -> NDArray[Any]:
     return np.array([*found, None], object)[:-1]
 
 
-def packed_polynomials(time: float, polynomials: Polynomials) -> bytes:
+def _packed_polynomials(time: float, polynomials: Polynomials) -> bytes:
     """Polynomials that are given from a time in s on."""
     return _CENTRE.pack(time, polynomials.centre) + polynomials.coefficients.tobytes()
 
 
 def unpacked_polynomials(content: bytes, n: int) -> tuple[float, Polynomials]:
-    """The time and the polynomials of :func:`packed_polynomials`, of n inputs."""
+    """The time and the polynomials of :func:`_packed_polynomials`, of n inputs."""
     time, centre = _CENTRE.unpack_from(content)
     coefficients = np.frombuffer(content, offset=_CENTRE.size).reshape(-1, n)
     return time, Polynomials(coefficients, centre)
@@ -267,7 +267,7 @@ def noted_transfer(name: str, *made: Any) -> tuple[Noted, Callable[..., bytes]]:
             return Noted(name, DataType.FLOAT64, tuple(unknowns), *sizes), lambda: packed(seed)
         case "polynomial_setter":
             references = tuple(made[0])
-            return Noted(name, DataType.FLOAT64, references, len(references)), packed_polynomials
+            return Noted(name, DataType.FLOAT64, references, len(references)), _packed_polynomials
         case "intervals":
             clocks = tuple(made[0])
             return Noted(name, DataType.CLOCK, clocks, len(clocks)), bytes
