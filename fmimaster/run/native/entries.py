@@ -21,7 +21,7 @@ from fmimaster.fmu.kernel_entry import (
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.run.native.fmu_entry import VERSIONS, FmuEntry, Lent
 from fmimaster.run.native.header import Context
-from fmimaster.run.native.instances import KernelEntry, PythonEntry
+from fmimaster.run.native.instances import IsolatedEntry, KernelEntry, PythonEntry
 
 
 def make_entries(
@@ -94,8 +94,6 @@ class _Ways(KernelEntries[KernelEntry]):
 
     def of_other_process(self, requests: Requests) -> KernelEntry:
         """By requests to another process."""
-        from fmimaster.run.native.scheduled import IsolatedEntry
-
         return IsolatedEntry(self.in_python(), requests)
 
     def _lent(self, binding: Binding) -> Lent:

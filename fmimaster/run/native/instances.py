@@ -1,4 +1,5 @@
-"""Instances as the kernel calls them: tables of functions; those of an instance in Python are written here."""
+"""Instances as the kernel calls them: tables of functions; those of an instance in Python are written here, and those of an
+FMU in a process of its own send requests."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import Instance, Signal, Transfer
+from fmimaster.fmu.kernel_entry import Requests
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
@@ -147,6 +149,60 @@ class PythonEntry(KernelEntry):
             times = InitialTimes(experiment.start, stop)
         tolerance = self.context.plan.instances[self.index].tolerance.value
         entering(self.instance, state, times, tolerance)()
+
+
+class IsolatedEntry(KernelEntry):
+    """An FMU in a process of its own: requests are collected and sent in C."""
+
+    def __init__(self, python: PythonEntry, requests: Requests) -> None:
+        super().__init__()
+        self._python = python
+        self.instance = python.instance
+        self._requests = requests
+        i, self.entry = python.index, requests.table
+        registers, courses = python.context.registers, python.context.store.courses
+        self.instance.kept_from = lambda: registers.kept_from.item(i)
+        self.fill(
+            requests.isolated,
+            at=registers.at[i:],
+            kept_from=registers.kept_from[i:],
+            source_degree=courses.degree[i:],
+            source_centre=courses.centre[i:],
+            source_coefficients=courses.coefficients[i],
+        )
+
+    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
+        """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
+        if segment.type.dtype == object:
+            self._python.bind(call, group, segment, values)
+            return
+        is_get = group in READ
+        remote = self._requests.remote(group, segment.type, segment.value_references, call.size)
+        call.self, call.function = self.lent(remote), ffi.NULL
+        call.transfer = ffi.addressof(lib, "fm_isolated_get" if is_get else "fm_isolated_set")
+
+    def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
+        """Make the call ready that computes a directional derivative of outputs by inputs."""
+        unknowns, knowns = ([v.value_reference for v in some] for some in (outputs, inputs))
+        remote = self._requests.remote_derivative(unknowns, knowns, call.n_seed, call.n_sensitivity)
+        call.self, call.derive = self.lent(remote), ffi.addressof(lib, "fm_isolated_derive")
+
+    def bind_intervals(
+        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
+    ) -> None:
+        """Make the call ready that asks for the intervals of clocks."""
+        self._python.bind_intervals(call, references, answers, by_fraction)
+
+    def raise_failure(self, function: str, status: int, step: float) -> None:
+        """Raise the error of the host, or the one that tells how it was lost."""
+        del function, status, step
+        if self._python.error is not None:
+            raise self._python.error
+        self._requests.raise_failure()
+
+    def messages(self) -> tuple[str, ...]:
+        """What the FMU has logged last."""
+        return self._requests.messages()
 
 
 def guarded(entry: PythonEntry, act: Callable[..., int | None], *arguments: Any) -> int:

@@ -1,4 +1,4 @@
-"""Scheduled Execution FMUs as the kernel activates them, and FMUs in processes of their own, to which it sends requests."""
+"""Scheduled Execution FMUs as the kernel activates them."""
 
 from __future__ import annotations
 
@@ -9,69 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.kernel_entry import PartitionCallbacks, Requests, ScheduledParts
+from fmimaster.fmu.kernel_entry import PartitionCallbacks, ScheduledParts
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.fmu_entry import FmuEntry, Lent
 from fmimaster.run.native.header import TYPES, interval_fields
-from fmimaster.run.native.instances import READ, KernelEntry, PythonEntry, Variables
+from fmimaster.run.native.instances import READ
 from fmimaster.run.ticks import asked_in_calls
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import DataType
-
-
-class IsolatedEntry(KernelEntry):
-    """An FMU in a process of its own: requests are collected and sent in C."""
-
-    def __init__(self, python: PythonEntry, requests: Requests) -> None:
-        super().__init__()
-        self._python = python
-        self.instance = python.instance
-        self._requests = requests
-        i, self.entry = python.index, requests.table
-        registers, courses = python.context.registers, python.context.store.courses
-        self.instance.kept_from = lambda: registers.kept_from.item(i)
-        self.fill(
-            requests.isolated,
-            at=registers.at[i:],
-            kept_from=registers.kept_from[i:],
-            source_degree=courses.degree[i:],
-            source_centre=courses.centre[i:],
-            source_coefficients=courses.coefficients[i],
-        )
-
-    def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:
-        """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
-        if segment.type.dtype == object:
-            self._python.bind(call, group, segment, values)
-            return
-        is_get = group in READ
-        remote = self._requests.remote(group, segment.type, segment.value_references, call.size)
-        call.self, call.function = self.lent(remote), ffi.NULL
-        call.transfer = ffi.addressof(lib, "fm_isolated_get" if is_get else "fm_isolated_set")
-
-    def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
-        """Make the call ready that computes a directional derivative of outputs by inputs."""
-        unknowns, knowns = ([v.value_reference for v in some] for some in (outputs, inputs))
-        remote = self._requests.remote_derivative(unknowns, knowns, call.n_seed, call.n_sensitivity)
-        call.self, call.derive = self.lent(remote), ffi.addressof(lib, "fm_isolated_derive")
-
-    def bind_intervals(
-        self, call: Any, references: Sequence[int], answers: Intervals, by_fraction: bool
-    ) -> None:
-        """Make the call ready that asks for the intervals of clocks."""
-        self._python.bind_intervals(call, references, answers, by_fraction)
-
-    def raise_failure(self, function: str, status: int, step: float) -> None:
-        """Raise the error of the host, or the one that tells how it was lost."""
-        del function, status, step
-        if self._python.error is not None:
-            raise self._python.error
-        self._requests.raise_failure()
-
-    def messages(self) -> tuple[str, ...]:
-        """What the FMU has logged last."""
-        return self._requests.messages()
 
 
 def make_partition_callbacks() -> PartitionCallbacks:
