@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.kernel._kernel import ffi
+from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions.base import Instruction
 from fmimaster.program.store import ValueStore
@@ -32,6 +32,32 @@ class Context:
     registers: Registers
     raised: BaseException | None = None
     """The exception of a hook, or Ctrl-C; it is raised again where the kernel was called."""
+
+    def keep(self, error: BaseException) -> None:
+        """Keep the exception of a function that the kernel has called."""
+        self.raised = error
+
+
+def extern(name: str) -> Callable[[Callable[..., int]], Any]:
+    """A function that the kernel calls; its exception is an error of the call, and is kept by what its handle has first."""
+    return ffi.def_extern(name, error=lib.FM_ERROR, onerror=_keep)  # type: ignore[no-any-return]
+
+
+def _keep(_kind: Any, error: BaseException, traceback: Any) -> None:
+    """Also Ctrl-C that arrives before the first line of the function, which a ``try`` there would not catch."""
+    arguments = traceback.tb_frame.f_locals  # of the function
+    known = ffi.from_handle(arguments["call"].self if "call" in arguments else arguments["self"])
+    (known[0] if isinstance(known, tuple) else known).keep(error)
+
+
+def called(name: str, act: Callable[..., int | None]) -> None:
+    """Let the kernel call a function with the object of a handle; it returns a status, None for FM_OK."""
+
+    def call(self: Any, *arguments: Any) -> int:
+        status = act(ffi.from_handle(self), *arguments)
+        return int(lib.FM_OK) if status is None else status
+
+    extern(name)(call)
 
 
 class LentMemory:

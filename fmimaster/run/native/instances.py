@@ -18,7 +18,7 @@ from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.executor import InitialTimes, entering
-from fmimaster.run.native.header import STATES, Context, LentMemory
+from fmimaster.run.native.header import STATES, Context, LentMemory, called, extern
 from fmimaster.system.clocks import Intervals
 from fmimaster.system.model import Variable
 from fmimaster.system.states import State
@@ -118,6 +118,13 @@ class PythonEntry(KernelEntry):
         del by_fraction
         self._bind_transfer(call, self.instance.intervals(references, answers))
 
+    def keep(self, error: BaseException) -> None:
+        """Keep what a call has raised."""
+        if isinstance(error, CallError):
+            self.error = error
+        else:
+            self.context.keep(error)
+
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise what the call has raised."""
         del function, status, step
@@ -205,37 +212,18 @@ class IsolatedEntry(KernelEntry):
         return self._requests.messages()
 
 
-def guarded(entry: PythonEntry, act: Callable[..., int | None], *arguments: Any) -> int:
-    """What the kernel gets from a call; an exception is kept."""
-    try:
-        status = act(*arguments)
-    except CallError as error:
-        entry.error = error
-        return int(lib.FM_ERROR)
-    except BaseException as error:  # Ctrl-C too: it is raised again where the kernel was called
-        entry.context.raised = error
-        return int(lib.FM_ERROR)
-    return int(lib.FM_OK) if status is None else status
+@extern("fm_python_transfer")
+def _transfer(call: Any) -> int:
+    _, transfer = ffi.from_handle(call.self)
+    transfer()
+    return int(lib.FM_OK)
 
 
-def _called(act: Callable[..., int | None]) -> Callable[..., int]:
-    """A function of the table of an instance, which the kernel can call."""
-
-    def call(self: Any, *arguments: Any) -> int:
-        entry: PythonEntry = ffi.from_handle(self)
-        return guarded(entry, act, entry, *arguments)
-
-    return call
-
-
-def _transfer(segment: Any) -> int:
-    entry, transfer = ffi.from_handle(segment.self)
-    return guarded(entry, transfer)
-
-
-def _derive(derivative: Any) -> int:
-    entry, derive = ffi.from_handle(derivative.self)
-    return guarded(entry, derive)
+@extern("fm_python_derive")
+def _derive(call: Any) -> int:
+    _, derive = ffi.from_handle(call.self)
+    derive()
+    return int(lib.FM_OK)
 
 
 def _do_step(entry: PythonEntry, time: float, size: float, answer: Any, _: Any) -> int | None:
@@ -254,30 +242,13 @@ def _update(entry: PythonEntry, answer: Any, _: Any) -> None:
     answer.next_event_time = said.next_event_time
 
 
-def _escaped(_kind: Any, error: BaseException, traceback: Any) -> None:
-    """Ctrl-C that arrives before the ``try`` of :func:`guarded`."""
-    local = traceback.tb_frame.f_locals
-    call = local.get("segment", local.get("derivative"))
-    if call is not None:
-        entry, _ = ffi.from_handle(call.self)
-    else:
-        entry = ffi.from_handle(local["self"])
-    entry.context.raised = error
-
-
-def _extern(name: str) -> Callable[[Callable[..., int]], Any]:
-    """A function that the kernel calls; an exception that escapes it is an error of the call, not success."""
-    return ffi.def_extern(name, error=lib.FM_ERROR, onerror=_escaped)  # type: ignore[no-any-return]
-
-
-_extern("fm_python_update")(_called(_update))
-_extern("fm_python_events")(_called(lambda entry: entry.execute_events()))
-_extern("fm_python_transfer")(_transfer)
-_extern("fm_python_derive")(_derive)
-_extern("fm_python_set_polynomials")(_called(lambda entry, *_: entry.give_polynomials()))
-_extern("fm_python_do_step")(_called(_do_step))
-_extern("fm_python_save")(_called(lambda entry, place, _: entry.instance.save(place)))
-_extern("fm_python_restore")(_called(lambda entry, place, _: entry.instance.restore(place)))
-_extern("fm_python_enter")(
-    _called(lambda entry, state, experiment, *_: entry.enter(_STATE_OF[state], experiment))
+called("fm_python_update", _update)
+called("fm_python_events", lambda entry: entry.execute_events())
+called("fm_python_set_polynomials", lambda entry, *_: entry.give_polynomials())
+called("fm_python_do_step", _do_step)
+called("fm_python_save", lambda entry, place, _: entry.instance.save(place))
+called("fm_python_restore", lambda entry, place, _: entry.instance.restore(place))
+called(
+    "fm_python_enter",
+    lambda entry, state, experiment, *_: entry.enter(_STATE_OF[state], experiment),
 )

@@ -15,7 +15,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.run.executor import InitialTimes
-from fmimaster.run.native.header import TYPES, Context, LentMemory, struct_types
+from fmimaster.run.native.header import TYPES, Context, LentMemory, extern, struct_types
 from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.objects import KernelRows, Objects
 from fmimaster.run.rows import Registers
@@ -257,21 +257,8 @@ def lend_data(lender: Lender, context: Context, twin: Twin, structure: str) -> A
     return lender.made(structure, **twin.numbers, **twin.arrays, **hooks)
 
 
+@extern("fm_python_call")
 def _call(self: Any, kernel: Any) -> int:
     context, hook = ffi.from_handle(self)
     context.store.interval = kernel.begin, kernel.end
-    try:
-        again = hook(context.store)
-    except BaseException as error:  # Ctrl-C too: it is raised again where the kernel was called
-        context.raised = error
-        return int(lib.FM_ERROR)
-    return int(lib.FM_AGAIN if again else lib.FM_OK)
-
-
-def _escaped(_kind: Any, error: BaseException, traceback: Any) -> None:
-    """Ctrl-C that arrives before the ``try`` of :func:`_call`."""
-    context, _ = ffi.from_handle(traceback.tb_frame.f_locals["self"])
-    context.raised = error
-
-
-ffi.def_extern("fm_python_call", error=lib.FM_ERROR, onerror=_escaped)(_call)
+    return int(lib.FM_AGAIN if hook(context.store) else lib.FM_OK)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
-from fmimaster.run.native.header import Context
+from fmimaster.run.native.header import Context, called
 from fmimaster.run.rows import RowBlock, contiguous_parts
 from fmimaster.system.model import DataType
 
@@ -30,7 +30,7 @@ class Objects:
     """
 
     def __init__(self, context: Context, sample: Callable[[], None]) -> None:
-        self.context = context
+        self.keep = context.keep
         self.sample = sample
         self._arrays: list[tuple[int, NDArray[Any]]] = []
         self._handle = ffi.new_handle(self)
@@ -66,7 +66,7 @@ class Texts:
     def __init__(
         self, context: Context, kind: DataType, is_get: bool, values: NDArray[Any]
     ) -> None:
-        self.context = context
+        self.keep = context.keep
         self._values = values
         self._is_text = kind is DataType.STRING
         n = len(values)
@@ -113,42 +113,20 @@ class Texts:
         self._known[k] = ffi.cast("void *", id(self._values[k])), self._bytes[k], len(content)
 
 
-def _guarded(context: Context, act: Callable[..., Any], *arguments: Any) -> int:
-    """Status of a call by the kernel; an exception is raised again where the kernel was called."""
-    try:
-        differs = act(*arguments)
-    except BaseException as error:  # Ctrl-C too
-        context.raised = error
-        return int(lib.FM_ERROR)
-    return int(lib.FM_AGAIN if differs else lib.FM_OK)
-
-
-def _escaped(_kind: Any, error: BaseException, traceback: Any) -> None:
-    """Ctrl-C that arrives before the ``try`` of :func:`_guarded`."""
-    ffi.from_handle(traceback.tb_frame.f_locals["self"]).context.raised = error
-
-
 def _copy(objects: Objects, target: Any, source: Any, n: int) -> None:
     objects.part(target, n)[:] = objects.part(source, n)
 
 
-def _differ(objects: Objects, one: Any, other: Any, n: int) -> bool:
-    return not np.array_equal(objects.part(one, n), objects.part(other, n))
+def _differ(objects: Objects, one: Any, other: Any, n: int) -> int | None:
+    is_equal = np.array_equal(objects.part(one, n), objects.part(other, n))
+    return None if is_equal else int(lib.FM_AGAIN)
 
 
-def _extern(name: str, act: Callable[..., Any]) -> None:
-    def call(self: Any, *arguments: Any) -> int:
-        called = ffi.from_handle(self)
-        return _guarded(called.context, act, called, *arguments)
-
-    ffi.def_extern(name, error=lib.FM_ERROR, onerror=_escaped)(call)
-
-
-_extern("fm_python_copy", _copy)
-_extern("fm_python_differ", _differ)
-_extern("fm_python_sample", lambda objects: objects.sample())
-_extern("fm_python_get_texts", Texts.get)
-_extern("fm_python_set_texts", Texts.set)
+called("fm_python_copy", _copy)
+called("fm_python_differ", _differ)
+called("fm_python_sample", lambda objects: objects.sample())
+called("fm_python_get_texts", Texts.get)
+called("fm_python_set_texts", Texts.set)
 
 
 class KernelRows(RowBlock):
