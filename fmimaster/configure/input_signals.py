@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -311,7 +311,8 @@ def attach_input(
     *,
     bare_names: bool,
     ignore_further: bool = False,
-) -> tuple[ResolvedSystem, Component, dict[float, frozenset[str]]]:
+    absent: Collection[str] | None = None,
+) -> tuple[ResolvedSystem, Component | None, list[str]]:
     """Connect signals to the open inputs with their names.
 
     Parameters
@@ -320,10 +321,12 @@ def attach_input(
         Whether the name of an input alone will do, as for a single FMU.
     ignore_further : bool
         Whether signals without an open input are left out; otherwise they are an error.
+    absent
+        Of one of several structures: the components that exist in others only. Any signals can then be left out.
 
     Returns
     -------
-    The system with the signals as its last component, that component, and their jumps: time in s → names.
+    The system with the signals as its last component; that component, or None if all are left out; those left out.
 
     Raises
     ------
@@ -338,7 +341,12 @@ def attach_input(
         what, wrong = f"'{path}'", FileError
     else:
         signals, source, what = InputSignals.of(given), _NO_FILE, "input"
-    chosen = _chosen(signals.names, known, what, ignore_further)
+    chosen = [name for name in signals.names if name in known]
+    left_out = [name for name in signals.names if name not in known]
+    if left_out and absent is None and not (ignore_further and chosen):
+        raise _no_open_input(left_out[0], known, what, others_fit=bool(chosen))
+    if not chosen:
+        return system, None, left_out
     of = {name: known[name][0].input for name in chosen}
     columns = {
         name: _input_values(
@@ -348,7 +356,7 @@ def attach_input(
         if name in of
     }
     name = _NAME
-    while name in {c.name for c in system.components}:
+    while name in {c.name for c in system.components}.union(absent or ()):
         name += "_"
     outputs = (Connector(n, Causality.OUTPUT, variable.type) for n, variable in of.items())
     component = Component(name, source, tuple(outputs))
@@ -358,7 +366,7 @@ def attach_input(
     loader.use_table(component, table)
     resolved = ResolvedComponent(name, component.source, table.model, {}, is_input=True)
     fed = feed_open_inputs(system, resolved, {n: known[n] for n in (*columns, *functions)})
-    return fed, component, table.jumps()
+    return fed, component, left_out
 
 
 def _read(path: Path, known: Mapping[str, list[OpenInput]]) -> InputSignals:
@@ -371,23 +379,15 @@ def _read(path: Path, known: Mapping[str, list[OpenInput]]) -> InputSignals:
     return InputSignals(rows.time, rows.columns)
 
 
-def _chosen(
-    names: Iterable[str],
-    known: Mapping[str, list[OpenInput]],
-    what: str,
-    ignore_further: bool,
-) -> list[str]:
-    names = list(names)
-    chosen = [name for name in names if name in known]
-    for name in names if not (ignore_further and chosen) else ():
-        if name not in known:
-            where = f"Column '{name}' of {what}" if what != "input" else f"input: '{name}'"
-            more = " ignore_further_columns (--ignore-further-columns) ignores such columns."
-            raise OptionError(
-                f"{where} is not an open input of the system.{did_you_mean(name, known)} Open inputs: "
-                f"{listed(_shortest(known)) or 'none'}.{more if chosen else ''}"
-            )
-    return chosen
+def _no_open_input(
+    name: str, known: Mapping[str, list[OpenInput]], what: str, *, others_fit: bool
+) -> OptionError:
+    where = f"Column '{name}' of {what}" if what != "input" else f"input: '{name}'"
+    more = " ignore_further_columns (--ignore-further-columns) ignores such columns."
+    return OptionError(
+        f"{where} is not an open input of the system.{did_you_mean(name, known)} Open inputs: "
+        f"{listed(_shortest(known)) or 'none'}.{more if others_fit else ''}"
+    )
 
 
 def _shortest(known: Mapping[str, list[OpenInput]]) -> list[str]:

@@ -92,6 +92,8 @@ class Draft:
     resolved: ResolvedSystem = field(init=False)
     jumps: Mapping[float, frozenset[str]] = field(default_factory=dict)
     """Time in s → the columns of the input that jump."""
+    left_out: Sequence[str] = ()
+    """Signals of the input that have no open input here."""
     choice: Choice | None = None
     schedule: Schedule = field(init=False)
     rates: RatePattern | None = None
@@ -149,14 +151,18 @@ def resolve_connections(draft: Draft) -> None:
     if settings.input is not None:
         from fmimaster.configure.input_signals import attach_input  # few runs need it
 
-        draft.resolved, table, draft.jumps = attach_input(
+        structure = description.structure
+        draft.resolved, table, draft.left_out = attach_input(
             settings.input,
             draft.resolved,
             draft.loader,
             bare_names=description.is_single_fmu,
             ignore_further=settings.ignore_further_columns,
+            absent=None if structure is None else structure.absent,
         )
-        draft.components += (table,)
+        if table is not None:
+            draft.components += (table,)
+            draft.jumps = draft.loader.table(table).jumps()
 
 
 def choose_times(draft: Draft) -> None:
@@ -274,6 +280,7 @@ def complete_preparation(draft: Draft) -> None:
         chosen_solvers(settings.used.solver, draft.models),
         draft.cards,
         draft.isolated,
+        draft.left_out,
     )
 
 

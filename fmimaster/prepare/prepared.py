@@ -60,6 +60,8 @@ class Prepared:
     """What the cards of the FMUs have changed."""
     isolated: Isolated = field(default_factory=dict)
     """The FMUs that have processes of their own."""
+    left_out: Sequence[str] = ()
+    """Signals of the input that have no open input here."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)

@@ -85,7 +85,8 @@ def _structure_of(
             parts.index(part)
             for part, lives in changing
             if all(life.exists(time, happened) for life in lives)
-        )
+        ),
+        frozenset(n for n, c in description.components() if not c.lifetime.exists(time, happened)),
     )
 
 
@@ -224,13 +225,17 @@ class Structures:
     ) -> tuple[tuple[Recorded, ...], dict[DataType, int], dict[str, tuple[int, ...]]]:
         """The columns of all structures: with their places in a row, and the flags of those that can be absent."""
         # an error is raised again when it is this structure's turn
-        structures = [s.plan for _, s in self.every() if isinstance(s, Prepared)]
+        every = [structure for _, structure in self.every()]
+        prepared = [s for s in every if isinstance(s, Prepared)]
+        structures = [s.plan for s in prepared]
         found: dict[str, Recorded] = {}
         for plan in structures:
             for column in plan.recorded:
                 found.setdefault(column.name, column)
         self._check_outputs(found)
         self._check_inputs(structures)
+        if len(prepared) == len(every):  # a signal may belong to one that cannot be simulated
+            self._check_signals(prepared)
         always = set(found).intersection(*({c.name for c in p.recorded} for p in structures))
         widths: dict[DataType, int] = {}
 
@@ -267,6 +272,29 @@ class Structures:
             raise OptionError(
                 f"inputs: {listed(unused)} fits no connected continuous input in any structure of the system."
             )
+
+    def _check_signals(self, structures: Iterable[Prepared]) -> None:
+        """Refuse signals of the input that have no open input in any structure."""
+        left_out = set.intersection(*(set(s.left_out) for s in structures))
+        used = {
+            connector.name
+            for s in structures
+            for table in s.components[len([*s.description.components()]) :]
+            for connector in table.connectors
+        }
+        if not left_out or (self._settings.ignore_further_columns and used):
+            return
+        known = {
+            f"{s.plan.instances[o.target].name}.{o.input.name}"
+            for s in structures
+            for o in s.open_inputs
+        }
+        unused = listed(f"'{name}'" for name in sorted(left_out))
+        more = " ignore_further_columns (--ignore-further-columns) ignores such columns."
+        raise OptionError(
+            f"input: {unused} fits no open input in any structure of the system."
+            f"{did_you_mean(min(left_out), known | used)}{more if used else ''}"
+        )
 
     def _combinations(self) -> list[frozenset[str]]:
         """Sets of events that may have happened."""
@@ -315,7 +343,6 @@ def structures_of(settings: Settings, first: Prepared, make: Make) -> Structures
         ("checkpoint", settings.checkpoint),
         ("initial_fmu_state", settings.initial_fmu_state),
         ("final_fmu_state", settings.final_fmu_state),
-        ("input", settings.input),
         ("accuracy", settings.accuracy),
     ):
         if value is not None:

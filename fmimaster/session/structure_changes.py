@@ -115,13 +115,14 @@ class StructureChanges:
             return
         state.structure = replace(state.structure, has_changed=True)
         old, new = (prepared.plan.instances.numbers for prepared in (before, after))
+        kept = _kept(before, after)
         _refuse_other_uses(before, after, float(time))
-        for name in sorted(old.keys() - new.keys()):
+        for name in sorted(old.keys() - kept):
             session.instances[old[name]].terminate()
         calendar, earlier = state.calendar, session.executor
         ticks = (calendar.next, calendar.periods, calendar.told)
         by_clock = [_by_name(entries, before.plan) for entries in ticks]
-        session.take_structure(after, old.keys() & new.keys())
+        session.take_structure(after, kept)
         _carry_over(before.plan, earlier.store, after.plan, session.executor.store)
         base = after.schedule.base
         factor = Fraction(base.resolution, before.schedule.base.resolution)
@@ -130,12 +131,14 @@ class StructureChanges:
             arrays = (executor.registers.by_instance() for executor in (earlier, session.executor))
             for source, target in zip(*arrays, strict=True):
                 target[..., new[name]] = source[..., old[name]]
+        joined = frozenset(new[name] for name in new.keys() - kept)
+        session.executor.registers.initialized[list(joined)] = False
         clocks = _clocks(after.plan).items()
         present = ({k: entries[c] for c, k in clocks if c in entries} for entries in by_clock)
         calendar.rescale(base.resolution, factor, *present)
         session.rows.change(session.executor.rows, self._structures.arrange(after))
-        joined = frozenset(new[n] for n in new.keys() - old.keys())
-        self._begin(before.plan, earlier, joined, sorted(old.keys() - new.keys()))
+        gone = sorted(_components(before) - _components(after))
+        self._begin(before.plan, earlier, joined, gone)
 
     def _renew_state(self, prepared: Prepared, factor: Fraction) -> None:
         """What the loop remembers of the structure before has no meaning in the new one."""
@@ -154,7 +157,8 @@ class StructureChanges:
         session, plan = self._session, self._session.plan
         changed = _changed_inputs(before, plan)
         lost = {i: _unconnected(plan, i, inputs) for i, inputs in changed.items()}
-        names = sorted({*gone, *(plan.instances[i].name for i in {*new, *changed})})
+        named = {plan.instances[i].name for i in {*new, *changed}}
+        names = sorted({*gone, *(named & _components(session.prepared))})
 
         def set_lost(i: int) -> None:
             self._end_polynomials(i, before, earlier, lost.get(i, []))
@@ -234,6 +238,20 @@ def _clocks(plan: Plan) -> dict[tuple[str, str], int]:
 def _by_name(entries: Mapping[int, Any], plan: Plan) -> dict[tuple[str, str], Any]:
     names = {k: clock for clock, k in _clocks(plan).items()}
     return {names[k]: entry for k, entry in entries.items()}
+
+
+def _components(prepared: Prepared) -> set[str]:
+    """Names of all instances but that of the signals of the input."""
+    return {name for name, _ in prepared.description.components()}
+
+
+def _kept(before: Prepared, after: Prepared) -> set[str]:
+    """Names of the instances that stay: not that of the signals of the input, if other signals are used from then on."""
+    then, now = (
+        {p.name: c.connectors for p, c in zip(s.plan.instances, s.components, strict=True)}
+        for s in (before, after)
+    )
+    return {name for name in then.keys() & now.keys() if then[name] == now[name]}
 
 
 def _refuse_other_uses(before: Prepared, after: Prepared, time: float) -> None:

@@ -326,3 +326,5 @@ class Structure:
 
     parts: frozenset[int]
     """Their numbers; connections that are equal but for their lifetimes have the same number."""
+    absent: frozenset[str] = frozenset()
+    """Full names of the components that do not exist then."""

@@ -41,6 +41,24 @@ def switched(folder: Path) -> SystemBuilder:
     return system
 
 
+def fed() -> tuple[SystemBuilder, dict[str, Any]]:
+    """g exists until 3 s, another component from 2 s on, and C is fed by it from 4 s on; a table with jumps at 2 s and 4 s,
+    and a function."""
+    loop_function = reference_path("fmi3/LoopFunction.fmu")
+    system = SystemBuilder("fed")
+    system.add("C", reference_path("fmi3/FillingTank.fmu"), {"leak": 0, "height": 100})
+    system.add("g", loop_function, lifetime=Lifetime(until_time=3))
+    system.add("input", loop_function, lifetime=Lifetime(2))
+    link: dict[str, Any] = {"lifetime": Lifetime(4), "suppress_unit_conversion": True}
+    system.connect("input.y", "C.inflow", **link)
+    table = {
+        "time": [0, 2, 2, 4, 4, 6],
+        "C.inflow": [0, 1, 5, 5, 0, 0],
+        "input.u": [0, 0, 7, 9, 1, 1],
+    }
+    return system, {"input": {**table, "g.u": lambda t: 10 * t}, "output_variables": ["*"]}
+
+
 def run(system: SystemBuilder, backend: Backend, **settings: Any) -> Results:
     given = {"stop_time": 10, "step_size": 1, "event_mode": True, **settings}
     return Simulation(system.build(), backend=backend, **given).run()
@@ -303,6 +321,45 @@ def test_settings_may_name_what_exists_later(
     for name in settings.keys() & {"inputs", "start_values"}:
         with pytest.raises(InputError, match=r"q\.u"):
             run(system, backend, **{name: {"q.u": next(iter(settings[name].values()))}})
+
+
+def test_signals_of_the_input_feed_what_exists(backend: Backend) -> None:
+    """A column that jumps when its component begins, one whose input gets another source, and a function that ends."""
+    system, settings = fed()
+    results = run(system, backend, stop_time=6, **settings)
+    assert rows_at(results, 2.0, "g.y") == [10.0, 20.0, 20.0]
+    assert rows_at(results, 3.0, "g.y") == [20.0, None]
+    assert [rows_at(results, t, "input.y")[-1] for t in range(7)] == [None, None, 7, 8, 1, 1, 1]
+    assert rows_at(results, 2.0, "C.inflow") == [0.5, 5.0, 5.0]
+    assert rows_at(results, 4.0, "C.inflow") == [5.0, 0.0, 1.0]
+    assert rows_at(results, 6.0, "C.level") == [0.5 + 2 * 5.0 + 2 * 1.0]
+    changes = [e.components for e in results.events if e.name == "change of the structure"]
+    assert changes == [("input",), ("g",), ("C",)]
+    assert {i.name: i.calls for i in results.statistics.instances} == {
+        "C": 6,
+        "g": 3,
+        "input": 4,
+        "input_": 6,
+    }
+
+
+def test_an_input_that_has_lost_its_source_gets_its_signal(
+    backend: Backend, tmp_path: Path
+) -> None:
+    given = {"time": [0, 9, 9], "C.inflow": [4.0, 4.0, 6.0]}
+    results = run(switched(tmp_path), backend, input=given, output_variables=["C.inflow"])
+    found = [rows_at(results, t, "C.inflow") for t in (0, 5, 8, 9)]
+    assert found == [[1.0], [1.0, -2.0], [-2.0, 4.0], [4.0, 6.0]]
+
+
+def test_signals_that_fit_nothing_in_any_structure_are_refused() -> None:
+    system, settings = fed()
+    settings["input"]["imput.u"] = settings["input"]["g.u"]
+    with pytest.raises(OptionError, match=r"'imput\.u' fits no open input in any.*'input\.u'"):
+        run(system, Backend.FASTEST, **settings)
+    run(system, Backend.FASTEST, ignore_further_columns=True, **settings)
+    with pytest.raises(OptionError, match=r"'q\.u' fits no open input"):
+        run(system, Backend.FASTEST, ignore_further_columns=True, input={"q.u": lambda t: t})
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.run import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import Ramp
+from fmimaster.system import Lifetime
 
 pytestmark = pytest.mark.in_this_process("calls are traced in the process of the run")
 
@@ -269,3 +270,21 @@ def test_loops_in_step_mode(version: str, get: str, tmp_path: Path) -> None:
     """loops.md 7.2, L4, gain -4.4: the iterates of both executors agree to the last bit."""
     system = loop_system("L4", tmp_path, version).build(stop_time=0.5, step_size=0.1)
     assert_same_calls(system, among={f"{version}DoStep", get, get.replace("Get", "Set")})
+
+
+def test_changes_of_the_structure() -> None:
+    """A component joins, another one ends, and signals of a table feed what exists."""
+    system = SystemBuilder("changes")
+    tank = {"leak": 0, "height": 100}
+    system.add("C", reference_path("fmi3/FillingTank.fmu"), tank)
+    system.add("g", reference_path("fmi3/LoopFunction.fmu"), lifetime=Lifetime(until_time=3))
+    system.add("h", reference_path("fmi2/Dahlquist.fmu"), lifetime=Lifetime(2))
+    system.connect("g.y", "C.inflow", suppress_unit_conversion=True)
+    table = {
+        "time": [0, 2, 2, 4],
+        "C.inflow": [0, 1, 5, 5],
+        "g.u": [1, 0, 3, 3],
+        "h.u": [0, 1, 2, 3],
+    }
+    among = {"fmi3DoStep", "fmi3EnterEventMode", "fmi2DoStep", "fmi3Terminate"}
+    assert_same_calls(system, input=table, stop_time=4, step_size=0.5, among=among)

@@ -41,5 +41,10 @@ def test_a_connection_that_is_replaced_by_an_equal_one_is_the_same_part() -> Non
     assert len(after.parts - before.parts) == 1
 
 
+def test_a_structure_names_the_components_of_others() -> None:
+    absent = [found.absent for t in ("0", "1") if (found := structure(t)) is not None]
+    assert absent == [{"b"}, frozenset()]
+
+
 def test_a_whole_system_has_no_structure() -> None:
     assert built().build().structure is None
