@@ -93,7 +93,6 @@ class IgnoredSlopes(Hook):
 
     def __call__(self, store: ValueStore) -> bool:
         """Store these instances."""
-        self.found.clear()
         held, larger, rising = (store.buffers[k][0] for k in self.buffers)
         for i in self.instances:
             slots = [
@@ -177,7 +176,6 @@ class ReplayedOutputs(Hook):
 
     def __call__(self, store: ValueStore) -> bool:
         """Store the differences."""
-        self.found.clear()
         before = store.buffers[self.buffer][0]
         for i in self.instances:
             planned = self.plan.instances[i]

@@ -118,7 +118,7 @@ class _Writing:
     def step_in_parts(self, group: Mapping[int, Treatment]) -> None:
         """The steps of the instances that can be divided."""
         p, parts = self.p, len(self.points) - 1
-        for k in range(parts if group else 0):
+        for k in range(parts):
             p.recall(self.points[k + 1])
             since = tuple(dict.fromkeys((self.points[k], self.points[0], self.begin)))
             with p.over(k / parts, (k + 1) / parts):
@@ -137,10 +137,7 @@ class _Writing:
 
     def step_at_once(self, group: Mapping[int, Treatment]) -> None:
         """The steps of the others, whose new outputs are known in all parts of the interval."""
-        p = self.p
-        if not group:
-            return
-        p.recall(self.points[-1])
+        p = self.p  # its present values are those of the last point
         for i, treatment in group.items():
             with self.order.sources_of(i, p, self.start, self.begin):
                 give(i, treatment, self.inputs, (self.points[0], self.begin), p)

@@ -115,8 +115,6 @@ def fitted(line: str, width: int | None = None) -> list[str]:
         Columns of a line; default: those of the page.
     """
     width = page_width() if width is None else width
-    if len(line) <= width:
-        return [line]
     text = line.lstrip(" ")
     indent = " " * (len(line) - len(text))
     number = _NUMBER.match(text)
