@@ -14,10 +14,10 @@ import acts_apart as acts
 import pytest
 from processes import is_there, wait_until_gone
 
-from fmimaster.apart.plain import DamagedError, decoded, encoded
+from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
 from fmimaster.apart.process import Process
 from fmimaster.apart.run import EndCause, run_apart
-from fmimaster.base.errors import OptionError
+from fmimaster.base.errors import CallError, OptionError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
@@ -195,3 +195,35 @@ def test_damage_is_told_in_words_and_not_by_classes() -> None:
     for damaged in (content[:-1], content + b"a", content[:3]):
         with pytest.raises(DamagedError, match=r"^lengths of parts that do not fit$"):
             decoded(list[float], damaged)
+
+
+def test_errors_of_fmimaster_keep_what_they_know_and_others_only_their_text() -> None:
+    ours = CallError("no step", instance="a", function="fmi3DoStep", status="Error", time=1.5)
+    come_back = error_of(plain_error(ours))
+    assert isinstance(come_back, CallError)
+    assert (str(come_back), come_back.time, come_back.instance) == ("no step", 1.5, "a")
+    foreign = ValueError("no number")
+    vars(foreign)["status"] = object()  # of another package; it could not be sent
+    come_back = error_of(plain_error(foreign))
+    assert (type(come_back), str(come_back), vars(come_back)) == (ValueError, "no number", {})
+
+
+TREE = """
+import os, subprocess
+from fmimaster.apart.watch import adopt_orphans, children, end_children
+adopt_orphans()
+spared = subprocess.Popen(["sleep", "60"])
+shell = ["sh", "-c", "setsid sleep 60 & echo ready; wait"]
+with subprocess.Popen(shell, stdout=subprocess.PIPE) as process:
+    process.stdout.read(6)
+    end_children([spared.pid])
+print(children() == {spared.pid})
+end_children()
+print(children())
+"""
+
+
+def test_children_end_with_those_that_become_children_by_their_end() -> None:
+    """A process in a session of its own is an orphan when the one that has started it was killed."""
+    run = subprocess.run([sys.executable, "-c", TREE], capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("True\nset()\n", "")

@@ -229,3 +229,16 @@ def test_a_base_that_cannot_go_back_is_refused(simulate: Simulate) -> None:
             stop_time=1,
             step_size=0.25,
         )
+
+
+class Alternating(Jacobi):
+    """An algorithm of a user that takes turns."""
+
+    def variants(self, plan: Plan) -> tuple[Algorithm, ...]:
+        """Two ways of stepping."""
+        return Jacobi(), Jacobi(LINE)
+
+
+def test_a_base_that_changes_its_method_is_refused(simulate: Simulate) -> None:
+    with pytest.raises(OptionError, match="not possible with Alternating, because it changes"):
+        simulate(ring(), RING, algorithm=Richardson(Alternating()), stop_time=1, step_size=0.25)
