@@ -40,6 +40,17 @@ def test_a_page_tells_what_the_fmu_says_of_itself(run: Run, upper: Path) -> None
     assert f"platforms {fmpy.platform} (this machine)" in lines
 
 
+def test_an_fmu_without_a_description_has_no_empty_line_for_it(
+    run: Run, upper: Path, tmp_path: Path
+) -> None:
+    whole = run("info", upper).out
+    described = re.compile(r' description="[^"]*"')
+    path = changed(upper, tmp_path / "a.fmu", description=lambda t: described.sub("", t, count=1))
+    lines = run("info", path).out.splitlines()
+    assert lines[0] == whole.splitlines()[0]
+    assert (lines[1] == "", lines[2] == "") == (True, False)
+
+
 def test_arrays_are_told_with_their_shape(run: Run) -> None:
     page = run("info", reference("fmi3/Feedthrough.fmu")).out
     assert re.search(r"Float64_vector_input +Float64\[3\] +start 0 0 0 ", page)
@@ -307,13 +318,19 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
     assert told["parameters"] == [{"name": "a.m1", "value": 2.0, "unit": "kg"}]
 
 
-def test_a_model_exchange_fmu_is_shown_with_its_states(run: Run) -> None:
-    path = reference("fmi2/BouncingBall.fmu")
+def test_a_model_exchange_fmu_is_shown_with_its_states(run: Run, tmp_path: Path) -> None:
+    path = changed(
+        reference("fmi2/BouncingBall.fmu"),
+        tmp_path / "a.fmu",
+        description=lambda t: re.sub(
+            '(name="h" .*?<Real )', r'\1nominal="2.5" ', t, flags=re.DOTALL
+        ),
+    )
     page = run("info", path, "--interface", "ModelExchange").out
     assert "interfaces CoSimulation, ModelExchange (used)" in " ".join(page.split())
     start = page.index("Continuous states, and 1 event indicator")
     assert [line.split() for line in page[start:].splitlines()[1:3]] == [
-        ["h", "derivative", "v"],
+        ["h", "derivative", "v", "nominal", "2.5"],
         ["v", "derivative", "a"],
     ]
     assert "Continuous states" not in run("info", path).out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,19 @@ def test_the_page_has_the_sequence_and_the_options_and_the_copy_sets_it(
     assert f"Sequence of stepping\n  {', '.join(CHOSEN)}\n" in command(capfd, "info", copy).out
     plan = command(capfd, "plan", copy, "--algorithm", "gauss-seidel", "--json", *SHORT[:4])
     assert json.loads(plan.out)["order"] == list(CHOSEN)
+
+
+def test_a_copy_of_a_description_says_where_its_component_paths_lead(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Into the folder of the system: a copy there needs no word."""
+    folder = tmp_path / "units"
+    with zipfile.ZipFile(reference("systems/four-units-fmi3.ssp")) as archive:
+        archive.extractall(folder)
+    system = ("optimize", folder / "SystemStructure.ssd", *SHORT, "--verify", "0", "--write")
+    told = "its component paths are relative to its folder: move it to"
+    assert told not in command(capfd, *system, folder / "better.ssd").err
+    assert f"{told} {folder}" in " ".join(command(capfd, *system, tmp_path / "c.ssd").err.split())
 
 
 def test_the_options_have_the_settings_of_the_algorithm(optimize: Callable[..., Outcome]) -> None:
@@ -138,6 +152,9 @@ def test_kept_runs_of_other_settings_are_refused(
     optimize: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     optimize("--keep-runs", tmp_path / "runs", "--method", "signature", "--verify", "0")
+    for same_rows in (("--backend", "reference"), ("--threads", "2")):
+        kept = optimize("--keep-runs", tmp_path / "runs", *same_rows, "--verify", "0")
+        assert kept.status == 0
     message = optimize("--keep-runs", tmp_path / "runs", "--start-value", "S2.r", "5").error
     assert "have other settings (start_values)" in message
     (tmp_path / "else").mkdir()
