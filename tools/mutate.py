@@ -7,9 +7,9 @@
 
 Each mutation changes one expression or statement of a module, in a copy of the checkout. First all tests run once, and it
 is kept which functions each test file calls (`tools/calls_of_tests.py`; in FOLDER for the next time, if there is one). Then
-the files that call the changed function run, quickest first, until one fails. Of code outside of functions these are the
-files that `tools/tests_of.py` lists. A mutation that none of them notices has survived: it is shown with its place. A
-survivor is either equivalent, which nothing can notice, or lacks a test.
+the files that call the changed function run, quickest first, until one fails. Of code that no followed process calls, as
+outside of functions, these are the files that `tools/tests_of.py` lists. A mutation that none of them notices has survived:
+it is shown with its place. A survivor is either equivalent, which nothing can notice, or lacks a test.
 """
 
 from __future__ import annotations
@@ -216,9 +216,8 @@ class Copy:
     def tests(self, mutation: Mutation) -> list[Caller]:
         """The test files for a mutation, in time; the quickest in any case."""
         module = mutation.path.relative_to(house.ROOT / "fmimaster").as_posix()
-        if function := function_of(mutation):
-            found = self._callers.get(f"{module}:{function}", [])
-        else:
+        found = self._callers.get(f"{module}:{function_of(mutation)}", [])
+        if not found:
             files = [
                 t.path.relative_to(house.ROOT).as_posix() for t in near.tests_of(mutation.path)
             ]
@@ -239,13 +238,13 @@ class Copy:
             preexec_fn=None if limit is None else partial(_allow, int(limit)),
         ) as process:
             try:
-                return process.wait(limit and 5.0 * limit) == 0
+                return process.wait(limit and 2.0 * limit) == 0
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 return False
 
     def survives(self, mutation: Mutation) -> bool | None:
-        """Whether no test notices a mutation; None if none calls the function."""
+        """Whether no test notices a mutation; None if there is none near the function either."""
         tests = self.tests(mutation)
         if not tests:
             return None
