@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.base.codec import as_bytes
+from fmimaster.base.codec import UnknownContentError, as_bytes
 
 SIZE = 256 * 2**20
 """Bytes of the mapping: address space, of which the system gives a page when it is used first."""
@@ -86,7 +86,7 @@ class Called(NamedTuple):
 
     name: str
     fmi: str
-    """Prefix of its functions: ``"fmi2"`` or ``"fmi3"``."""
+    """Prefix of its functions: ``"fmi2"`` or ``"fmi3"``; empty if it is no FMU."""
     is_isolated: bool
     """Whether it is in yet another process, which holds the limit of its calls."""
 
@@ -240,13 +240,19 @@ class SharedRun:
         return memoryview(self.map)[first : first + size]
 
     def records(self) -> Iterator[tuple[bytes, bytes]]:
-        """The complete records of the spool."""
+        """The complete records of the spool.
+
+        Raises
+        ------
+        UnknownContentError
+            Behind the records before a place where there is none.
+        """
         at, end = 0, self[SharedNumber.SPOOLED]
         while at + 9 <= end:
             head = os.pread(self.spool, 9, at)
             size = int.from_bytes(head[1:], "little")
             if len(head) < 9 or at + 9 + size > end:
-                return
+                raise UnknownContentError("lengths of records that do not fit")
             yield head[:1], _read(self.spool, at + 9, size)
             at += 9 + size
 

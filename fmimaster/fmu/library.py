@@ -318,7 +318,7 @@ class FmuFile:
 
 def call_in_words(function: str, name: str, model: Model) -> str:
     """A call of an instance: ``"fmi3DoStep of 'motor'"``."""
-    prefix = f"fmi{model.fmi_version[:1]}" if function[:1].isupper() else ""
+    prefix = model.function_prefix if function[:1].isupper() else ""
     return f"{prefix}{function} of '{name}'"
 
 

@@ -150,7 +150,7 @@ def _name_instances(prepared: Prepared) -> None:
     if shared_run.current is not None:
         shared_run.current.call(
             [
-                Called(p.name, f"fmi{p.model.fmi_version[:1]}", p.name in prepared.isolated)
+                Called(p.name, p.model.function_prefix, p.name in prepared.isolated)
                 for p in prepared.plan.instances
             ]
         )

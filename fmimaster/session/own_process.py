@@ -27,11 +27,13 @@ from fmimaster.apart.shared_run import CommandPhase, SharedNumber, SharedRun
 from fmimaster.apart.watch import Lost, RunWatch
 from fmimaster.base.codec import from_bytes
 from fmimaster.base.errors import FileError, SimulationError
+from fmimaster.base.text import count
 from fmimaster.prepare.prepared import run_metadata
 from fmimaster.record.causes import Event, Steps
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
+from fmimaster.results.recorder import Recorder
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import NO_RUN, Statistics
 from fmimaster.run.choice import native_executor
@@ -218,14 +220,17 @@ class _LeftOver:
         if isinstance(writer, CsvWriter):
             writer.go_on_behind(shared[SharedNumber.FILE_SIZE])
         recorder = recorder_of(run.columns, settings, prepared.schedule, writer)
-        events: list[str] = []
-        for kind, content in shared.records():
-            if kind == shared_run.ROWS:
-                recorder.add_again(*from_bytes(content))
-            elif kind == shared_run.EVENTS:
-                events.append(content.decode("utf-8", "replace"))
-        last = float(shared.last[0]) if shared[SharedNumber.RECORDED] else nan
-        recorder.go_on_behind(shared[SharedNumber.RECORDED], last)
+        events, damage = self._take_records(recorder)
+        recorded = shared[SharedNumber.RECORDED]
+        kept = recorder.rows if shared.spools_rows else recorded  # else they are in the file
+        if damage is not None:
+            log.warning(
+                "What the process of the run has recorded is damaged (%s). The results lack %s of it, and perhaps events. "
+                "An FMU may have written into a file that is not its own.",
+                damage,
+                count(max(recorded - kept, 0), "row"),
+            )
+        recorder.go_on_behind(kept, float(shared.last[0]) if recorded else nan)
         try:
             if (block := self._block()) is not None:
                 recorder.take(*block)
@@ -242,6 +247,25 @@ class _LeftOver:
         metadata = run_metadata(prepared, settings)
         return recorder.results(statistics, _events(events), metadata=metadata)
 
+    def _take_records(self, recorder: Recorder) -> tuple[list[str], Exception | None]:
+        """Give the recorder all rows of the spool that can be read.
+
+        Returns
+        -------
+        The texts of the events there; and why something cannot be read: an FMU may write into any file of its process.
+        """
+        events: list[str] = []
+        damage: Exception | None = None
+        try:
+            for kind, content in self.shared.records():
+                if kind == shared_run.ROWS:
+                    damage = _take_rows(recorder, content) or damage
+                elif kind == shared_run.EVENTS:
+                    events.append(content.decode("utf-8", "replace"))
+        except FileError as error:
+            damage = error
+        return events, damage
+
     def _block(self) -> tuple[Any, Any] | None:
         """The rows that were not passed on; None if there are none."""
         shared, plan = self.shared, self.run.prepared.plan
@@ -254,12 +278,12 @@ class _LeftOver:
         ):
             return None
         kernel = OutsideCalls(shared).kernel
-        count = shared[SharedNumber.COUNT] if kernel.rows is None else kernel.rows
-        first, count = shared[SharedNumber.PASSED], min(count, n)
-        if not 0 <= first < count or any(kind.dtype == object for kind in plan.rows):
+        filled = shared[SharedNumber.COUNT] if kernel.rows is None else kernel.rows
+        first, filled = shared[SharedNumber.PASSED], min(filled, n)
+        if not 0 <= first < filled or any(kind.dtype == object for kind in plan.rows):
             return None
         times, values = rows_in(plan, n, shared.at(address, size))
-        return times[first:count], {kind: v[first:count] for kind, v in values.items()}
+        return times[first:filled], {kind: v[first:filled] for kind, v in values.items()}
 
     def _with_facts(self, results: Results) -> tuple[Results, tuple[str, ...], Exception | None]:
         """Results with what the run has said about itself, its reasons for less accuracy, and its error."""
@@ -279,6 +303,17 @@ class _LeftOver:
         except (DamagedError, FileError, ValueError) as damaged:
             log.warning("The process of the run has left facts that cannot be read: %s", damaged)
         return results, warnings, error
+
+
+def _take_rows(recorder: Recorder, content: bytes) -> Exception | None:
+    """Add the rows of a record; returns why it has none that fit the columns."""
+    try:
+        rows = from_bytes(content)
+        recorder.as_table(rows)
+        recorder.add_again(*rows)
+    except Exception as error:  # of whatever is there instead
+        return error
+    return None
 
 
 def _events(texts: Sequence[str]) -> Iterator[Event]:

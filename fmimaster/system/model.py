@@ -340,6 +340,11 @@ class Model:
         """Structural parameters by which the sizes of arrays are given."""
         return frozenset(d for v in self.variables for d in v.dimensions if isinstance(d, str))
 
+    @property
+    def function_prefix(self) -> str:
+        """Of the names of its functions: ``"fmi2"`` or ``"fmi3"``; empty for what is no FMU."""
+        return f"fmi{self.fmi_version[:1]}" if self.fmi_version[:1].isdigit() else ""
+
     def variable(self, name: str) -> Variable | None:
         """The variable of that name; None if there is none."""
         return self._by_name.get(name)
@@ -355,8 +360,7 @@ class Model:
     @property
     def takes_polynomials(self) -> bool:
         """Whether inputs can be given as polynomials over a step."""
-        order = self.highest_order
-        return order is None or order > 0
+        return self.highest_order is None or self.highest_order > 0
 
     @property
     def highest_order(self) -> int | None:
@@ -390,8 +394,7 @@ class Model:
 
     def with_causality(self, *causalities: Causality) -> tuple[Variable, ...]:
         """Variables of these causalities, in the order of the model description."""
-        found = self._by_causality.get(causalities)
-        if found is None:
+        if (found := self._by_causality.get(causalities)) is None:
             found = tuple(v for v in self.variables if v.causality in causalities)
             self._by_causality[causalities] = found
         return found

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from misbehaving_fmu import Act, misbehaving
 
-from fmimaster import Results, Simulation, SystemBuilder, reference_path
-from fmimaster.apart import watch
+from fmimaster import PythonComponent, Results, Simulation, SystemBuilder, reference_path
+from fmimaster.apart import shared_run, watch
 from fmimaster.apart.shared_run import SharedNumber, SharedRun
 from fmimaster.base.errors import CallError, FmuLostError
 from fmimaster.run import Backend
@@ -177,6 +177,52 @@ def test_events_before_a_crash_are_kept(tmp_path: Path) -> None:
     assert results.events == whole.events
     assert results.events
     assert "failure" in results.metadata
+
+
+class Scribbling(PythonComponent):
+    """Writes into the file of the rows, as an FMU can that takes its descriptor for one of its own."""
+
+    outputs: Mapping[str, Any] = {"x": 0.0, "text": "each row with text is passed on at once"}
+    parameters: Mapping[str, Any] = {"place": 0, "dies": True}
+
+    def step(self, t: float, h: float) -> None:
+        self.x = t + h
+        if t == 0.5:
+            assert shared_run.current is not None
+            os.pwrite(shared_run.current.spool, b"\xff" * 4, int(self.place))
+            if self.dies:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+IN_THE_FIRST_ROWS, IN_THEIR_HEAD = 12, 1
+"""Bytes from the start of the file; without the length in its head, nothing behind it is found."""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("place", "kept"), [(IN_THE_FIRST_ROWS, ROWS - 2), (IN_THEIR_HEAD, 0)])
+def test_damaged_rows_do_not_hide_what_ended_the_run(
+    place: int, kept: int, backend: Backend, caplog: pytest.LogCaptureFixture
+) -> None:
+    system = SystemBuilder("s")
+    system.add("a", Scribbling(), {"place": place})
+    with pytest.raises(FmuLostError, match="was ended by SIGKILL") as caught:
+        Simulation(system, process=True, backend=backend, **STEPS).run()
+    assert backend is Backend.REFERENCE or "in DoStep of 'a'" in str(caught.value)
+    results = caught.value.results
+    assert results is not None
+    assert results.rows == results.statistics.rows == kept
+    assert kept == 0 or results.time[-1] == 0.5
+    [warning] = [text for text in caplog.messages if "is damaged" in text]
+    assert f"The results lack {ROWS - kept} rows" in warning
+    assert "An FMU may have written into a file that is not its own." in warning
+
+
+def test_other_rows_than_damaged_ones_are_kept(caplog: pytest.LogCaptureFixture) -> None:
+    system = SystemBuilder("s")
+    system.add("a", Scribbling(), {"place": IN_THE_FIRST_ROWS, "dies": False})
+    results = Simulation(system, process=True, **STEPS).run()
+    assert [*results["a.x"]] == [*results.time] == [k / 100 for k in range(2, 101)]
+    assert "The results lack 2 rows" in caplog.text
 
 
 # The command ----------------------------------------------------------------------------------------------------------

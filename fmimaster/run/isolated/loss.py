@@ -181,7 +181,7 @@ def lost_error(
             f"Allocations beyond its memory limit of {bytes_in_words(limits.memory)} fail, which may be the "
             "reason: memory_limit (--memory-limit)."
         )
-    function = call.function(f"fmi{model.fmi_version[0]}")
+    function = call.function(model.function_prefix)
     return FmuLostError(
         f"The process of '{name}' {how}, in {function}{call.where}. {advice}",
         how=how,

@@ -151,8 +151,8 @@ class NativeExecutor:
         if found is None or found[1] != "DoStep":
             return found
         i = found[0]
-        fmi = f"fmi{self._context.plan.instances[i].model.fmi_version[:1]}"
-        return i, integrator_call(int(self.registers.calling[i]), fmi) or "DoStep"
+        prefix = self._context.plan.instances[i].model.function_prefix
+        return i, integrator_call(int(self.registers.calling[i]), prefix) or "DoStep"
 
     def repeat(
         self,
