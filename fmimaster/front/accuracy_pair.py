@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError
 from fmimaster.results.results import Results
 from fmimaster.steps.halved import Halved
-from fmimaster.steps.multi_rate import MultiRate
-from fmimaster.steps.step_rule import FixedStep, StepRule
+from fmimaster.steps.step_rule import StepRule
 
 Array = NDArray[np.float64]
 
@@ -29,13 +28,7 @@ def half(rule: StepRule[Any], coarse: Results) -> StepRule[Any]:
     coarse
         Results of that run, with a row for each communication point.
     """
-    if isinstance(rule, FixedStep):
-        return FixedStep(rule.exact_size / 2)
-    if isinstance(rule, MultiRate):
-        return MultiRate(
-            rule.exact_size / 2, {name: rule.size_of(name) / 2 for name in rule.components}
-        )
-    return Halved(times=tuple(map(float, coarse.time)))
+    return rule.halved() or Halved(times=tuple(map(float, coarse.time)))
 
 
 @dataclass(frozen=True, slots=True)

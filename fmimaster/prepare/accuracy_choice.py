@@ -121,13 +121,13 @@ def choose(settings: Settings, system: ResolvedSystem) -> Choice:
     )
     assert settings.accuracy is not None
     given = settings.step_size
-    if isinstance(given, StepRule) and not isinstance(given, FixedStep):
+    if isinstance(given, StepRule) and not given.is_fixed:
         raise OptionError(
             f"accuracy chooses the step-size rule, but the rule {type(given).__name__} is also given. Leave one of "
             "them out."
         )
     models = {c.name: c.model for c in system.components}
-    fixed = _fixed_because(system, models, isinstance(given, FixedStep))
+    fixed = _fixed_because(system, models, isinstance(given, StepRule))
     if fixed:
         reason = f"fixed steps, {fixed}"
         return Choice(settings.accuracy, None, None, 0, False, reason, own_steps)

@@ -11,7 +11,6 @@ from fmimaster.configure.settings import Settings
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.statistics import Statistics
 from fmimaster.run.choice import ExecutorType, native_executor
-from fmimaster.steps.step_rule import FixedStep
 from fmimaster.system.description import Component
 from fmimaster.system.model import Model
 
@@ -57,8 +56,7 @@ def _lines(
     for (file, what), names in made.items():
         yield f"{named(names)}: {file}{what}"
     rule = schedule.rule
-    is_plain = isinstance(rule, FixedStep)
-    steps = f"in steps of {float(rule.exact_size):g} s" if is_plain else f"by {in_short(rule)}"
+    steps = f"in steps of {float(rule.exact_size):g} s" if rule.is_fixed else f"by {in_short(rule)}"
     yield (
         f"{float(schedule.start):g} s to {float(schedule.stop):g} s {steps}, {in_short(settings.algorithm_used)}"
     )

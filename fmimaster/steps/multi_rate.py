@@ -82,6 +82,11 @@ class MultiRate(StepRule[Grid]):
         size = self.components.get(component)
         return self.exact_size if size is None else exact(size)
 
+    def halved(self) -> MultiRate:
+        """Half of each step size."""
+        halves = {name: self.size_of(name) / 2 for name in self.components}
+        return MultiRate(self.exact_size / 2, halves)
+
     def completed(self, models: Mapping[str, Model], usual: Callable[[], Time]) -> MultiRate:
         """The rule with the step size of each component.
 

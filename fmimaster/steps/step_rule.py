@@ -113,6 +113,8 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
 
     varies: ClassVar[bool] = True
     """Whether steps have different sizes, also without an event between them."""
+    is_fixed: ClassVar[bool] = False
+    """Whether all steps end on one grid, ``start + k * size``, unless an event ends one."""
     watches_discrete_outputs: ClassVar[bool] = False
     """Whether the rule decides on steps by changes of connected discrete outputs."""
     rejection: ClassVar[Cause] = Cause(Kind.ERROR)
@@ -183,6 +185,10 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
         """
         del models
         return self if self.size is not None else replace(self, size=usual())
+
+    def halved(self) -> StepRule[Memory] | None:
+        """The rule that divides each step into two; None if that depends on the steps of the run."""
+        return None
 
     def rates(self, span: Fraction) -> RatePattern | None:
         """Which components step in which intervals of the grid, over a run of this length in s; None if all step in all."""
@@ -282,6 +288,11 @@ class FixedStep(StepRule[Grid]):
     """
 
     varies: ClassVar[bool] = False
+    is_fixed: ClassVar[bool] = True
+
+    def halved(self) -> FixedStep:
+        """Steps of half the size."""
+        return FixedStep(self.exact_size / 2)
 
     def begin(self, base: TimeBase, start: int) -> Grid:
         """The grid."""

@@ -9,7 +9,7 @@ import pytest
 
 from fmimaster import OptionError, Results
 from fmimaster.front.accuracy_pair import Pair, half
-from fmimaster.steps import FixedStep, Halved, Ramp
+from fmimaster.steps import FixedStep, Halved, MultiRate, Ramp
 
 COARSE = np.linspace(0.0, 1.0, 11)
 FINE = np.linspace(0.0, 1.0, 21)
@@ -64,6 +64,11 @@ def test_runs_without_common_points_are_refused() -> None:
 
 def test_a_fixed_step_is_halved_on_its_grid() -> None:
     assert half(FixedStep("1/60"), rows(COARSE, 0.0)).exact_size == Fraction(1, 120)
+
+
+def test_each_of_several_step_sizes_is_halved() -> None:
+    rule = half(MultiRate("1/10", {"a": "1/30"}), rows(COARSE, 0.0))
+    assert [rule.size_of(name) for name in ("a", "b")] == [Fraction(1, 60), Fraction(1, 20)]
 
 
 def test_other_steps_are_halved_where_they_were() -> None:

@@ -16,7 +16,6 @@ from fmimaster.front.simulation import Simulation
 from fmimaster.plan.plan import Plan
 from fmimaster.program.signals import can_be_measured, error_name
 from fmimaster.results.results import Results
-from fmimaster.steps.step_rule import FixedStep
 from fmimaster.studies.optimization.alone import Alone
 from fmimaster.studies.optimization.runs import grid
 from fmimaster.studies.optimization.trial import rms
@@ -112,7 +111,7 @@ def error_budget(simulation: Simulation) -> ErrorBudget:
     found = {(k.target, k.input.name): _connection(plan, k, results) for k in measured}
     unmeasured = sorted(_end(plan, k.target, k.input) for k in plan.links if k not in measured)
     notes: list[str] = []
-    if not isinstance(prepared.schedule.rule, FixedStep):
+    if not prepared.schedule.rule.is_fixed:
         notes.append("Effects on outputs are measured with a fixed step only (--step-rule grid).")
     else:
         _add_effects(simulation, results, found, notes)

@@ -90,7 +90,7 @@ class Runs:
                 "A sequence can be optimized only if the components step in its order, but with most_levels "
                 "(--most-levels) the levels are independent of it. Leave most_levels out."
             )
-        if not isinstance(rule, FixedStep):
+        if not rule.is_fixed:
             raise OptionError(
                 f"Runs with different sequences are compared at the points of a fixed step, but the step rule is "
                 f"{type(rule).__name__}. Leave the step rule out (--step-rule), and the event clock (--event-clock)."
