@@ -288,15 +288,19 @@ def warn_of(texts: Iterable[str]) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str], share: float = 0.6) -> str:
-    """Sentence that suggests the nearest known name, with a leading space; empty if no name is near: if less than this
-    share of the letters is equal (as in difflib).
+    """Sentence that suggests the :func:`nearest` known names, with a leading space; empty if no name is near."""
+    return suggested(nearest(name, known, share))
 
-    Names that differ only in case come first. A name is also near if it is the last part of a dotted name.
+
+def nearest(name: str, known: Iterable[str], share: float, *, by_tail: bool = True) -> list[str]:
+    """The known names that are probably meant; none if less than this share of the letters is equal (as in difflib).
+
+    Names that differ only in case come first. A name is also near if it is the last part of a dotted name (``by_tail``).
     """
     known = list(known)
     folded = [k for k in known if k.lower() == name.lower()]
-    tails = [k for k in known if k.rpartition(".")[2] == name]
-    return suggested(folded or tails[:3] or get_close_matches(name, known, n=3, cutoff=share))
+    tails = [k for k in known if by_tail and k.rpartition(".")[2] == name]
+    return folded or tails[:3] or get_close_matches(name, known, n=3, cutoff=share)
 
 
 def suggested(names: Sequence[str]) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
+from fmimaster.base.errors import nearest
 from fmimaster.base.text import count, listed
 
 NEAR = 0.75
@@ -25,9 +25,7 @@ def meant(name: str, known: Iterable[str], near: float = NEAR) -> str | None:
     'Connectors'
     >>> meant("icon", ["Connectors", "Connections"])
     """
-    known = list(known)
-    folded = [other for other in known if other.lower() == name.lower()]
-    found = folded or get_close_matches(name, known, n=1, cutoff=near)
+    found = nearest(name, known, near, by_tail=False)
     return found[0] if found else None
 
 
