@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -49,11 +52,17 @@ def kit(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def judge(kit: Path, results: Path) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, kit / "judge.py", results], capture_output=True, text=True, check=False
-    )
-    assert not done.stderr, done.stderr
-    return done.returncode, done.stdout
+    """Exit status and output of the judge, in this process: a test below runs it in one of its own."""
+    spec = spec_from_file_location("judge", kit / "judge.py")
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["judge"] = module = module_from_spec(spec)  # its dataclasses look themselves up
+    spec.loader.exec_module(module)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        status = module.main(results)
+    del sys.modules["judge"]
+    return status, printed.getvalue()
 
 
 def archive(kit: Path, case: Case, version: str) -> Path:
@@ -275,13 +284,19 @@ def test_the_kit_needs_numpy_and_nothing_else(kit: Path, tmp_path: Path) -> None
     results = tmp_path / "results"
     results.mkdir()
     by_fmimaster(kit, case_of("none-ball"), "fmi3", results / "none-ball-fmi3.csv")
-    for script, arguments in (("judge.py", ["results"]), ("exact.py", ["exact"])):
+    (tmp_path / "nothing").mkdir()
+    for script, folder, status, line in (
+        ("judge.py", "results", 0, "pass  none-ball-fmi3\n"),
+        ("judge.py", "nothing", 1, "not judged  class none, fmi3\n"),
+        ("exact.py", "exact", 0, ""),
+    ):
         done = subprocess.run(
-            [sys.executable, "-S", kit / script, *arguments],
+            [sys.executable, "-S", kit / script, folder],
             cwd=tmp_path,
             env={"PYTHONPATH": str(packages)},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == status, done.stderr
+        assert line in done.stdout
