@@ -217,17 +217,18 @@ def fork() -> int:
     """Fork; returns the number of the new process, and 0 in it. It ends when this process does."""
     flush_streams()
     parent = os.getpid()
-    gc.freeze()  # else the first collection copies the pages of all objects
+    is_first = gc.get_freeze_count() == 0  # what a program has frozen itself stays so
+    if is_first:
+        gc.freeze()  # else the first collection copies the pages of all objects
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads of BLAS, which wait
         pid = os.fork()
-    if pid:
-        gc.unfreeze()
-        with suppress(OSError):
-            os.setpgid(pid, pid)
-        return pid
     with suppress(OSError):
-        os.setpgid(0, 0)
+        os.setpgid(pid, pid)  # 0 is the new process itself
+    if pid:
+        if is_first:
+            gc.unfreeze()
+        return pid
     end_with_parent(parent, signal.SIGKILL)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # it ends before all others if there is no memory
