@@ -247,9 +247,12 @@ class FactKeeper:
         with self._lock:
             if self._is_closed:
                 return
-            n = max(steps.ended - MOST_STEPS, 0)
+            # always so many at a time: which patterns are found then does not depend on when this is called
+            n = max((steps.ended - 1) // MOST_STEPS - 1, 0) * MOST_STEPS
             self.before_removal()
-            self._parts = with_more(self._parts, steps.part(0, n), REFRESH)
+            for first in range(0, n, MOST_STEPS):
+                more = steps.part(first, first + MOST_STEPS)
+                self._parts = with_more(self._parts, more, REFRESH)
             if writer is not None:
                 self._write(writer)
             steps.remove(n)

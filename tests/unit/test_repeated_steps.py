@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from facts_files import read_facts
 from fmimaster import Simulation, SystemBuilder, reference_path, resume, simulate
 from fmimaster.base.errors import FileError
 from fmimaster.commands.cli import main
+from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record import step_series
-from fmimaster.record.causes import GRID, Cause, Kind, Steps
+from fmimaster.record.causes import GRID, STEP_SIZE, Cause, Kind, Steps
 from fmimaster.record.plain_data import step_facts
 from fmimaster.record.step_series import (
     MOST_PLACES,
@@ -29,6 +31,7 @@ from fmimaster.results.facts_writer import line
 from fmimaster.results.results import Results
 from fmimaster.run import Backend
 from fmimaster.run.goal import REFRESH
+from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.description import SystemDescription
 
 TICK, OUTDATED = Cause(Kind.CLOCK, ("c.tick",)), Cause(Kind.OUTDATED_OUTPUTS, ("plant",))
@@ -107,6 +110,33 @@ def test_a_run_that_was_stopped_and_resumed_has_the_same_steps(tmp_path: Path) -
     resumed = resume(checkpoint)
     assert resumed.steps == whole.steps
     assert kept(resumed.steps) < 10
+
+
+@dataclass(frozen=True, slots=True)
+class Longer(StepRule[None]):
+    """Steps of one size up to 10 s, and of another one behind it: two patterns of entries."""
+
+    def begin(self, base: TimeBase, start: int) -> None:
+        del base, start
+
+    def propose(self, now: Instant, memory: None) -> Goal:
+        size = 0.25 if now.seconds < 10 else 0.4
+        return Goal(Instant((int(now.seconds / size + 1e-9) + 1) * size), STEP_SIZE)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_resumed_run_finds_the_same_patterns(tmp_path: Path) -> None:
+    """Their file then has the same text."""
+    simulation = Simulation(
+        controllers(), step_size=Longer("0.4"), checkpoint=tmp_path / "run.checkpoint"
+    )
+    whole = replace(simulation, checkpoint=None).run()
+    simulation.run(lambda p: p.steps < 600)
+    resumed = resume(tmp_path / "run.checkpoint", simulation)
+    assert isinstance(whole.steps, StepSeries)
+    assert isinstance(resumed.steps, StepSeries)
+    assert sum(isinstance(part, RepeatedSteps) for part in whole.steps.parts) > 0
+    assert resumed.steps.parts == whole.steps.parts
 
 
 def columns_of(steps: Iterable[Steps]) -> StepColumns:
