@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from fmimaster.plan.layout import Group, Layout, Signal
 from fmimaster.system.model import Model
@@ -100,6 +101,16 @@ class BondPlan:
     def has_error(self) -> bool:
         """Whether it contributes to the energy error."""
         return self.scale is not None and self.tolerance is not None
+
+
+class BondSums(NamedTuple):
+    """What a power bond had summed up when the structure of the system changed."""
+
+    begin: float
+    """Time in s from which it is counted: later, by the time in which it did not exist."""
+    scale: float | None
+    signals: Sequence[float]
+    """By :class:`BondSignal`."""
 
 
 def bond_signals(bonds: Iterable[ResolvedPowerBond]) -> tuple[Signal, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.base.errors import FmimasterError, OptionError, did_you_mean
+from fmimaster.base.errors import DescriptionError, FmimasterError, OptionError, did_you_mean
 from fmimaster.base.text import listed
 from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.inputs.given_inputs import fitting_inputs
@@ -123,9 +123,6 @@ def _at(system: System, exists: Exists) -> System:
         shared_events=tuple(
             e for e in system.shared_events if all(is_there(m[0]) for m in e.members)
         ),
-        power_bonds=tuple(
-            b for b in system.power_bonds if all(is_there(p.component) for p in b.ports)
-        ),
     )
 
 
@@ -234,8 +231,11 @@ class Structures:
                 found.setdefault(column.name, column)
         self._check_outputs(found)
         self._check_inputs(structures)
-        if len(prepared) == len(every):  # a signal may belong to one that cannot be simulated
+        if len(prepared) == len(
+            every
+        ):  # what fits none of them may belong to one that cannot be simulated
             self._check_signals(prepared)
+            self._check_bonds(structures)
         always = set(found).intersection(*({c.name for c in p.recorded} for p in structures))
         widths: dict[DataType, int] = {}
 
@@ -296,6 +296,16 @@ class Structures:
             f"{did_you_mean(min(left_out), known | used)}{more if used else ''}"
         )
 
+    def _check_bonds(self, structures: Iterable[Plan]) -> None:
+        """Refuse power bonds that exist in no structure."""
+        found = {bond.name for plan in structures for bond in plan.power_bonds}
+        for bond in (*self._description.power_bonds(), *self._settings.power_bonds):
+            if bond.name not in found:
+                raise DescriptionError(
+                    f"{bond}: its ports are connected crosswise in no structure of the system. Correct a port or a "
+                    "lifetime, or remove the bond."
+                )
+
     def _combinations(self) -> list[frozenset[str]]:
         """Sets of events that may have happened."""
         events = sorted(self.events)
@@ -350,9 +360,4 @@ def structures_of(settings: Settings, first: Prepared, make: Make) -> Structures
                 f"{name} is not possible for a system whose structure changes (a component or connection has a lifetime). "
                 "Leave it out."
             )
-    if any(True for _ in first.whole.power_bonds()) or settings.power_bonds:
-        raise OptionError(
-            "Power bonds are not possible for a system whose structure changes (a component or connection has a "
-            "lifetime). Leave them out."
-        )
     return Structures(settings, first, make)

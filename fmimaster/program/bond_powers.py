@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar, NamedTuple
@@ -14,7 +14,7 @@ from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.numerics.polynomials import horner
 from fmimaster.numerics.step_sizes import add_part
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.power_bonds import ENERGY_ERROR, WORST, BondPlan, BondSignal, PortPlan
+from fmimaster.plan.power_bonds import ENERGY_ERROR, WORST, BondPlan, BondSignal, BondSums, PortPlan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
@@ -217,6 +217,54 @@ def exclude_last_step(
         if of[BondSignal.LARGEST_AT] == of[BondSignal.TIME]:
             of[BondSignal.LARGEST_RESIDUAL] = of[BondSignal.LARGEST_BEFORE]
             of[BondSignal.LARGEST_AT] = of[BondSignal.LARGEST_BEFORE_AT]
+
+
+def signals_of(bond: BondPlan, store: ValueStore) -> list[float]:
+    """The present signals of a bond, by :class:`BondSignal`."""
+    values = store.outputs[DataType.FLOAT64][bond.signals : bond.signals + len(BondSignal)]
+    return [float(value) for value in values]
+
+
+def carry_sums(
+    before: Plan,
+    old: ValueStore,
+    after: Plan,
+    new: ValueStore,
+    known: Mapping[str, BondSums],
+    *,
+    start: float,
+    now: float,
+) -> dict[str, BondSums]:
+    """The sums of power bonds go from one structure of a system to the next one, at a time in s.
+
+    Parameters
+    ----------
+    known
+        Those of earlier changes.
+    start
+        Time in s at which the run began.
+
+    Returns
+    -------
+    dict
+        Those of all bonds so far, also of bonds that have ended.
+    """
+    sums = {**known}
+    for bond in before.power_bonds:
+        begin = known[bond.name].begin if bond.name in known else start
+        sums[bond.name] = BondSums(begin, bond.scale, signals_of(bond, old))
+    for bond in after.power_bonds:
+        first = BondSums(now, bond.scale, [0.0] * len(BondSignal))
+        earlier = sums.setdefault(bond.name, first)
+        if earlier is not first:  # a bond that was not there for some time goes on
+            at = bond.signals
+            new.outputs[DataType.FLOAT64][at : at + len(BondSignal)] = earlier.signals
+            begin = earlier.begin + (now - earlier.signals[BondSignal.TIME])
+            sums[bond.name] = earlier._replace(begin=begin)
+    source, target = (plan.layout.signals.get(ENERGY_ERROR) for plan in (before, after))
+    if source is not None and target is not None:
+        new.outputs[DataType.FLOAT64][target[1]] = old.outputs[DataType.FLOAT64][source[1]]
+    return sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)

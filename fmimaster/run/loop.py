@@ -15,6 +15,7 @@ from fmimaster.events.zeno import EventHistory
 from fmimaster.instants.calendar import Calendar
 from fmimaster.instants.instant import NEVER, Goal, Instant, TimeBase
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.power_bonds import BondSums
 from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Programs
 from fmimaster.record.step_series import StepColumns
@@ -58,6 +59,8 @@ class StructureHistory:
     """Number of events that have been looked at."""
     has_changed: bool = False
     """Whether there was a change."""
+    bonds: Mapping[str, BondSums] = field(default_factory=dict)
+    """Name of a power bond → its sums at the last change, or at its end."""
 
 
 @dataclass

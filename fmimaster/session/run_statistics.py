@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
@@ -12,8 +12,9 @@ from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
 from fmimaster.instants.instant import Instant
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.power_bonds import BondPlan, BondSignal
+from fmimaster.plan.power_bonds import BondSignal, BondSums
 from fmimaster.prepare.prepared import Prepared
+from fmimaster.program.bond_powers import signals_of
 from fmimaster.program.programs import Programs
 from fmimaster.program.store import ValueStore
 from fmimaster.results.statistics import (
@@ -28,7 +29,6 @@ from fmimaster.run.log import Lateness
 from fmimaster.run.loop import RunState
 from fmimaster.run.stepper import Stepper
 from fmimaster.session.keepers import FactKeeper, RowKeeper
-from fmimaster.system.model import DataType
 
 if TYPE_CHECKING:
     from fmimaster.fmu.journaled import Journaled
@@ -113,7 +113,9 @@ def run_statistics(session: SessionParts) -> Statistics:
         fall_backs=tuple(fall_backs(state)),
         loops=earlier.loops(prepared),
         diverging=tuple(d.name for d in recorder.growth.diverging()),
-        power_bonds=bond_statistics(prepared.plan, executor.store, float(prepared.schedule.start)),
+        power_bonds=bond_statistics(
+            prepared.plan, executor.store, float(prepared.schedule.start), state.structure.bonds
+        ),
     )
 
 
@@ -194,28 +196,36 @@ def fall_backs(state: RunState) -> Iterator[FallBack]:
         yield FallBack(what, delayed.times)
 
 
-def bond_statistics(plan: Plan, store: ValueStore, start: float) -> tuple[BondStatistics, ...]:
-    """Statistics of all bonds since the start in s, sorted by error, the largest first, then by name."""
-    found = [_statistics(bond, store, start) for bond in plan.power_bonds]
+def bond_statistics(
+    plan: Plan, store: ValueStore, start: float, earlier: Mapping[str, BondSums]
+) -> tuple[BondStatistics, ...]:
+    """Statistics of all bonds since the start in s, sorted by error, the largest first, then by name.
+
+    Parameters
+    ----------
+    earlier
+        Of the structures before: sums of bonds that have ended, and when those that are still there began.
+    """
+    sums = {**earlier}
+    for bond in plan.power_bonds:
+        begin = earlier[bond.name].begin if bond.name in earlier else start
+        sums[bond.name] = BondSums(begin, bond.scale, signals_of(bond, store))
+    found = [_statistics(name, its) for name, its in sums.items()]
     return tuple(sorted(found, key=lambda bond: (-bond.mean_error, bond.name)))
 
 
-def _statistics(bond: BondPlan, store: ValueStore, start: float) -> BondStatistics:
-    outputs = store.outputs[DataType.FLOAT64]
-
-    def value(signal: BondSignal) -> float:
-        return float(outputs[bond.signals + signal])
-
-    length = value(BondSignal.TIME) - start
+def _statistics(name: str, sums: BondSums) -> BondStatistics:
+    value = sums.signals
+    length = value[BondSignal.TIME] - sums.begin
     return BondStatistics(
-        bond.name,
-        value(BondSignal.ABSOLUTE_ENERGY) / length / 2 if length > 0.0 else 0.0,
-        value(BondSignal.RESIDUAL_ENERGY),
-        value(BondSignal.TRANSMITTED_ENERGY),
-        value(BondSignal.LARGEST_RESIDUAL),
-        value(BondSignal.LARGEST_AT),
-        value(BondSignal.EVENT_ENERGY),
-        bond.scale,
+        name,
+        value[BondSignal.ABSOLUTE_ENERGY] / length / 2 if length > 0.0 else 0.0,
+        value[BondSignal.RESIDUAL_ENERGY],
+        value[BondSignal.TRANSMITTED_ENERGY],
+        value[BondSignal.LARGEST_RESIDUAL],
+        value[BondSignal.LARGEST_AT],
+        value[BondSignal.EVENT_ENERGY],
+        sums.scale,
     )
 
 

@@ -16,6 +16,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
+from fmimaster.program.bond_powers import carry_sums
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Set
 from fmimaster.program.store import ValueStore
@@ -123,7 +124,11 @@ class StructureChanges:
         ticks = (calendar.next, calendar.periods, calendar.told)
         by_clock = [_by_name(entries, before.plan) for entries in ticks]
         session.take_structure(after, kept)
-        _carry_over(before.plan, earlier.store, after.plan, session.executor.store)
+        stores = before.plan, earlier.store, after.plan, session.executor.store
+        _carry_over(*stores)
+        start, now = float(after.schedule.start), state.time.seconds
+        bonds = carry_sums(*stores, state.structure.bonds, start=start, now=now)
+        state.structure = replace(state.structure, bonds=bonds)
         base = after.schedule.base
         factor = Fraction(base.resolution, before.schedule.base.resolution)
         self._renew_state(after, factor)

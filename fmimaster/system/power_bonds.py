@@ -6,7 +6,7 @@ never guessed: the sign of the residual depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 from typing import Literal, NamedTuple
@@ -44,6 +44,7 @@ def resolve_power_bonds(
     given: Iterable[PowerBond],
     models: Mapping[str, Model],
     links: Iterable[Link],
+    absent: Collection[str] | None = None,
 ) -> tuple[tuple[ResolvedPowerBond, ...], tuple[str, ...]]:
     """The power bonds as ports of these models, sorted by name; and notes about invalid ones that only FMUs declare.
 
@@ -53,6 +54,8 @@ def resolve_power_bonds(
         Bonds of the description, and of the user.
     models
         Full component name → model; their order gives the indices.
+    absent
+        Of one of several structures: what exists in others only. Bonds without their connections are then left out.
 
     Raises
     ------
@@ -63,6 +66,8 @@ def resolve_power_bonds(
     """
     feeds = _feeds(tuple(models), links)
     bonds, of_fmus, notes = _declared(described, given, models, feeds)
+    if absent is not None:
+        bonds = [bond for bond in bonds if _exists(bond, models, feeds, absent)]
     by_name, by_input = dict[str, PowerBond](), dict[tuple[str, str], PowerBond]()
 
     def note(bond: PowerBond) -> None:
@@ -233,8 +238,9 @@ def _check_once(
     for port in bond.ports:
         other = by_input.get((port.component, port.input))
         if other is not None:
+            known = str(other).replace("Power", "power", 1)
             raise DescriptionError(
-                f"{bond}: the input of its port {port} belongs to {_lower(other)} already. Each port belongs to one "
+                f"{bond}: the input of its port {port} belongs to {known} already. Each port belongs to one "
                 "bond. Remove one of the two."
             )
 
@@ -315,6 +321,18 @@ def _discrete(bond: PowerBond, port: Port, end: _Ends) -> list[str]:
     ]
 
 
+def _exists(
+    bond: PowerBond, models: Mapping[str, Model], feeds: _Feeds, absent: Collection[str]
+) -> bool:
+    """Whether a structure has the components of a bond, and its connections."""
+    for port in bond.ports:
+        if port.component not in absent:
+            _ends(bond, port, models)
+    a, b = bond.ports
+    found = [feeds.get((port.component, port.input)) for port in (b, a)]
+    return [f and f[:2] for f in found] == [(p.component, p.output) for p in (a, b)]
+
+
 def _crosswise(bond: PowerBond, target: Port, source: Port, feeds: _Feeds) -> _Feed:
     """The link from the output of one port to the input of the other one."""
     feed = feeds.get((target.component, target.input))
@@ -377,8 +395,3 @@ def _connection(bond: PowerBond, source: int, target: int, feed: _Feed) -> str:
     factor, (a, b) = feed.transformation.factor, (bond.ports[source], bond.ports[target])
     times = "" if factor == 1 else f" (factor {factor:g})"
     return f"'{a.component}.{a.output} -> {b.component}.{b.input}'{times}"
-
-
-def _lower(bond: PowerBond) -> str:
-    text = str(bond)
-    return text[0].lower() + text[1:]

@@ -102,8 +102,9 @@ def resolve(
     shared_events = resolve_shared_events(
         description.shared_events(), {c.name: c.model for c in components}, allow_lossy_conversions
     )
-    described = description.power_bonds()
-    bonds, bond_notes = resolve_power_bonds(described, power_bonds, models, links)
+    described, structure = description.power_bonds(), description.structure
+    absent = None if structure is None else structure.absent
+    bonds, bond_notes = resolve_power_bonds(described, power_bonds, models, links, absent)
     return ResolvedSystem(
         tuple(components),
         tuple(links),
@@ -114,7 +115,7 @@ def resolve(
         bonds,
         warnings.lines(),
         tuple(_root_connectors(components, wiring, conversions)),
-        description.structure,
+        structure,
     )
 
 

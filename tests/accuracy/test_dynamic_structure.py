@@ -18,7 +18,7 @@ from fmimaster.base.errors import DescriptionError, InputError, OptionError, Sim
 from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import native_executor
 from fmimaster.run.executor import Backend
-from fmimaster.system import Lifetime
+from fmimaster.system import Lifetime, Port, PowerBond
 
 
 def constant(path: Path, value: float) -> Path:
@@ -462,3 +462,88 @@ def test_who_joins_gets_the_parameters_that_the_event_clock_needs(
     bounce = results.events[-1]
     assert (bounce.name, bounce.right["ball.eventPolicy"]) == ("ball.bounce", 2)
     assert bounce.time == pytest.approx(3 + 0.451523640986, abs=1e-9)
+
+
+def car(version: str, *lives: Lifetime) -> SystemBuilder:
+    """The quarter car with its bond, connected in these intervals; the wheel is there for all of them."""
+    system = SystemBuilder("car")
+    system.add("chassis", reference_path(f"{version}/QuarterCarChassisA.fmu"))
+    life = Lifetime(from_time=lives[0].from_time)
+    system.add("wheel", reference_path(f"{version}/QuarterCarWheelA.fmu"), lifetime=life)
+    for life in lives:
+        system.connect("chassis.velocity", "wheel.velocity", lifetime=life)
+        system.connect("wheel.force", "chassis.force", factor=-1.0, lifetime=life)
+    suspension = (
+        Port("chassis", input="force", output="velocity", power="in"),
+        Port("wheel", input="velocity", output="force", power="in"),
+    )
+    system.power_bond("suspension", *suspension, scale=750.0)
+    return system
+
+
+CAR: dict[str, Any] = {"stop_time": "1/20", "step_size": "1/1000", "output_variables": ["*"]}
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_a_power_bond_goes_on_over_a_change_elsewhere(version: str, backend: Backend) -> None:
+    undisturbed = run(car(version, Lifetime()), backend, **CAR)
+    system = car(version, Lifetime())
+    life = Lifetime("1/50", "3/100")
+    system.add("g", reference_path("fmi3/LoopFunction.fmu"), lifetime=life)
+    results = run(system, backend, **CAR)
+    assert results.power_bonds == undisturbed.power_bonds
+    last = np.append(np.diff(results.time) > 0, True)
+    for name, values in undisturbed.columns.items():
+        assert np.ma.getdata(results[name])[last].tolist() == values.tolist(), name
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_a_power_bond_counts_while_it_exists(version: str, backend: Backend) -> None:
+    """It begins with the wheel at 10 ms, is not there from 20 ms to 30 ms, and ends at 45 ms; its sums go on."""
+    lives = Lifetime("1/100", "1/50"), Lifetime("3/100", "9/200")
+    results = run(car(version, *lives), backend, **CAR)
+    residual, energy = (results[f"suspension.residual_{n}"] for n in ("power", "energy"))
+    there = ~np.ma.getmaskarray(residual)
+    times = results.time[there]
+    assert (times.min(), times.max()) == (0.01, 0.045)
+    assert not ((times > 0.02) & (times < 0.03)).any()
+    (bond,) = results.power_bonds
+    h = np.diff(times, prepend=times[0]) * (np.diff(times, prepend=times[0]) < 0.009)
+    lost = bond.event_energy  # the very short steps of FMUs without Event Mode
+    assert bond.residual_energy + lost == pytest.approx((residual[there] * h).sum(), rel=1e-9)
+    assert bond.residual_energy == energy[there][-1]
+    assert bond.mean_error == pytest.approx((abs(residual[there]) * h).sum() / 0.025 / 2, rel=1e-6)
+    assert abs(lost) < 1e-6
+    assert bond.scale == 750.0
+    rows = rows_at(results, 0.03, "suspension.residual_energy")
+    assert rows == [None, rows_at(results, 0.02, "suspension.residual_energy")[0]]
+
+
+def test_bonds_of_one_input_in_different_structures(backend: Backend) -> None:
+    """A chassis that gets another wheel: the second bond begins when the first one ends."""
+    system = car("fmi3", Lifetime(until_time="1/50"))
+    second, life = "second wheel", Lifetime("1/50")
+    system.add(second, reference_path("fmi3/QuarterCarWheelA.fmu"), lifetime=life)
+    system.connect("chassis.velocity", f"{second}.velocity", lifetime=life)
+    system.connect(f"{second}.force", "chassis.force", factor=-1.0, lifetime=life)
+    ports = (
+        Port("chassis", input="force", output="velocity", power="in"),
+        Port(second, input="velocity", output="force", power="in"),
+    )
+    system.power_bond("second", *ports)
+    results = run(system, backend, **CAR)
+    for bond in results.power_bonds:
+        energy = results[f"{bond.name}.transmitted_energy"]
+        last = energy[~np.ma.getmaskarray(energy)][-1]
+        assert bond.transmitted_energy == last != 0.0
+    assert {bond.name for bond in results.power_bonds} == {"second", "suspension"}
+
+
+@pytest.mark.parametrize(
+    ("port", "message"), [("chassis", "crosswise in no structure"), ("axle", "no component 'axle'")]
+)
+def test_a_bond_that_exists_in_no_structure_is_refused(port: str, message: str) -> None:
+    other = Port("wheel", input="road", output="force", power="in")
+    bond = PowerBond("road", (Port(port, input="force", output="velocity", power="in"), other))
+    with pytest.raises(DescriptionError, match=message):
+        run(car("fmi3", Lifetime("1/100")), Backend.FASTEST, power_bonds=[bond], **CAR)
