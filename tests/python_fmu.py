@@ -15,7 +15,7 @@ from guard import Guarded
 from numpy.typing import NDArray
 
 from fmimaster.algorithms import Algorithm, Jacobi
-from fmimaster.algorithms.assemble import assemble
+from fmimaster.algorithms.assemble import ProgramsRequest, assemble
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.instance import (
@@ -505,9 +505,8 @@ class Bench:
         **options: Any,
     ) -> None:
         self.plan = plan_of(units, connections, start_values, **options)
-        self.programs = assemble(
-            self.plan, algorithm or Jacobi(), settling, measures=bond_measures(self.plan)
-        )
+        request = ProgramsRequest(settling or Settling(), measures=bond_measures(self.plan))
+        self.programs = assemble(self.plan, algorithm or Jacobi(), request)
         guarded = [unit.instantiate(name) for name, unit in units.items()]
         self.instances = {name: unit.instances[-1] for name, unit in units.items()}
         self.executor = choose_executor(self.plan, self.backend)(

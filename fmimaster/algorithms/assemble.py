@@ -38,36 +38,31 @@ if TYPE_CHECKING:
     from fmimaster.algorithms.richardson import Comparison
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramsRequest:
+    """What a run asks of its programs."""
+
+    settling: Settling = Settling()
+    history: int = 0
+    """Number of accepted communication points that are needed in addition to those of the algorithm."""
+    undoes: bool = False
+    """Whether attempts may be undone."""
+    loops: Loops = Loops.REAL
+    """The algebraic loops to solve in Step Mode."""
+    measures: Sequence[Hook] = ()
+    """Hooks that are called at the end of each step, at the start and at events."""
+    comparisons: Sequence[Comparison] = ()
+    """For step doubling: the comparison of the two halves of a step with the whole step."""
+    inputs: Mapping[str, Polynomial] = field(default_factory=dict)
+    """Names or globs of inputs → polynomials over a step, instead of the polynomial of the algorithm."""
+
+
 def assemble(
-    plan: Plan,
-    algorithm: Algorithm,
-    settling: Settling | None = None,
-    *,
-    history: int = 0,
-    undoes: bool = False,
-    loops: Loops = Loops.REAL,
-    measures: Sequence[Hook] = (),
-    comparisons: Sequence[Comparison] = (),
-    inputs: Mapping[str, Polynomial] | None = None,
+    plan: Plan, algorithm: Algorithm, request: ProgramsRequest = ProgramsRequest()
 ) -> Programs:
     """Write the programs of the algorithm, add the other programs of a run, and check all of them.
 
     The attempts are written first: they determine the needed history and the inputs that are polynomials.
-
-    Parameters
-    ----------
-    history : int
-        Number of accepted communication points that are needed in addition to those of the algorithm.
-    undoes : bool
-        Whether attempts may be undone.
-    loops : Loops
-        The algebraic loops to solve in Step Mode.
-    measures : sequence of Hook
-        Hooks that are called at the end of each step, at the start and at events.
-    comparisons : sequence of Comparison
-        For step doubling: the comparison of the two halves of a step with the whole step.
-    inputs : names or globs of inputs → Polynomial
-        Polynomials of single inputs over a step, instead of the polynomial of the algorithm.
 
     Raises
     ------
@@ -76,17 +71,8 @@ def assemble(
     OptionError
         If a start value of the user contradicts a parameter that the run must set.
     """
-    draft = ProgramsDraft(
-        plan,
-        algorithm,
-        settling or Settling(),
-        history,
-        undoes,
-        loops,
-        measures,
-        comparisons,
-        given_inputs(plan, inputs or {}),
-    )
+    given = given_inputs(plan, request.inputs)
+    draft = ProgramsDraft(plan, algorithm, request, request.history, request.undoes, given)
     for complete in PASSES:
         complete(draft)
     return draft.programs
@@ -99,13 +85,11 @@ class ProgramsDraft:
     plan: Plan
     algorithm: Algorithm
     """With the wrappers that the plan needs."""
-    settling: Settling
+    request: ProgramsRequest
     history: int
+    """Number of accepted communication points that are needed."""
     undoes: bool
     """Whether attempts may be undone."""
-    loops: Loops
-    measures: Sequence[Hook]
-    comparisons: Sequence[Comparison]
     given: Mapping[tuple[int, str], Polynomial]
     hindrance: str = ""
     """Why loops are not solved in Step Mode."""
@@ -134,11 +118,11 @@ def wrap_algorithm(draft: ProgramsDraft) -> None:
     if plan.step_groups or plan.settled:
         from fmimaster.algorithms.step_loops import with_loops
 
-        algorithm, draft.hindrance = with_loops(plan, algorithm, draft.settling.solver)
-    if draft.comparisons:
+        algorithm, draft.hindrance = with_loops(plan, algorithm, draft.request.settling.solver)
+    if draft.request.comparisons:
         from fmimaster.algorithms.richardson import doubled
 
-        algorithm = doubled(algorithm, draft.comparisons)
+        algorithm = doubled(algorithm, draft.request.comparisons)
     draft.algorithm = algorithm
 
 
@@ -159,7 +143,7 @@ def refuse_what_cannot_go_back(draft: ProgramsDraft) -> None:
 def write_attempts(draft: ProgramsDraft) -> None:
     """The attempts of all variants: they determine the needed history and the inputs that are polynomials."""
     plan, algorithm, undoes = draft.plan, draft.algorithm, draft.undoes
-    draft.p = p = Emitter(plan, measures=draft.measures, given=draft.given)
+    draft.p = p = Emitter(plan, measures=draft.request.measures, given=draft.given)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     draft.attempts = [
         write_attempt(plan_of_variant(plan, k) if len(variants) > 1 else plan, variant, p, undoes)
@@ -185,7 +169,7 @@ def set_parameters(draft: ProgramsDraft) -> None:
 def write_other_programs(draft: ProgramsDraft) -> None:
     """The start, accepted steps, a history that is cleared, the end, and the replay of a step."""
     plan, p = draft.plan, draft.p
-    draft.initialize = _initialize(plan, p, draft.settings[0], draft.settling)
+    draft.initialize = _initialize(plan, p, draft.settings[0], draft.request.settling)
     draft.commit, draft.renew, draft.terminate = _common_programs(plan, p)
     draft.replay = _replay(plan, p, draft.algorithm.repeats(plan))
     instructions = draft.replay.twice.instructions + draft.replay.back.instructions
@@ -197,7 +181,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
     """The programs with their notes and warnings."""
     plan, p, algorithm, settings = draft.plan, draft.p, draft.algorithm, draft.settings
     notes, warnings = _loop_notes(draft)
-    settling = draft.settling
+    settling = draft.request.settling
     told = [s if _differ(plan, settings) else None for s in settings]
     again = draft.again
     draft.programs = Programs(
@@ -247,7 +231,7 @@ def _loop_notes(draft: ProgramsDraft) -> tuple[list[str], list[str]]:
         return [], []
     from fmimaster.program.listing import loop_notes
 
-    return loop_notes(draft.attempts[0].program, draft.plan, draft.loops, draft.hindrance)
+    return loop_notes(draft.attempts[0].program, draft.plan, draft.request.loops, draft.hindrance)
 
 
 def _replay(plan: Plan, p: Emitter, repeated: Sequence[int]) -> Replay:

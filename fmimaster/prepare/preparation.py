@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.assemble import assemble
+from fmimaster.algorithms.assemble import ProgramsRequest, assemble
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
@@ -241,9 +241,7 @@ def make_programs(draft: Draft) -> None:
     clock, given = settings.used.event_clock, settings.used.inputs
     draft.inputs = inputs = given if plan.structure is None else fitting_inputs(plan, given)
     draft.degree = degree = extrapolation_degree(plan, settings.algorithm_used.course, inputs)
-    draft.programs = assemble(
-        plan,
-        draft.algorithm,
+    request = ProgramsRequest(
         history=max(
             0 if clock is None else max(clock.history, points_to_observe(plan, clock)),
             *(estimator.history(degree) for estimator in rule.estimators),
@@ -260,6 +258,7 @@ def make_programs(draft: Draft) -> None:
         comparisons=[c for e in rule.estimators if (c := e.comparison(degree)) is not None],
         inputs=inputs,
     )
+    draft.programs = assemble(plan, draft.algorithm, request)
 
 
 def complete_preparation(draft: Draft) -> None:

@@ -21,7 +21,7 @@ from fmimaster.algorithms import (
     Subsequence,
     Waveform,
 )
-from fmimaster.algorithms.assemble import assemble
+from fmimaster.algorithms.assemble import ProgramsRequest, assemble
 from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.base.errors import OptionError
 from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
@@ -402,7 +402,9 @@ def test_what_an_fmu_cannot_do_counts_only_if_the_loop_that_feeds_it_steps_befor
     plan = plan_of(units, ["first.x -> second.x", "second.y -> first.y", "first.x -> echo.u"])
     order = tuple(list(units).index(name) for name in sequence.split())
     plan = replace(plan, trigger_sequence=order, step_groups=((1, 2),))
-    warnings = assemble(plan, GaussSeidel(mode=AlongLine()), loops=Loops.ALL).accuracy_warnings
+    warnings = assemble(
+        plan, GaussSeidel(mode=AlongLine()), ProgramsRequest(loops=Loops.ALL)
+    ).accuracy_warnings
     assert len([w for w in warnings if w.startswith("'echo'")]) == warned
 
 
@@ -421,7 +423,7 @@ def test_a_subsequence_cannot_be_repeated_or_undone(simulate: Simulate) -> None:
     with pytest.raises(OptionError, match="Sweeps cannot be done"):
         run_net(simulate, Waveform(algorithm))
     with pytest.raises(OptionError, match="A step may have to be undone"):
-        assemble(plan_of(net(), LINKS), algorithm, undoes=True)
+        assemble(plan_of(net(), LINKS), algorithm, ProgramsRequest(undoes=True))
 
 
 # Messages -------------------------------------------------------------------------------------------------------------
