@@ -99,11 +99,11 @@ Pairs = Sequence[tuple[int, int]]
 """Slots of the indicators of an event, each with that of its derivative; -1 if it has none."""
 
 
-Points = Sequence[tuple[Sequence[float], float]]
-"""Outputs at earlier communication points, the newest first, and their times before now in s."""
+AgedPoints = Sequence[tuple[Sequence[float], float]]
+"""Outputs at earlier communication points, the newest first, each with its age in s: how long before now it was."""
 
 
-def points_before(indicators: Indicators, time: float, nearest: float) -> Points:
+def points_before(indicators: Indicators, time: float, nearest: float) -> AgedPoints:
     """The point before a time in s, and the one before that if an indicator has no derivative."""
     newest = indicators.previous(time, nearest)
     if newest is None:
@@ -113,8 +113,8 @@ def points_before(indicators: Indicators, time: float, nearest: float) -> Points
     return found if older is None else [*found, (older[0], time - older[1])]
 
 
-def extrapolated(
-    pairs: Pairs, values: Sequence[float], points: Points, horizon: float
+def through_points(
+    pairs: Pairs, values: Sequence[float], points: AgedPoints, horizon: float
 ) -> list[Cubic]:
     """Cubics through the points before and the present values; none if an indicator stays above 0 up to the horizon."""
     (before, h), *more = points
@@ -157,7 +157,7 @@ def _curvature(pairs: Pairs, values: Sequence[float], z: int, dz: int) -> float 
 
 
 def through_ends(
-    pairs: Pairs, before: Sequence[float], after: Sequence[float], length: float, older: Points
+    pairs: Pairs, before: Sequence[float], after: Sequence[float], length: float, older: AgedPoints
 ) -> list[Cubic]:
     """Cubics through both ends of a step, about its start; none if an indicator stays above 0 in it."""
     values, k = older[0] if older else (before, 0.0)
@@ -192,7 +192,7 @@ are held from step to step let it jump by less."""
 LEAST_JUMP = 0.05
 """The same where another member has shown the event: a heavy body changes its velocity little."""
 
-Point = tuple[Sequence[float], float]
+TimedPoint = tuple[Sequence[float], float]
 """All Float64 outputs at a point before a step, and its time in s from the start of the step, which is negative."""
 
 
@@ -224,7 +224,7 @@ def course(
     start: Sequence[float],
     end: Sequence[float],
     h: float,
-    earlier: Sequence[Point],
+    earlier: Sequence[TimedPoint],
     near: float,
 ) -> Course:
     """The indicators of an event over a step, for one member.
@@ -243,7 +243,7 @@ def course(
     was_due = any(start[z] > 0.0 for z in s.z)
     largest = 0.0
     for z, dz in s.pairs:
-        expected = extrapolate(start, end, h, earlier, z, dz)
+        expected = expected_at_end(start, end, h, earlier, z, dz)
         was_due = was_due and expected.value - expected.error <= near * abs(expected.slope)
         if dz < 0 or start[z] <= 0.0:
             before, jump, doubt = expected.value, end[z] - expected.value, expected.doubt
@@ -254,11 +254,11 @@ def course(
     return Course(was_due, largest)
 
 
-def extrapolate(
+def expected_at_end(
     start: Sequence[float],
     end: Sequence[float],
     h: float,
-    earlier: Sequence[Point],
+    earlier: Sequence[TimedPoint],
     z: int,
     dz: int,
 ) -> Expected:

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from fmimaster.events.event_clock import EventClock, Retry, Watch
 from fmimaster.events.indicator_courses import (
+    AgedPoints,
     Pairs,
-    Points,
-    extrapolated,
     first_time_all_reached,
     knows_curvature,
     points_before,
     through_ends,
+    through_points,
     time_by_tangents,
     without_history,
 )
@@ -101,7 +101,7 @@ class Predictive(EventClock):
                 continue
             pairs = s.pairs
             if points:
-                cubics = extrapolated(pairs, values, points, horizon)
+                cubics = through_points(pairs, values, points, horizon)
             else:
                 cubics = without_history(pairs, values, horizon)
                 probes |= not knows_curvature(pairs, values)
@@ -188,7 +188,7 @@ class _Step(NamedTuple):
     after: Sequence[float]
     """The same at its end."""
     length: float
-    older: Points
+    older: AgedPoints
     is_again: bool
     """Whether a longer one was tried before."""
     least: float

@@ -5,29 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmimaster.events.indicator_courses import extrapolate, extrapolated, through_ends
+from fmimaster.events.indicator_courses import expected_at_end, through_ends, through_points
 from fmimaster.events.intermediate import InsideWatch
 
 
 def test_the_slope_of_an_indicator_may_be_the_first_output() -> None:
     """z = 1 - t^2 by values and slopes at -1 s and 0 s; the slope is in slot 0."""
-    assert extrapolated([(1, 0)], [0.0, 1.0], [([2.0, 0.0], 1.0)], 2.0) == [[1.0, 0.0, -1.0, 0.0]]
+    assert through_points([(1, 0)], [0.0, 1.0], [([2.0, 0.0], 1.0)], 2.0) == [[1.0, 0.0, -1.0, 0.0]]
 
 
 def test_an_indicator_without_slope_is_a_parabola_through_three_values() -> None:
     """z = 1 - t^2 at 0 s, -1 s and -3 s."""
     points = [([0.0], 1.0), ([-8.0], 3.0)]
-    assert extrapolated([(0, -1)], [1.0], points, 2.0) == [[1.0, 0.0, -1.0, 0.0]]
+    assert through_points([(0, -1)], [1.0], points, 2.0) == [[1.0, 0.0, -1.0, 0.0]]
 
 
 def test_an_indicator_without_slope_is_a_line_through_two_values() -> None:
-    assert extrapolated([(0, -1)], [1.0], [([3.0], 1.0)], 2.0) == [[1.0, -2.0, 0.0, 0.0]]
+    assert through_points([(0, -1)], [1.0], [([3.0], 1.0)], 2.0) == [[1.0, -2.0, 0.0, 0.0]]
 
 
 def test_an_event_of_which_an_indicator_stays_above_0_has_no_cubics() -> None:
     """The second one is 1 at all times."""
     pairs, now, before = [(0, 1), (2, 3)], [-1.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 1.0, 0.0]
-    assert extrapolated(pairs, now, [(before, 1.0)], 2.0) == []
+    assert through_points(pairs, now, [(before, 1.0)], 2.0) == []
     assert through_ends(pairs, before, now, 1.0, []) == []
 
 
@@ -62,7 +62,7 @@ def test_the_course_of_an_indicator_is_in_doubt_where_its_cubic_term_grows(
 ) -> None:
     """z = t^3 + c t^2 by values and slopes at -1 s and 0 s, at 1 s. The error is that of the cubic term, 2; if that
     is larger there than the curvature, the line through the start may be right, too."""
-    found = extrapolate([0.0, 0.0], [0.0, 0.0], 1.0, [(earlier, -1.0)], 0, 1)
+    found = expected_at_end([0.0, 0.0], [0.0, 0.0], 1.0, [(earlier, -1.0)], 0, 1)
     assert (found.value, found.slope, found.error) == (1 + curvature, 3 + 2 * curvature, 2.0)
     assert found.doubt == doubt
 
