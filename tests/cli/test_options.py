@@ -185,6 +185,13 @@ def test_a_failed_run_as_json_has_its_error_and_its_rows(run: Run) -> None:
     assert facts["rows"] > 1
 
 
+def test_a_run_that_fails_before_its_first_row_has_no_times_in_json(run: Run) -> None:
+    outcome = run("simulate", reference("fmi3/Faulty.fmu"), "--start-value", "fault=6", "--json")
+    facts = json.loads(outcome.out)
+    assert (facts["startTime"], facts["endTime"], facts["rows"]) == (None, None, 0)
+    assert facts["error"]["message"] in outcome.error
+
+
 def test_json_and_results_do_not_share_the_standard_output(run: Run) -> None:
     message = run("simulate", "a.fmu", "--json", "--output-file", "-").error
     assert "--json and --output-file - both write to the standard output" in message

@@ -169,6 +169,24 @@ def test_no_process_outlives_the_one_that_has_started_it() -> None:
     wait_until_gone(int(run.stdout))
 
 
+ENDING = """
+import os
+from pathlib import Path
+from fmimaster.apart.run import run_apart
+import acts_apart
+run_apart(acts_apart.doubled, 1)
+print(Path(f"/proc/self/task/{os.getpid()}/children").read_text())
+"""
+
+
+def test_a_program_waits_for_the_end_of_what_it_has_started() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", ENDING]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert not is_there(int(run.stdout))
+    assert run.stderr == ""  # no warning that a process still runs
+
+
 def test_a_function_of_a_script_is_refused() -> None:
     def local() -> None: ...
 

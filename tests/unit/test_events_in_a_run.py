@@ -23,7 +23,7 @@ from fmimaster.run.executor import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import FreeStep
 from fmimaster.steps.step_rule import FixedStep, StepRule
-from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.declarations import EventDeclaration, Indicator, Payload, Scope
 from fmimaster.system.model import DataType, Variability
 from fmimaster.system.states import FmiCall
 
@@ -353,8 +353,10 @@ def test_who_cannot_vary_its_step_meets_a_jump_on_the_grid_but_for_rounding(
 # Shared events --------------------------------------------------------------------------------------------------------
 
 
-def member(*, stops: bool = True) -> PythonFmu:
-    """x falls by 1 per second from 0.55, stops at 0 and announces it; the trigger lets it begin anew."""
+def member(
+    *, stops: bool = True, may_stop: bool = True, payload: tuple[Payload, ...] = ()
+) -> PythonFmu:
+    """x falls by 1 per second from 0.55, stops at 0 and announces it; the trigger lets it begin anew. y is t**2."""
 
     def step(v: Any, h: float) -> StepAnswer | None:
         if stops and 0.0 < v.x <= h + 1e-12:
@@ -368,17 +370,28 @@ def member(*, stops: bool = True) -> PythonFmu:
             v.x, v.n = 0.55, v.n + 1
         v.on = 0.0
 
-    event = EventDeclaration("hit", Scope.SHARED, (Indicator("z"),), "out", "hit")
+    event = EventDeclaration("hit", Scope.SHARED, (Indicator("z"),), "out", "hit", payload)
     return PythonFmu(
-        inputs={"hit": False},
+        inputs={"hit": False, "w": 0.0},
         states={"x": 0.55, "on": 0.0, "n": 0.0},
-        outputs={"z": lambda v: v.x, "n_hits": lambda v: v.n, "out": lambda v: bool(v.on)},
-        attributes={"hit": CLOCK, "out": CLOCK},
+        outputs={
+            "z": lambda v: v.x,
+            "n_hits": lambda v: v.n,
+            "out": lambda v: bool(v.on),
+            "y": lambda v: v.t**2,
+            "dy": lambda v: 2 * v.t,
+        },
+        attributes={
+            "hit": CLOCK,
+            "out": CLOCK,
+            "w": {"variability": Variability.DISCRETE, "clocks": ("hit",)},
+            "dy": {"derivative_of": "y"},
+        },
         step=step,
         update=update,
         events=[event],
         has_event_mode=True,
-        might_return_early_from_do_step=stops,
+        might_return_early_from_do_step=may_stop,
     )
 
 
@@ -399,7 +412,7 @@ def test_an_event_that_both_members_announce_happens_once_in_each(simulate: Simu
 
 def test_an_event_that_one_member_announces_happens_in_the_other_too(simulate: Simulate) -> None:
     """b does not see it: it never stops by itself."""
-    units = {"a": member(), "b": member(stops=False)}
+    units = {"a": member(), "b": member(stops=False, may_stop=False)}
     results = simulate(
         units,
         shared_events={"crash": ["a.hit", "b.hit"]},
@@ -414,7 +427,7 @@ def test_an_event_that_one_member_announces_happens_in_the_other_too(simulate: S
 def test_an_event_that_check_finds_where_an_fmu_announces_it_is_one_event(
     simulate: Simulate,
 ) -> None:
-    units = {"a": member(), "b": member(stops=False)}
+    units = {"a": member(), "b": member(stops=False, may_stop=False)}
     results = simulate(
         units,
         shared_events={"crash": ["a.hit", "b.hit"]},
@@ -425,6 +438,27 @@ def test_an_event_that_check_finds_where_an_fmu_announces_it_is_one_event(
     assert [e.name for e in results.events] == ["crash"]
     for unit in units.values():
         assert unit.instances[0].was_set("hit") == [True]
+
+
+@pytest.mark.filterwarnings("ignore:the event 'crash' was found late")
+@pytest.mark.parametrize(("stops", "taken"), [(True, 0.25 + 1.0 * 0.05), (False, 0.6**2)])
+def test_the_first_one_gets_extrapolated_payload_only_at_an_event_within_its_step(
+    simulate: Simulate, stops: bool, taken: float
+) -> None:
+    """An event that Check finds is at the end of a step, where the other one has been computed."""
+    payload = (Payload("y", "w"),)
+    units = {
+        "a": member(stops=stops, payload=payload),
+        "b": member(stops=False, may_stop=False, payload=payload),
+    }
+    simulate(
+        units,
+        shared_events={"crash": ["a.hit", "b.hit"]},
+        algorithm=Sequential("a"),
+        event_clock=Check(),
+        stop_time=1.0,
+    )
+    assert units["a"].instances[0].was_set("w") == pytest.approx([taken], rel=1e-12)
 
 
 # Sweeps ---------------------------------------------------------------------------------------------------------------

@@ -152,6 +152,20 @@ def test_event_mode_is_left_when_no_update_asks_for_another_one(simulate: Simula
     assert updates == 2 * (entered + 1)  # and once after Initialization Mode
 
 
+def test_inputs_are_set_and_outputs_read_once_for_each_update(simulate: Simulate) -> None:
+    units = chain(partials={"z": {"u": 3.0}}, **LINEAR_BY_DECLARATION)
+    units["second"] = direct(2.0, **EVENT_MODE)
+    run(simulate, units, Refreshed(Jacobi()))
+    calls = [logged.call for logged in units["second"].instances[0].log]
+    assert calls[calls.index(FmiCall.ENTER_EVENT_MODE) :][:5] == [
+        FmiCall.ENTER_EVENT_MODE,
+        FmiCall.SET_INPUT,
+        FmiCall.UPDATE_DISCRETE_STATES,
+        FmiCall.GET,
+        FmiCall.ENTER_STEP_MODE,
+    ]
+
+
 def test_only_fmus_with_direct_dependencies_are_asked(simulate: Simulate) -> None:
     units = chain(**EVENT_MODE) | {"clock": PythonFmu(outputs={"y": lambda v: v.t}, **EVENT_MODE)}
     run(simulate, units, Refreshed(Jacobi()))
