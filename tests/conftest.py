@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import Forks
 from fuzzing import FUZZ_PROFILE
 from hypothesis import settings
 from kernel_encodings import as_written
@@ -99,6 +100,13 @@ def repetitions(request: pytest.FixtureRequest) -> Callable[[int], range]:
     """repetitions(usual): as many repetitions as --repetitions asks for, or the usual number."""
     asked: int | None = request.config.getoption("--repetitions")
     return lambda usual: range(usual if asked is None else asked)
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """Starts commands in processes of their own."""
+    with Forks() as forks:
+        yield forks
 
 
 @pytest.fixture

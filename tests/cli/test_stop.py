@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from forks import Forked, Forks
 from misbehaving_fmu import VERSIONS, Act, misbehaving
 from processes import PATIENCE
 
@@ -31,8 +31,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Started:
     """``fmimaster simulate`` in a process of its own."""
 
-    process: subprocess.Popen[bytes]
-    printed: Path
+    process: Forked
     table: Path
     trace: Path
     temporary: Path
@@ -41,7 +40,7 @@ class Started:
         """Until the FMU has been called so often in this way."""
         until = time.monotonic() + PATIENCE
         while not (self.trace.exists() and self.trace.read_text().count(f" {call}\n") >= times):
-            assert self.process.poll() is None, self.printed.read_text()
+            assert self.process.poll() is None, self.process.communicate()
             assert time.monotonic() < until
             time.sleep(0.02)
 
@@ -50,8 +49,7 @@ class Started:
         for number in numbers:
             self.process.send_signal(number)
             time.sleep(0.2)
-        self.process.wait(timeout=PATIENCE)
-        printed = self.printed.read_text()
+        _, printed = self.process.communicate()
         assert self.process.returncode == 130, printed
         assert list(self.temporary.iterdir()) == []
         assert "Traceback" not in printed
@@ -68,15 +66,12 @@ class Started:
 Start = Callable[..., Started]
 
 
-def as_a_job() -> None:
-    """In the process of the command, as a shell does it: a group of its own, which Ctrl-Z can stop, and where Ctrl-C is not
-    ignored as it is by a job in the background."""
-    os.setpgrp()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+AS_A_JOB = "import os; os.setpgrp()"
+"""In the process of the command, as a shell does it: a group of its own, which Ctrl-Z can stop."""
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(forks: Forks, tmp_path: Path) -> Iterator[Start]:
     """start(*acts, version, backend): a simulation of a misbehaving FMU, of steps of 0.1 s."""
     started = []
 
@@ -91,25 +86,19 @@ def start(tmp_path: Path) -> Iterator[Start]:
         trace, table, temporary = (tmp_path / n for n in ("trace", "rows.csv", "temporary"))
         temporary.mkdir()
         fmu = misbehaving(tmp_path, version, *acts, trace=trace)
-        command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--step-size", "0.1"]
-        command += ["--stop-time", str(stop_time), "--output-file", str(table)]
-        printed = tmp_path / "printed"
-        with printed.open("wb") as stream:  # a pipe that is full would block the FMU
-            process = subprocess.Popen(
-                [*command, *options, "--backend", backend],
-                env={**os.environ, "TMPDIR": str(temporary), **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=stream,
-                preexec_fn=as_a_job,
-            )
+        times = ("--step-size", "0.1", "--stop-time", stop_time, "--output-file", table)
+        process = forks.begin(
+            *("simulate", fmu, *times, *options, "--backend", backend),
+            environment={"TMPDIR": str(temporary), **environment},
+            first=AS_A_JOB,
+        )
         started.append(process)
-        return Started(process, printed, table, trace, temporary)
+        return Started(process, table, trace, temporary)
 
     yield begin
     for process in started:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

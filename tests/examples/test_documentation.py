@@ -4,8 +4,8 @@ Blocks of one page run in their order, in one new folder:
 
 * ``python``: executed; all blocks of a page share their names.
 * ``console``: each line after ``$ `` is a command for the shell and must end with status 0, or with the one that a
-  following ``$ echo $?`` shows. On the README's page ``fmimaster`` is a process, as for a user; on the other pages it is
-  called in this process, which saves the imports.
+  following ``$ echo $?`` shows. On the README's page ``fmimaster`` is a process, as for a user. On the others nothing is
+  imported again: it is called in this process, or in a fork on the page whose commands end their process.
 * ``text`` straight after a ``python`` block, and what follows a command: its output, where ``...`` stands for anything and
   all blanks are alike. Without it the output is not looked at.
 * any block with ``title="name"``: written to the file of that name.
@@ -25,20 +25,24 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import Forks
 
 from fmimaster.commands.cli import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-REAL = (README, ROOT / "docs" / "faults.md")
-"""Pages whose commands are processes of their own: what they show of a crash is true of these only."""
+FORKED = ROOT / "docs" / "faults.md"
+"""The page whose commands are processes of their own: what they show of a crash is true of these only."""
+ONE_STREAM = "import os; os.dup2(1, 2)"
+"""Executed in a process, before its command: both streams are one, as in a terminal."""
 SECONDS = 60
 """No command of the documentation may take longer."""
 
@@ -78,15 +82,20 @@ def blocks(page: Path) -> Iterator[Block]:
         )
 
 
+Command = Callable[["Page", list[str]], tuple[int, str]]
+
+
 class Page:
     """The blocks of one page, being run.
 
-    With ``calls``, commands of fmimaster are called in this process.
+    Parameters
+    ----------
+    command
+        fmimaster with these arguments: status and output; None for a process, as a user starts it.
     """
 
-    def __init__(self, folder: Path, *, calls: bool) -> None:
-        self.folder = folder
-        self.calls = calls
+    def __init__(self, folder: Path, command: Command | None) -> None:
+        self.folder, self.command = folder, command
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "100"}
         commands = folder / ".commands"
@@ -116,8 +125,8 @@ class Page:
     def execute(self, command: str, shown: str | None, status: int, place: str) -> None:
         """Run a command line."""
         words = shlex.split(command.replace("\\\n", " "), comments=True)
-        if words[0] == "fmimaster" and self.calls and not {"|", ">", "2>"} & set(words):
-            found, printed = self.call(words[1:])
+        if words[0] == "fmimaster" and self.command and not {"|", ">", "2>"} & set(words):
+            found, printed = self.command(self, words[1:])
         else:
             found, printed = self.shell(command)
         where = f"{place}: {command}"
@@ -140,6 +149,14 @@ class Page:
             except SystemExit as end:
                 status = int(end.code or 0)
         return status, output.read_text(encoding="utf-8")
+
+    def fork(self, arguments: list[str], forks: Forks) -> tuple[int, str]:
+        """Run fmimaster in a process of its own; exit status, and all that it prints."""
+        process = forks.begin(
+            *arguments, cwd=self.folder, environment=self.environment, first=ONE_STREAM
+        )
+        printed, _ = process.communicate()
+        return process.wait(), printed
 
     def shell(self, command: str) -> tuple[int, str]:
         """Run a command of the shell; exit status, and all that it prints."""
@@ -188,10 +205,11 @@ def root_log() -> Iterator[None]:
 @pytest.mark.usefixtures("root_log")
 @pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
 def test_blocks_of_the_page_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    running, found = Page(tmp_path, calls=page not in REAL), list(blocks(page))
+    commands: dict[Path, Command | None] = {README: None, FORKED: partial(Page.fork, forks=forks)}
+    running, found = Page(tmp_path, commands.get(page, Page.call)), list(blocks(page))
     for k, block in enumerate(found):
         after = found[k + 1] if k + 1 < len(found) else None
         shown = after.text if after and after.follows and after.language == "text" else None

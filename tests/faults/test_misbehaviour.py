@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import Forks
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
-from processes import PATIENCE
 
 from fmimaster import CallError, SystemBuilder, reference_path
 from fmimaster.algorithms import Jacobi, Waveform
@@ -213,14 +213,13 @@ LATE = 0.45
     ],
 )
 def test_exit_in_a_call_is_an_error_with_the_rows_until_then(
-    version: str, call: str, since: float, rows: int, tmp_path: Path
+    forks: Forks, version: str, call: str, since: float, rows: int, tmp_path: Path
 ) -> None:
     fmu = misbehaving(tmp_path, version, Act(call, "exit", 0, since))
     for backend in BACKENDS:
         table = tmp_path / f"{backend.value}.csv"
-        command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--step-size", "0.1"]
-        command += ["--backend", backend.value, "--output-file", str(table)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        options = ("--backend", backend.value, "--output-file", table)
+        done = forks.run("simulate", fmu, "--step-size", "0.1", *options)
         assert done.returncode == 2
         assert len(table.read_text().splitlines()[1:] if table.exists() else []) == rows
         assert "An FMU has called exit()" in done.stderr
@@ -232,17 +231,11 @@ def test_exit_in_a_call_is_an_error_with_the_rows_until_then(
     ("version", "call"), [("fmi2", "GetDerivatives"), ("fmi3", "GetContinuousStateDerivatives")]
 )
 def test_exit_in_a_call_of_an_integrator_names_this_call(
-    version: str, call: str, backend: Backend, tmp_path: Path
+    forks: Forks, version: str, call: str, backend: Backend, tmp_path: Path
 ) -> None:
     fmu = misbehaving(tmp_path, version, Act(call, "exit", 0, LATE), interface="ModelExchange")
-    command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--step-size", "0.1"]
-    done = subprocess.run(
-        [*command, "--stop-time", "1", "--backend", backend.value],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    options = ("--stop-time", "1", "--backend", backend.value)
+    done = forks.run("simulate", fmu, "--step-size", "0.1", *options, cwd=tmp_path)
     assert done.returncode == 2
     assert f"An FMU has called exit() in {version}{call} of 'Misbehaving'" in done.stderr
 
@@ -269,12 +262,12 @@ def test_exit_during_the_initialization_is_told_in_python_too(
         ("Unload", "in the unloading of the library of 'Misbehaving.fmu'."),
     ],
 )
-def test_exit_after_the_last_row_is_a_warning(call: str, words: str, tmp_path: Path) -> None:
+def test_exit_after_the_last_row_is_a_warning(
+    forks: Forks, call: str, words: str, tmp_path: Path
+) -> None:
     fmu = misbehaving(tmp_path, "fmi3", Act(call, "exit", 3))
-    command = [sys.executable, "-m", "fmimaster", "simulate", fmu.name, "--step-size", "0.1"]
-    done = subprocess.run(
-        [*command, "--output-file", "rows.csv"], cwd=tmp_path, capture_output=True, text=True
-    )
+    options = ("--step-size", "0.1", "--output-file", "rows.csv")
+    done = forks.run("simulate", fmu.name, *options, cwd=tmp_path)
     assert (done.returncode, len((tmp_path / "rows.csv").read_text().splitlines())) == (0, 12)
     assert f"warning: An FMU has called exit() {words}" in done.stderr
     assert "11 rows written" in done.stderr

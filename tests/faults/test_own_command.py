@@ -1,4 +1,4 @@
-"""Commands that simulate many times, with an FMU that ends its process or does not return: started as a user does."""
+"""Commands that simulate many times, with an FMU that ends its process or does not return."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import reference
+from forks import Forked, Forks
 from misbehaving_fmu import Act, misbehaving
 from processes import wait_until_gone
 
@@ -38,41 +39,25 @@ name="two">
 COMMANDS = (["stability"], ["optimize"], ["budget"], ["plan", "--compare"])
 
 
-def begun(folder: Path, command: Sequence[str], act: Act) -> subprocess.Popen[str]:
+def begun(forks: Forks, folder: Path, command: Sequence[str], act: Act) -> Forked:
     misbehaving(folder, "fmi3", act, trace=folder / "calls")
     misbehaving(folder, "fmi3", name="Sound")
     (folder / "two.ssd").write_text(SYSTEM)
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "fmimaster",
-            *command,
-            "two.ssd",
-            "--step-size",
-            "1/10",
-            "--stop-time",
-            "1",
-        ],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return forks.begin(*command, "two.ssd", "--step-size", "1/10", "--stop-time", "1", cwd=folder)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_an_fmu_that_ends_the_process_is_named_with_its_call(
-    command: Sequence[str], tmp_path: Path
+    forks: Forks, command: Sequence[str], tmp_path: Path
 ) -> None:
-    process = begun(tmp_path, command, Act("ExitInitializationMode", "crash"))
+    process = begun(forks, tmp_path, command, Act("ExitInitializationMode", "crash"))
     out, err = process.communicate()
     assert (process.returncode, out) == (2, "")
     assert "was ended by SIGSEGV, in fmi3ExitInitializationMode of 'a'." in err
 
 
-def test_a_call_that_does_not_return_is_ended_by_a_signal(tmp_path: Path) -> None:
-    process = begun(tmp_path, ["budget"], Act("DoStep", "hang", since=0.5))
+def test_a_call_that_does_not_return_is_ended_by_a_signal(forks: Forks, tmp_path: Path) -> None:
+    process = begun(forks, tmp_path, ["budget"], Act("DoStep", "hang", since=0.5))
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while (
         not (tmp_path / "calls").is_file() or (tmp_path / "calls").read_text().count("DoStep") < 6

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forks import Forked, Forks
 from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import PythonComponent, Results, Simulation, SystemBuilder, reference_path
@@ -227,29 +226,31 @@ def test_other_rows_than_damaged_ones_are_kept(caplog: pytest.LogCaptureFixture)
 
 # The command ----------------------------------------------------------------------------------------------------------
 
-COMMAND = [sys.executable, "-m", "fmimaster", "simulate"]
+Begin = Callable[..., Forked]
+Simulated = Callable[..., tuple[int, str, str]]
 
 
-def begun(fmu: Path, *options: str, first: str = "") -> subprocess.Popen[str]:
-    """The real command, in the folder of the FMU; ``first`` is executed before it, in its interpreter."""
-    command = COMMAND
-    if first:
-        text = f"{first}; import sys; from fmimaster.commands.cli import main; sys.exit(main())"
-        command = [sys.executable, "-c", text, "simulate"]
-    return subprocess.Popen(
-        [*command, fmu.name, "--stop-time", "1", "--step-size", "1/100", *options],
-        cwd=fmu.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def begun(forks: Forks) -> Begin:
+    """begun(fmu, *options): the command, in the folder of the FMU; ``first`` is executed before it, in its interpreter."""
+
+    def begin(fmu: Path, *options: str, first: str = "") -> Forked:
+        times = ("--stop-time", "1", "--step-size", "1/100")
+        return forks.begin("simulate", fmu.name, *times, *options, cwd=fmu.parent, first=first)
+
+    return begin
 
 
-def simulated(fmu: Path, *options: str) -> tuple[int, str, str]:
-    """Exit status and both outputs."""
-    process = begun(fmu, *options)
-    out, err = process.communicate()
-    return process.returncode, out, err
+@pytest.fixture
+def simulated(begun: Begin) -> Simulated:
+    """simulated(fmu, *options): exit status and both outputs."""
+
+    def run(fmu: Path, *options: str) -> tuple[int, str, str]:
+        process = begun(fmu, *options)
+        out, err = process.communicate()
+        return process.wait(), out, err
+
+    return run
 
 
 def waits_for(condition: Callable[[], bool]) -> None:
@@ -268,7 +269,9 @@ def crashing(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_the_file_of_a_crashed_run_is_whole(suffix: str, crashing: Path) -> None:
+def test_the_file_of_a_crashed_run_is_whole(
+    simulated: Simulated, suffix: str, crashing: Path
+) -> None:
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
     file = crashing.with_name(f"rows.{suffix}")
@@ -282,7 +285,9 @@ def test_the_file_of_a_crashed_run_is_whole(suffix: str, crashing: Path) -> None
     assert not list(crashing.parent.glob("*.part"))
 
 
-def test_rows_in_memory_are_in_the_answer_and_the_figure(crashing: Path) -> None:
+def test_rows_in_memory_are_in_the_answer_and_the_figure(
+    simulated: Simulated, crashing: Path
+) -> None:
     pytest.importorskip("matplotlib")
     status, out, err = simulated(crashing, "--json", "--plot", "rows.svg")
     facts = json.loads(out)
@@ -291,7 +296,9 @@ def test_rows_in_memory_are_in_the_answer_and_the_figure(crashing: Path) -> None
     assert crashing.with_name("rows.svg").is_file()
 
 
-def test_a_crash_in_the_second_run_names_it_and_keeps_the_first(tmp_path: Path) -> None:
+def test_a_crash_in_the_second_run_names_it_and_keeps_the_first(
+    simulated: Simulated, tmp_path: Path
+) -> None:
     """The second run of --check-step has 201 communication points: only it does so many steps."""
     fmu = misbehaving(tmp_path, "fmi3", Act("FreeInstance", "crash"))
     status, _, err = simulated(fmu, "--output-file", "rows.csv")
@@ -302,16 +309,18 @@ def test_a_crash_in_the_second_run_names_it_and_keeps_the_first(tmp_path: Path) 
     assert rows_of(tmp_path / "rows.csv") > 100
 
 
-def ended(process: subprocess.Popen[str], number: int, file: Path) -> tuple[int, str]:
+def ended(process: Forked, number: int, file: Path) -> tuple[int, str]:
     """Send a signal when all rows before the hanging step are in the file."""
     waits_for(lambda: rows_of(file) == ROWS or process.poll() is not None)
     process.send_signal(number)
     _, err = process.communicate()
-    return process.returncode, err
+    return process.wait(), err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_call_that_hangs_is_named_and_ended_with_its_rows(number: int, tmp_path: Path) -> None:
+def test_a_call_that_hangs_is_named_and_ended_with_its_rows(
+    begun: Begin, number: int, tmp_path: Path
+) -> None:
     fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "spin", since=0.5))
     first = "import fmimaster.apart.watch as watch; watch.NAMED_AFTER = 0.2"
     process = begun(fmu, "--output-file", "rows.csv", first=first)
@@ -328,7 +337,7 @@ def children(pid: int) -> Sequence[int]:
     return [int(number) for number in text.split()]
 
 
-def test_no_process_is_left_by_a_command_that_is_killed(tmp_path: Path) -> None:
+def test_no_process_is_left_by_a_command_that_is_killed(begun: Begin, tmp_path: Path) -> None:
     fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "hang", since=0.5))
     process = begun(fmu, "--output-file", "rows.csv")
     file = tmp_path / "rows.csv"
@@ -350,7 +359,7 @@ def is_dead(pid: int) -> bool:
     return state == "Z"
 
 
-def test_the_command_survives_the_end_of_its_run(tmp_path: Path) -> None:
+def test_the_command_survives_the_end_of_its_run(begun: Begin, tmp_path: Path) -> None:
     fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "hang", since=0.5))
     process = begun(fmu, "--output-file", "rows.csv")
     file = tmp_path / "rows.csv"
