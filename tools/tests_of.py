@@ -3,8 +3,9 @@
     python tools/tests_of.py fmimaster/steps/pid.py
     python tools/tests_of.py fmimaster.steps.pid
 
-First the file that has the module's name, then those that import the module or a public name from it, then those that name
-one of its classes or functions, then those that import a module that imports it. Each line has the reason.
+First the files that have the module's name; if other modules have it too, only those that use this one. Then those that
+import the module or a public name from it, then those that name one of its classes or functions, then those that import a
+module that imports it. Each line has the reason.
 """
 
 from __future__ import annotations
@@ -42,11 +43,13 @@ def tests_of(module: Path) -> list[Touch]:
     users = {house.dotted(m) for m in every if own in house.imported(m)}
     named = re.compile(rf"\b(?:{'|'.join(_defined(house.tree_of(module))) or '$^'})\b")
     names = _names_of_tests(module)
+    is_common = sum(m.stem.rstrip("s") == module.stem.rstrip("s") for m in every) > 1
     found = []
     for path in sorted(TESTS.rglob("test_*.py")):
         text, used = path.read_text(encoding="utf-8"), _modules_of(path)
         n = len(named.findall(text))
-        holds = (path.stem in names, own in used, n > 0, not users.isdisjoint(used))
+        has_name = path.stem in names and (not is_common or own in used or n > 0)
+        holds = (has_name, own in used, n > 0, not users.isdisjoint(used))
         if any(holds):
             share = n / text.count("\n") + len(users & used) / len(used | {own})
             is_whole = path.parent.name != "unit"
