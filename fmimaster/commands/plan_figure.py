@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch, PathPatch, Polygon
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 from scipy.spatial import ConvexHull
 
 from fmimaster.base.installation import optional
@@ -381,7 +381,7 @@ def _shrink(axes: Axes, scale: float) -> None:
     for text in axes.findobj(Text):
         text.set_fontsize(scale * float(text.get_fontsize()))
         text.set_path_effects([])
-        arrow = getattr(text, "arrow_patch", None)
+        arrow = text.arrow_patch if isinstance(text, Annotation) else None
         if arrow is not None:
             arrow.set_mutation_scale(scale * arrow.get_mutation_scale())
             arrow.set_linewidth(scale * arrow.get_linewidth())

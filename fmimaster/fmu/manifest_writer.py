@@ -20,7 +20,7 @@ from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import InputPolynomial
 from fmimaster.system.model import Source
 from fmimaster.system.xml import parse_xml
-from fmimaster.system.zip_entries import DAMAGE, entry_name
+from fmimaster.system.zip_entries import DAMAGE, entry_name, reason_of
 
 
 def add_manifest(
@@ -65,9 +65,8 @@ def add_manifest(
         _check(part, name)
         part.replace(output)
     except DAMAGE as error:
-        reason = getattr(error, "strerror", None) or error
         raise FileError(
-            f"'{output}' cannot be written: {reason}. Get the FMU again, or choose another place."
+            f"'{output}' cannot be written: {reason_of(error)}. Get the FMU again, or choose another place."
         ) from error
     finally:
         part.unlink(missing_ok=True)

@@ -53,23 +53,21 @@ class LoopSolver(TypedArguments):
 
     def __post_init__(self) -> None:
         """Refuse invalid tolerances and limits."""
-        for name in ("relative", "absolute"):
-            value = getattr(self, name)
+        for name, value in (("relative", self.relative), ("absolute", self.absolute)):
             if not (isfinite(value) and value > 0.0):
                 raise OptionError(
                     f"LoopSolver({name}={value!r}): expected a number greater than 0."
                 )
-        for name, least in (
-            ("depth", 0),
-            ("most_anderson", 1),
-            ("most_newton", 0),
-            ("most_sweeps", 1),
-            ("bounded", 1),
+        for name, number, least in (
+            ("depth", self.depth, 0),
+            ("most_anderson", self.most_anderson, 1),
+            ("most_newton", self.most_newton, 0),
+            ("most_sweeps", self.most_sweeps, 1),
+            ("bounded", self.bounded, 1),
         ):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < least):
+            if number is not None and (not isinstance(number, int) or number < least):
                 raise OptionError(
-                    f"LoopSolver({name}={value!r}): expected an integer of {least} or more."
+                    f"LoopSolver({name}={number!r}): expected an integer of {least} or more."
                 )
 
     def limit(self, n: int) -> int:

@@ -26,7 +26,7 @@ from fmimaster.base.files import (
     read_whole,
 )
 from fmimaster.system.model import Source
-from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip
+from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip, reason_of
 
 _CHUNK = 2**20
 """Bytes that are copied at once."""
@@ -103,9 +103,8 @@ class Archive(ABC):
             OSError,
             ValueError,
         ) as error:  # ValueError: a name that this file system cannot have
-            reason = getattr(error, "strerror", None) or error
             raise FileError(
-                f"Cannot unpack '{self.source}' into '{target}': {reason}. "
+                f"Cannot unpack '{self.source}' into '{target}': {reason_of(error)}. "
                 "Choose a folder that can be written to, with enough room."
             ) from error
 

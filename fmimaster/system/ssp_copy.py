@@ -15,7 +15,7 @@ from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.model import Source
 from fmimaster.system.ssp import find_ssd
 from fmimaster.system.xml import parse_lenient_xml
-from fmimaster.system.zip_entries import DAMAGE
+from fmimaster.system.zip_entries import DAMAGE, reason_of
 
 _COMMON = "http://ssp-standard.org/SSP1/SystemStructureCommon"
 """Namespace of Annotation, in SSP 1.0 and 2.0."""
@@ -61,8 +61,9 @@ def copy_with_annotation(
             part.write_bytes(text)
         part.replace(output)
     except DAMAGE as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(f"'{output}' cannot be written: {reason}. Choose another place.") from error
+        raise FileError(
+            f"'{output}' cannot be written: {reason_of(error)}. Choose another place."
+        ) from error
     finally:
         part.unlink(missing_ok=True)
     return output

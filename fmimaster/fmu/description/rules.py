@@ -190,7 +190,7 @@ def _kinds(description: ModelDescription) -> Iterator[str]:
 
 
 def _derivatives(description: ModelDescription) -> Iterator[str]:
-    wrong = _of(e for e in description.derivatives if getattr(e.variable, "derivative", 0) is None)
+    wrong = _of(e for e in description.derivatives if e.variable and not e.variable.derivative)
     if wrong:
         yield f"Derivatives of ModelStructure that have no attribute derivative: {listed(sorted(wrong))}"
 
