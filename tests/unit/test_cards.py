@@ -113,6 +113,11 @@ def test_the_page_begins_with_the_differences_and_fits_80_columns(
     assert lines.index("Faults") < lines.index("What was measured") < lines.index("Cost")
 
 
+def test_the_page_has_no_clocks_by_intervals_if_the_fmu_has_none(ball: FmuCard) -> None:
+    page = " ".join(" ".join(card_page(ball)).split())
+    assert "clocks 1 input clock without an interval: not measured" in page
+
+
 def test_a_card_is_the_same_after_a_file(ball: FmuCard, faulty: FmuCard, tmp_path: Path) -> None:
     for card in (ball, faulty):
         card.write(tmp_path / "card.json")

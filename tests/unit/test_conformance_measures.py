@@ -140,6 +140,14 @@ def test_jumps_without_a_partner_are_counted() -> None:
     assert jump_times(found[:0], known).missed == 3
 
 
+def test_jumps_in_intervals_are_apart_by_the_gap_between_them() -> None:
+    known = np.array([[1.0, 1.2], [5.0, 5.2]])
+    overlapping = np.array([[1.1, 1.4], [4.9, 5.1]])
+    assert jump_times(overlapping, known).largest == 0.0
+    moved = known + np.array([[0.5], [-0.75]])
+    assert jump_times(moved, known).largest == pytest.approx(0.55)
+
+
 def test_several_rows_at_one_time_are_one_jump() -> None:
     time = np.array([0.0, 1.0, 1.0, 1.0, 2.0])
     assert jumps(time, np.array([0.0, 0.0, 1.0, 2.0, 2.0]), held=False).tolist() == [[1.0, 1.0]]
@@ -174,6 +182,11 @@ def test_a_reference_with_other_columns_or_times_is_refused(
 ) -> None:
     with pytest.raises(OptionError, match=message):
         measured(table(speed=TIME), reference)
+
+
+def test_a_limit_of_0_accepts_what_is_exact_only() -> None:
+    assert measured(table(x=TIME), table(x=TIME), outside=0.0, largest=0.0).passed
+    assert "is 0.5" in measured(table(x=1.05 * TIME), table(x=TIME), largest=0.0).problem
 
 
 def test_a_negative_limit_is_refused() -> None:

@@ -96,6 +96,14 @@ def test_growth_that_begins_in_the_last_half_is_found() -> None:
     assert one.time == pytest.approx(6.0, abs=0.7)
 
 
+def test_of_an_array_the_element_that_grows_most_is_told() -> None:
+    growth = Growth([Watched("y", "float", slice(0, 3), 1.0, "m")])
+    elements = [np.exp(TIME), np.exp(2.0 * TIME), np.exp(1.5 * TIME)]
+    growth.look(TIME, {"float": np.stack(elements, axis=1)})
+    (one,) = growth.diverging()
+    assert one.largest == np.exp(20.0)
+
+
 def test_how_rows_are_handed_on_does_not_matter() -> None:
     values = np.exp(0.7 * TIME) * np.sin(5 * TIME)
     assert found(values, blocks=2) == found(values, blocks=2) != ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmimaster.events.indicator_courses import expected_at_end, through_ends, through_points
+from fmimaster.events.indicator_courses import course, expected_at_end, through_ends, through_points
 from fmimaster.events.intermediate import InsideWatch
+from fmimaster.program.indicator_set import IndicatorSet
 
 
 def test_the_slope_of_an_indicator_may_be_the_first_output() -> None:
@@ -65,6 +66,16 @@ def test_the_course_of_an_indicator_is_in_doubt_where_its_cubic_term_grows(
     found = expected_at_end([0.0, 0.0], [0.0, 0.0], 1.0, [(earlier, -1.0)], 0, 1)
     assert (found.value, found.slope, found.error) == (1 + curvature, 3 + 2 * curvature, 2.0)
     assert found.doubt == doubt
+
+
+@pytest.mark.parametrize(("slope", "is_executed"), [(1.0, False), (-1.0, True)])
+def test_an_indicator_below_0_has_jumped_only_if_its_slopes_cannot_have_raised_it(
+    slope: float, is_executed: bool
+) -> None:
+    """It is -1 at the start and falls with the slope -1; after 1 s it is above the line by 1.5."""
+    watched = IndicatorSet(0, 0, 0, (0,), ((0, 1),), (0.0,), True, 0.0, False, False)
+    found = course(watched, [-1.0, -1.0], [-0.5, slope], 1.0, [], 0.0)
+    assert (found.jump > 0.0) == is_executed
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from fmimaster.events.predictive import Predictive
 from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.policy import EventUse, Policy
+from fmimaster.plan.policy import EventUse, Policy, stops_inside
 from fmimaster.program.instructions.inputs import Set
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.step_rule import FixedStep
@@ -311,6 +311,21 @@ def test_with_event_mode_an_fmu_stops_if_it_can_and_is_allowed_to(
     use = EventUse(watched=True, policy=policy, early_return=early, event_mode=True)
     unit = member(Scope.PRIVATE, might_return_early_from_do_step=capable)
     assert plan_of({"a": unit}, use=use).instances[0].may_return_early is expected
+
+
+@pytest.mark.parametrize("readable", [("z", "dz"), ("z",), ("dz",), ()])
+def test_a_step_can_be_ended_from_inside_only_if_all_indicators_can_be_read_there(
+    readable: tuple[str, ...],
+) -> None:
+    unit = PythonFmu(
+        outputs={"z": lambda v: 1.0, "dz": lambda v: -1.0},
+        attributes={name: {"intermediate_update": True} for name in readable},
+        has_event_mode=True,
+        provides_intermediate_update=True,
+        can_return_early_after_intermediate_update=True,
+    )
+    event = EventDeclaration("hit", Scope.PRIVATE, (Indicator("z", "dz"),))
+    assert stops_inside(unit.model, event) == (readable == ("z", "dz"))
 
 
 def test_the_policy_is_set_and_noted_unless_the_user_gives_the_same() -> None:

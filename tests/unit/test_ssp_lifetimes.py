@@ -62,8 +62,8 @@ def test_annotations_with_faults(
 
 
 def test_plan_shows_each_structure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """From 1 s on, b feeds c; from 2 s on, a does so too, which is an error."""
-    inside = f'<Connection {A_TO_C} fromTime="2"/>'
+    """From 1 s on, b feeds c; from 2 s to 2.5 s, a does so too, which is an error. Then it is as before 2 s."""
+    inside = f'<Connection {A_TO_C} fromTime="2" untilTime="2.5"/>'
     inside += '<Connection startElement="b" startConnector="y" endElement="c" endConnector="u" fromTime="1"/>'
     (tmp_path / "s.ssd").write_text(system(inside), encoding="utf-8")
     page = command(capfd, "plan", tmp_path / "s.ssd", "--stop-time", "3").out
