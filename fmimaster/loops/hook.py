@@ -389,6 +389,10 @@ class _Sweep(_InPython):
         h.state.go_on(numbers[:-1])
         h.smallest = numbers[-1]
 
+    def forget(self) -> None:
+        """Count solutions anew."""
+        self.hooks.state.go_on((0, 0, 0))
+
     def partials(self, instance: int) -> Partials | None:
         """Where DERIVE stores the directional derivatives of an instance."""
         derivatives = self.hooks.derivatives

@@ -204,6 +204,11 @@ class Structures:
                     yield begin, error
 
     @property
+    def prepared(self) -> list[Prepared]:
+        """The structures that were prepared so far, the first one first."""
+        return list(self._known.values())
+
+    @property
     def n_places(self) -> int:
         """Most places for states of an FMU that one of the prepared structures needs."""
         return max(prepared.programs.n_places for prepared in self._known.values())
@@ -350,7 +355,6 @@ def structures_of(settings: Settings, first: Prepared, make: Make) -> Structures
     if not is_dynamic(first.whole):
         return None
     for name, value in (
-        ("checkpoint", settings.checkpoint),
         ("initial_fmu_state", settings.initial_fmu_state),
         ("final_fmu_state", settings.final_fmu_state),
         ("accuracy", settings.accuracy),

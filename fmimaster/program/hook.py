@@ -119,6 +119,9 @@ class Hook(ABC):
     def remember(self, numbers: tuple[float, ...]) -> None:  # noqa: B027 (may have none)
         """Continue with the result of :meth:`remembered`."""
 
+    def forget(self) -> None:  # noqa: B027 (may have none)
+        """Count solutions anew."""
+
     def partials(self, instance: int) -> Partials | None:
         """Arrays into which DERIVE writes partial derivatives of an instance; None if the hook needs none."""
         del instance

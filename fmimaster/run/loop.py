@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,8 @@ class StructureHistory:
     """Number of events that have been looked at."""
     has_changed: bool = False
     """Whether there was a change."""
+    changed_at: Fraction | None = None
+    """Time in s since which there is the present structure; None since the start."""
     bonds: Mapping[str, BondSums] = field(default_factory=dict)
     """Name of a power bond → its sums at the last change, or at its end."""
 

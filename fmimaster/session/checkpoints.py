@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from struct import Struct
 from struct import error as StructError  # noqa: N812 (it is a class)
@@ -30,6 +31,7 @@ from fmimaster.record.plain_data import (
     steps_as_bytes,
 )
 from fmimaster.results.kept_rows import Block
+from fmimaster.run.loop import StructureHistory
 from fmimaster.session.checkpoint_file import (
     CheckpointFile,
     Record,
@@ -98,6 +100,19 @@ class Checkpoints:
     def is_resumed(self) -> bool:
         """Whether the run continues from a checkpoint."""
         return self._resumed is not None
+
+    def structure(self) -> StructureHistory:
+        """What had changed at the checkpoint from which the run continues; no change for a new run."""
+        if self._resumed is None:
+            return StructureHistory()
+        state = _state_of(self._path, self._resumed, self._origin.modules)
+        try:
+            history = state["state"]["structure"]
+            if not isinstance(history.changed_at, Fraction | None):
+                raise TypeError("the time of a change is no number")
+            return StructureHistory(frozenset(history.happened), changed_at=history.changed_at)
+        except _NO_SENSE as error:
+            raise damaged(self._path, error) from error
 
     def attach(self, session: SessionParts) -> None:
         """Belong to a session, before it initializes its instances."""

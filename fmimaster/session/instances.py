@@ -100,7 +100,8 @@ class InstanceMaker:
         solver = prepared.solvers.get(planned.name)
         remembers = solver is not None and solver.remembers
         can_be_written = planned.model.capabilities.can_serialize_fmu_state and not remembers
-        return self.has_checkpoints and not can_be_written
+        # calls cannot be repeated over changes of the structure
+        return self.has_checkpoints and self.structures is None and not can_be_written
 
     def _options(self, prepared: Prepared, i: int, noted: bool) -> InstanceOptions:
         planned, structures = prepared.plan.instances[i], self.structures

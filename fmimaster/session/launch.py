@@ -17,7 +17,7 @@ from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
-from fmimaster.prepare.structures import structures_of
+from fmimaster.prepare.structures import Structures, structures_of
 from fmimaster.results.facts_writer import FactsWriter, finish_facts
 from fmimaster.results.files import facts_writer, row_writer
 from fmimaster.results.row_writer import RowWriter
@@ -73,7 +73,11 @@ def attended_run(
             # FMUs may change the working directory
             output_file = given_path(output_file).absolute()
             refuse_to_overwrite(output_file, read)
-        checkpoints = _checkpoints(settings, prepared, output_file, resume_from)
+        checkpoints = _checkpoints(settings, prepared, structures, output_file, resume_from)
+        if checkpoints is not None and structures is not None:
+            past = checkpoints.structure()
+            if past.changed_at is not None:
+                prepared = structures.at(past.changed_at, past.happened)
         writer = facts = None
         if output_file is not None:
             writer = row_writer(output_file)
@@ -104,6 +108,7 @@ def attended_run(
 def _checkpoints(
     settings: Settings,
     prepared: Prepared,
+    structures: Structures | None,
     output_file: OutputFile,
     resume_from: str | os.PathLike[str] | None,
 ) -> Checkpoints | None:
@@ -121,11 +126,14 @@ def _checkpoints(
     from fmimaster.session.checkpoint_file import CheckpointFile, check_fingerprint  # few runs
     from fmimaster.session.checkpoint_file import is_checkpoint as is_ours
     from fmimaster.session.checkpoints import Checkpoints
-    from fmimaster.session.origin import is_place_of_results, origin_of
+    from fmimaster.session.origin import is_place_of_results, origin_of, refuse_unkept
 
     path = given_path(given).absolute()
     rows = Path(output_file) if isinstance(output_file, str | os.PathLike) else None
-    origin, resumed, guarded = origin_of(settings, prepared, rows), None, None
+    every = [prepared] if structures is None else structures.prepared
+    if structures is not None:
+        refuse_unkept(every)
+    origin, resumed, guarded = origin_of(settings, every, rows), None, None
     if resume_from is not None:
         resumed = CheckpointFile.read(path)
         check_fingerprint(path, resumed.fingerprint, origin.fingerprint)

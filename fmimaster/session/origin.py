@@ -7,7 +7,7 @@ The rows, the events, the steps and the calls of FMUs that cannot save their sta
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import escape
 from hashlib import sha256
@@ -30,11 +30,13 @@ from fmimaster.configure.setting_kinds import Row
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.prepare.prepared import Prepared
+from fmimaster.prepare.structures import is_dynamic, structure_note
 from fmimaster.record.plain_data import steps_as_bytes
 from fmimaster.results.facts import facts_path
 from fmimaster.results.files import begins_with
 from fmimaster.results.formats import FORMATS
 from fmimaster.results.results import Results
+from fmimaster.results.statistics import LoopStatistics
 from fmimaster.run.rows import RowBlock
 from fmimaster.session.checkpoint_file import CheckpointFile, damaged
 from fmimaster.session.run_statistics import SessionParts
@@ -71,8 +73,10 @@ class RunOrigin:
     modules: frozenset[str]
 
 
-def origin_of(settings: Settings, prepared: Prepared, output_file: Path | None) -> RunOrigin:
-    """What the checkpoints of a run say about it."""
+def origin_of(
+    settings: Settings, structures: Sequence[Prepared], output_file: Path | None
+) -> RunOrigin:
+    """What the checkpoints of a run say about it; its structure at the start is the first one."""
     encoder, not_written = Encoder(), ""
     try:
         text = encoder.text(
@@ -82,7 +86,7 @@ def origin_of(settings: Settings, prepared: Prepared, output_file: Path | None) 
         text, not_written = "", str(error)
     modules = {type(getattr(settings, name)).__module__ for name in ROWS}
     return RunOrigin(
-        fingerprint(settings, prepared),
+        fingerprint(settings, structures),
         text,
         encoder.parts if text else [],
         not_written,
@@ -190,20 +194,49 @@ def _portable(row: Row, value: Any) -> Any:
     return value
 
 
-def fingerprint(settings: Settings, prepared: Prepared) -> dict[str, str]:
+def fingerprint(settings: Settings, structures: Sequence[Prepared]) -> dict[str, str]:
     """What two runs must have in common so that one can continue the other: what → its version or hash."""
     found = {"version of fmimaster": installed_version()}
-    for planned, component in zip(prepared.plan.instances, prepared.components, strict=True):
+    used = {
+        p.name: c for s in structures for p, c in zip(s.plan.instances, s.components, strict=True)
+    }
+    for name, component in used.items():
         is_made = component.python is not None or component.constraint is not None
         if not is_made and component.source.is_file:
-            found[f"file of '{planned.name}'"] = source_hash(component.source)
+            found[f"file of '{name}'"] = source_hash(component.source)
     if isinstance(settings.input, InputSignals):
         found["input"] = settings.input.digest
     text = sha256()
-    for part in _facts(settings, prepared):
+    for part in (part for prepared in structures for part in _facts(settings, prepared)):
         text.update(repr(part).encode())
+    if is_dynamic(structures[0].whole):
+        text.update(structure_note(structures[0].whole).encode())
     found["system, or other settings"] = text.hexdigest()
     return found
+
+
+def refuse_unkept(structures: Sequence[Prepared]) -> None:
+    """Refuse checkpoints of a system whose structure changes, if a component cannot be continued over a change.
+
+    Raises
+    ------
+    OptionError
+    """
+    for prepared in structures:
+        for planned, component in zip(prepared.plan.instances, prepared.components, strict=True):
+            solver, capabilities = prepared.solvers.get(planned.name), planned.model.capabilities
+            if component.constraint is not None:
+                why = "a constraint must be met at the start values"
+            elif solver is not None and solver.remembers:
+                why = "its solver remembers earlier steps"
+            elif component.python is None and not capabilities.can_serialize_fmu_state:
+                why = "its state cannot be written to a file (canSerializeFMUState is false)"
+            else:
+                continue
+            raise OptionError(
+                f"checkpoint is not possible with '{planned.name}' in a system whose structure changes (a component or "
+                f"connection has a lifetime): {why}. Leave checkpoint (--checkpoint) out."
+            )
 
 
 def _facts(settings: Settings, prepared: Prepared) -> Iterator[object]:
@@ -239,10 +272,11 @@ def snapshot(session: SessionParts) -> dict[str, Any]:
         "delayed": dict(s.event_log.delayed),
         "registers": executor.registers.copy(),
         "store": executor.store.copy(),
-        "hooks": [(hook.name, hook.remembered()) for hook in session.programs.hooks],
+        "hooks": [(h.name, h.remembered(), h.solutions) for h in session.programs.hooks],
         "recorder": session.rows.recorder.remembered(),
         "row": last_row(executor.rows),
         "seconds": session.seconds,
+        "earlier": vars(session.earlier),
     }
 
 
@@ -251,15 +285,19 @@ def put_back(session: SessionParts, saved: dict[str, Any]) -> None:
     s, executor = session.state, session.executor
     for name, value in saved["state"].items():
         setattr(s, name, value)
+    vars(session.earlier).update(saved["earlier"])
     s.step_log.size = saved["last size"]
     s.event_log.late = saved["late"]
     s.event_log.delayed = saved["delayed"]
     executor.registers.restore(saved["registers"])
     executor.store.restore(saved["store"])
-    # hooks of programs of events are made when such an event happens first
-    for hook, (name, numbers) in zip(session.programs.hooks, saved["hooks"], strict=False):
+    hooks = session.programs.hooks
+    for hook, (name, numbers, _) in zip(hooks, saved["hooks"], strict=False):
         if hook.name == name and numbers:
             hook.remember(numbers)
+    # hooks of programs of events are made when such an event happens first: what they had solved before is kept
+    later = (solutions for _, _, solutions in saved["hooks"][len(hooks) :])
+    session.earlier.solved += [LoopStatistics(*s) for s in later if s is not None and s.sweeps]
     executor.rows.take()
     if saved["row"] is not None:
         executor.rows.begin_behind(*saved["row"])

@@ -234,7 +234,8 @@ class EarlierStructures:
 
     def __init__(self) -> None:
         self._instances: dict[str, InstanceStatistics] = {}
-        self._loops: list[LoopStatistics] = []
+        self.solved: list[LoopStatistics] = []
+        """Loops: also those that events have solved before the checkpoint from which the run continues."""
         self.warnings: tuple[str, ...] = ()
         """Of the preparations."""
         self.accuracy_warnings: tuple[str, ...] = ()
@@ -257,7 +258,9 @@ class EarlierStructures:
             if planned.name not in kept
         ]
         self._instances = {i.name: i for i in self.instances(statistics_of(prepared, executor))}
-        self._loops += solved_loops(prepared)
+        self.solved += solved_loops(prepared)
+        for hook in prepared.programs.hooks:
+            hook.forget()  # the structure may return
         self.warnings += prepared.warnings
         self.accuracy_warnings += prepared.accuracy_warnings
         self.warnings_of_run += tuple(t for hook in prepared.programs.hooks for t in hook.warnings)
@@ -276,7 +279,7 @@ class EarlierStructures:
     def loops(self, present: Prepared) -> tuple[LoopStatistics, ...]:
         """Statistics of the solved loops; numbers of the same loop in different programs and structures are added."""
         found: dict[tuple[str, ...], LoopStatistics] = {}
-        for one in (*self._loops, *solved_loops(present)):
+        for one in (*self.solved, *solved_loops(present)):
             before = found.get(one.variables)
             found[one.variables] = one if before is None else before + one
         return tuple(found[variables] for variables in sorted(found))

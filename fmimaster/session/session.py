@@ -94,7 +94,8 @@ class Session:
         self.start_seconds = 0.0
         """Wall time in s from the first instance to the first step."""
         self.prepared = prepared
-        self._metadata = run_metadata(prepared, settings)
+        first = prepared if structures is None else structures.prepared[0]
+        self._metadata = run_metadata(first, settings)
         self.plan, self.programs = prepared.plan, prepared.programs
         self.settings = settings
         self._checkpoints = checkpoints

@@ -66,12 +66,12 @@ class StructureChanges:
     def _advance(self, goal: Instant) -> Iterator[None]:
         """Step until an instant; an algebraic loop that the first step after a change cannot solve is an error of the
         change."""
-        begin = self._session.state.time
         try:
             yield from self._session.stepper.advance(goal)
         except ConvergenceError as error:
-            state = self._session.state
-            if state.structure.has_changed and state.time == begin:
+            state, schedule = self._session.state, self._session.prepared.schedule
+            past = state.structure
+            if past.has_changed and schedule.time_of(state.time) == past.changed_at:
                 raise self._unsolved(error) from error
             raise
 
@@ -85,8 +85,8 @@ class StructureChanges:
 
     def _next_change(self) -> Instant:
         schedule = self._session.prepared.schedule
-        now = schedule.time_of(self._session.state.time)
-        later = [t for t in self._structures.times if t > now]
+        last = self._session.state.structure.changed_at
+        later = [t for t in self._structures.times if last is None or t > last]
         time = min(later, default=schedule.stop)
         return schedule.base.instant(time * schedule.base.resolution)
 
@@ -112,6 +112,7 @@ class StructureChanges:
                 f"The structure of the system changes at t = {float(time):.12g} s, and the new one cannot be simulated: "
                 f"{error}"
             ) from error
+        state.structure = replace(state.structure, changed_at=time)
         if after is before:
             return
         state.structure = replace(state.structure, has_changed=True)
@@ -125,8 +126,8 @@ class StructureChanges:
         by_clock = [_by_name(entries, before.plan) for entries in ticks]
         session.take_structure(after, kept)
         stores = before.plan, earlier.store, after.plan, session.executor.store
-        _carry_over(*stores)
         start, now = float(after.schedule.start), state.time.seconds
+        _carry_over(*stores, now)
         bonds = carry_sums(*stores, state.structure.bonds, start=start, now=now)
         state.structure = replace(state.structure, bonds=bonds)
         base = after.schedule.base
@@ -212,13 +213,13 @@ class StructureChanges:
                 self._session.executor.store.values[place[0]][place[1]] = values
 
 
-def _carry_over(before: Plan, old: ValueStore, after: Plan, new: ValueStore) -> None:
-    """What instances that stay have as inputs and outputs goes from one value store to another."""
+def _carry_over(before: Plan, old: ValueStore, after: Plan, new: ValueStore, time: float) -> None:
+    """What instances that stay have as inputs and outputs at a time in s goes from one value store to another."""
     for i, planned in enumerate(after.instances):
         j = before.instances.numbers.get(planned.name)
         if j is None:
             continue
-        _hold_inputs(before, old, j)
+        _hold_inputs(before, old, j, time)
         for group in (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE):
             for name in (v.name for s in after.layout.segments(i, group) for v in s.variables):
                 if (place := before.layout.slots.get((j, group, name))) is not None:
@@ -226,12 +227,12 @@ def _carry_over(before: Plan, old: ValueStore, after: Plan, new: ValueStore) -> 
                     new.values[kind][slot] = old.values[kind][place[1]]
 
 
-def _hold_inputs(plan: Plan, store: ValueStore, i: int) -> None:
-    """Continuous inputs that follow polynomials ← their present values."""
+def _hold_inputs(plan: Plan, store: ValueStore, i: int, time: float) -> None:
+    """Continuous inputs that follow polynomials ← their values at a time in s."""
     if store.courses.degree[i] >= 0:
         (segment,) = plan.layout.segments(i, Group.CONTINUOUS)
         highest = plan.instances[i].model.highest_order
-        values = store.courses.value(i, store.interval[1], highest)
+        values = store.courses.value(i, time, highest)
         store.values[segment.type][segment.start : segment.stop] = values
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from edited_fmu import edited_fmu
 from linear_system import LinearSystem
 from linear_writer import write_fmu
 from stored_tables import table
@@ -289,12 +290,25 @@ def test_lifetimes_that_are_none(lifetime: dict[str, Any], message: str) -> None
 
 
 def test_settings_that_need_one_structure_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="checkpoint is not possible"):
-        run(switched(tmp_path), Backend.FASTEST, checkpoint=tmp_path / "run.checkpoint")
+    with pytest.raises(OptionError, match="initial_fmu_state is not possible"):
+        run(switched(tmp_path), Backend.FASTEST, initial_fmu_state=tmp_path / "x.states")
     with pytest.raises(OptionError, match="run with pauses"):
         Simulation(switched(tmp_path).build(), stop_time=10, step_size=1).start()
     with pytest.raises(OptionError, match="fits no variable in any structure"):
         run(switched(tmp_path), Backend.FASTEST, output_variables=["D.y"])
+
+
+def test_components_that_a_checkpoint_cannot_continue_are_refused(tmp_path: Path) -> None:
+    """Also one that begins later."""
+    unable, attributes = tmp_path / "unable.fmu", {"canSerializeFMUState": None}
+    edited_fmu(reference_path("fmi3/LoopFunction.fmu"), unable, capabilities=attributes)
+    system = switched(tmp_path)
+    system.add("later", unable, lifetime=Lifetime(9))
+    with pytest.raises(
+        OptionError, match=r"'later' in a system whose.*canSerializeFMUState is false"
+    ):
+        run(system, Backend.FASTEST, checkpoint=tmp_path / "run.checkpoint")
+    assert not (tmp_path / "run.checkpoint").exists()
 
 
 @pytest.mark.parametrize(
@@ -492,6 +506,9 @@ def test_a_power_bond_goes_on_over_a_change_elsewhere(version: str, backend: Bac
     system.add("g", reference_path("fmi3/LoopFunction.fmu"), lifetime=life)
     results = run(system, backend, **CAR)
     assert results.power_bonds == undisturbed.power_bonds
+    inputs = {"chassis.force": "linear", "wheel.velocity": "linear"}
+    extrapolated = run(system, backend, inputs=inputs, **CAR)  # held again in the first step
+    assert 0.0 < extrapolated.power_bonds[0].mean_error < results.power_bonds[0].mean_error
     last = np.append(np.diff(results.time) > 0, True)
     for name, values in undisturbed.columns.items():
         assert np.ma.getdata(results[name])[last].tolist() == values.tolist(), name

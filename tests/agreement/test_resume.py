@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fmimaster import Results, Simulation, SystemBuilder, reference_path, resume
+from fmimaster import (
+    OptionError,
+    Results,
+    Simulation,
+    SimulationError,
+    SystemBuilder,
+    reference_path,
+    resume,
+)
 from fmimaster.algorithms import Aligned, GaussSeidel, Jacobi, Richardson, Waveform
 from fmimaster.events import EarlyReturn, LookAhead, Predictive
 from fmimaster.inputs import NEPCE, Polynomial
 from fmimaster.session.checkpoint_file import CheckpointFile
 from fmimaster.steps import PID, EmbeddedOrders, FreeStep, MultiRate, Ramp
+from fmimaster.system import Lifetime, Port
 
 QUINTIC = Polynomial(2, 2)
 CONTROLLED = PID(0.2, (EmbeddedOrders(0.01),), smallest=0.001, reject_above=1.0)
@@ -151,3 +161,125 @@ def test_a_run_that_the_callback_of_its_progress_ends_writes_a_last_checkpoint(
         assert run.time == reached
         n = int(np.searchsorted(run.results.time, reached, "right"))
         assert run.results["upper.x"].tobytes() == first["upper.x"][:n].tobytes()
+
+
+def changing() -> tuple[SystemBuilder, dict[str, Any]]:
+    """Changes at 1/3 s (s begins, with a clock), at an event at 0.7 s (h ends), at 1 s (g begins) and at 3/2 s
+    (connections); a power bond, an input that jumps at 1 s, a loop, and an FMU without Event Mode."""
+    system = SystemBuilder("changing")
+    loop_function = reference_path("fmi3/LoopFunction.fmu")
+    system.add("e", reference_path("fmi3/EventSource.fmu"), {"count": 0})
+    system.add("k", loop_function)
+    sampler = {"interval.counter": 1, "interval.resolution": 7}
+    system.add("s", reference_path("fmi3/Sampler.fmu"), sampler, lifetime=Lifetime("1/3"))
+    system.add("C", reference_path("fmi2/Dahlquist.fmu"))
+    system.add("h", loop_function, {"c1": 2}, lifetime=Lifetime(until_event="event of k"))
+    system.add("g", loop_function, {"c0": 1, "c1": 0.5}, lifetime=Lifetime(1))
+    system.connect("g.y", "g.u", lifetime=Lifetime(until_time="3/2"))
+    system.connect("C.x", "s.u")
+    system.connect("e.ramp", "C.u", lifetime=Lifetime("3/2"))
+    system.add("chassis", reference_path("fmi3/QuarterCarChassisA.fmu"))
+    system.add("wheel", reference_path("fmi3/QuarterCarWheelA.fmu"))
+    for life in (Lifetime(until_time=1), Lifetime("3/2")):
+        system.connect("chassis.velocity", "wheel.velocity", lifetime=life)
+        system.connect("wheel.force", "chassis.force", factor=-1.0, lifetime=life)
+    suspension = (
+        Port("chassis", input="force", output="velocity", power="in"),
+        Port("wheel", input="velocity", output="force", power="in"),
+    )
+    system.power_bond("suspension", *suspension)
+    table = {
+        "time": [0, 0.7, 0.7, 1, 1, 2],
+        "k.u": [0, 0, 1, 1, 1, 1],
+        "h.u": [0, 1, 1, 1, 1, 1],
+        "C.u": [0, 1, 1, 1, 5, 6],
+    }
+    return system, {"stop_time": 2, "loops": "all", "input": table, "output_variables": ["*"]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"step_size": "0.1", "backend": "reference"},
+        {"step_size": "0.1", "algorithm": "gauss-seidel", "isolate": ["C", "chassis"]},
+        {"step_size": "0.06", "inputs": {"chassis.force": "linear", "C.u": "linear"}},
+        {"step_size": PID(0.2, (EmbeddedOrders(0.1),), smallest=1e-4)},
+    ],
+    ids=["interpreter", "gauss-seidel", "polynomials", "controlled"],
+)
+def test_a_run_continues_before_at_and_after_each_change(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checkpoints of a run are copied, and continued: those at changes, and every third one."""
+    system, given = changing()
+    given |= settings
+    expected = Simulation(system.build(), **given).run()
+    write, times = CheckpointFile.write, list[float]()
+
+    def copied(self: CheckpointFile, path: Path) -> None:
+        write(self, path)
+        times.append(self.time)
+        shutil.copytree(path.parent, tmp_path / f"{len(times)}")
+
+    file = tmp_path / "run" / "run.checkpoint"
+    file.parent.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointFile, "write", copied)
+        run = Simulation(system.build(), checkpoint=file, checkpoint_interval=1e-6, **given).run()
+    assert_same(run, expected)
+    changes = {e.time for e in expected.events if e.name == "change of the structure"}
+    assert len(changes) == 4
+    assert {0.0, *changes} <= set(times)
+    for k, time in enumerate(times, 1):
+        if k % 3 and time not in changes:
+            continue
+        found = resume(tmp_path / str(k) / "run.checkpoint")
+        assert_same(found, expected)
+        assert found.activations == expected.activations, time
+        assert found.power_bonds == expected.power_bonds
+        assert found.statistics.warnings == expected.statistics.warnings
+        assert found.statistics.notes == expected.statistics.notes
+
+
+def test_a_structure_that_returns_continues(tmp_path: Path) -> None:
+    """h exists from 1 s to 2 s; the run is ended by a function, in the second time without h, and while h exists."""
+    system = SystemBuilder("returns")
+    loop_function = reference_path("fmi3/LoopFunction.fmu")
+    system.add("g", loop_function, {"c0": 1, "c1": 0.5})
+    system.connect("g.y", "g.u")
+    system.add("h", loop_function, lifetime=Lifetime(1, 2))
+    system.add("k", loop_function)
+    file = tmp_path / "run.checkpoint"
+
+    def simulation(limit: float, **settings: Any) -> Simulation:
+        def ending(time: float) -> float:
+            if time > limit:
+                raise ValueError("the end")
+            return time
+
+        given = {"stop_time": 3, "step_size": "0.1", "loops": "all", **settings}
+        return Simulation(system.build(), input={"k.u": ending}, **given)
+
+    expected = simulation(3).run()
+    assert expected.statistics.loops[0].solutions > 0
+    for end in (2.45, 1.45):
+        with pytest.raises(SimulationError, match="the end"):
+            simulation(end, checkpoint=file, checkpoint_interval=1e-6).run()
+        found = resume(file, simulation(3, checkpoint=file))
+        assert_same(found, expected)
+
+
+def test_another_lifetime_is_another_run(tmp_path: Path) -> None:
+    file = tmp_path / "run.checkpoint"
+
+    def simulation(begin: str) -> Simulation:
+        system = SystemBuilder("lifetimes")
+        system.add("g", reference_path("fmi3/LoopFunction.fmu"))
+        life = Lifetime(begin)
+        system.add("h", reference_path("fmi3/LoopFunction.fmu"), lifetime=life)
+        return Simulation(system.build(), stop_time=2, step_size="0.1", checkpoint=file)
+
+    simulation("1").run()
+    resume(file, simulation("1"))
+    with pytest.raises(OptionError, match="system, or other settings"):
+        resume(file, simulation("1.1"))
