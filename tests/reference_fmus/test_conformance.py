@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forks import Forks
 from misbehaving_fmu import Act, misbehaving
 from processes import PATIENCE
 from recorded_calls import VARIABLE, calls, first_difference, record
@@ -63,20 +63,18 @@ def test_an_fmu_that_crashes_hangs_or_refuses_ends_itself_only(table: Table) -> 
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
-def test_calls_with_other_arguments_are_found(version: str, tmp_path: Path) -> None:
+def test_calls_with_other_arguments_are_found(forks: Forks, version: str, tmp_path: Path) -> None:
     original = reference_path(f"{version}/Dahlquist.fmu")
     fmu = record(original, tmp_path / "recorded.fmu", "Dahlquist")
     lists = []
     for k, step_size in enumerate(["0.5", "0.25"]):
         file = tmp_path / str(k)
-        subprocess.run(
-            [
-                *(sys.executable, "-m", "fmimaster", "simulate", fmu, "--stop-time", "1"),
-                *("--step-size", step_size, "--output-file", tmp_path / "rows.csv"),
-            ],
-            env={**os.environ, VARIABLE: str(file)},
-            check=True,
+        options = ("--step-size", step_size, "--output-file", tmp_path / "rows.csv")
+        process = forks.begin(
+            *("simulate", fmu, "--stop-time", "1", *options), environment={VARIABLE: str(file)}
         )
+        _, printed = process.communicate()
+        assert process.wait() == 0, printed
         lists.append(calls(file))
     assert first_difference(lists[0], lists[0]) == ""
     assert f"{version}DoStep 0x0p+0 0x1p-1" in first_difference(*lists)
