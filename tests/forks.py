@@ -133,9 +133,11 @@ class Forks:
         os.close(writing)
         return Forked(reading, streams)
 
-    def run(self, *arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: object, cwd: Path | None = None, first: str = ""
+    ) -> subprocess.CompletedProcess[str]:
         """The status and the outputs of a command."""
-        process = self.begin(*arguments, cwd=cwd)
+        process = self.begin(*arguments, cwd=cwd, first=first)
         out, err = process.communicate()
         return subprocess.CompletedProcess([*map(str, arguments)], process.wait(), out, err)
 

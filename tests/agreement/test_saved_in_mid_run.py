@@ -34,9 +34,9 @@ from fmimaster.session.session import Session
 from fmimaster.steps import PID, EmbeddedOrders, FreeStep, MultiRate, Ramp
 
 QUINTIC = Polynomial(2, 2)
-CONTROLLED = PID(0.2, (EmbeddedOrders(0.01),), smallest=0.001, reject_above=1.0)
+CONTROLLED = PID(0.2, (EmbeddedOrders(0.1),), smallest=0.001, reject_above=1.0)
 METHODS: dict[str, dict[str, Any]] = {
-    "Gauss-Seidel": {"algorithm": GaussSeidel(Polynomial(2, 1)), "step_size": "0.01"},
+    "Gauss-Seidel": {"algorithm": GaussSeidel(Polynomial(2, 1)), "step_size": "0.02"},
     "Gauss-Seidel, sub": {"algorithm": GaussSeidel(mode=Subsequence()), "step_size": "0.1"},
     "E2": {
         "algorithm": Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Outcome, changed, reference, system
+from forks import Forks
 from processes import PATIENCE
 
 Run = Callable[..., Outcome]
@@ -173,17 +174,22 @@ def fmimaster(*arguments: object, **streams: object) -> subprocess.CompletedProc
 
 on_linux = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 
+FULL = "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), {})"
+"""Executed in a process, before its command: one of its streams is full."""
+
 WRITING = [("info",), ("info", "--json"), ("plan",), ("simulate",), ("simulate", "--output-file=-")]
 
 
 @on_linux
 @pytest.mark.parametrize("command", [*WRITING, ("--help",), ("--version",)], ids=" ".join)
 def test_a_full_standard_output_is_an_error_in_one_line(
-    dahlquist: Path, command: tuple[str, ...]
+    forks: Forks, dahlquist: Path, command: tuple[str, ...]
 ) -> None:
-    path = [] if command[0].startswith("-") else [dahlquist]
-    with open("/dev/full", "w") as full:
-        done = fmimaster(*command, *path, stdout=full)
+    if command[0].startswith("-"):
+        with open("/dev/full", "w") as full:
+            done = fmimaster(*command, stdout=full)
+    else:
+        done = forks.run(*command, dahlquist, first=FULL.format(1))
     assert done.returncode == 2, done.stderr
     assert done.stderr.rpartition("fmimaster: error: ")[2] in (
         "The standard output cannot be written: No space left on device.\n",
@@ -194,13 +200,15 @@ def test_a_full_standard_output_is_an_error_in_one_line(
 
 
 @on_linux
-def test_a_full_standard_error_changes_no_status(dahlquist: Path) -> None:
+def test_a_full_standard_error_changes_no_status(forks: Forks, dahlquist: Path) -> None:
     with open("/dev/full", "w") as full:
         assert fmimaster("simulate", dahlquist, stderr=full).returncode == 0
-        assert fmimaster("simulate", "nowhere.fmu", stderr=full).returncode == 2
-        assert fmimaster("simulate", dahlquist, "--nothing", stderr=full).returncode == 2
-        everything = fmimaster("simulate", dahlquist, "--verbose", stdout=full, stderr=full)
-        assert everything.returncode == 2
+    full_error = FULL.format(2)
+    assert forks.run("simulate", dahlquist, first=full_error).returncode == 0
+    assert forks.run("simulate", "nowhere.fmu", first=full_error).returncode == 2
+    assert forks.run("simulate", dahlquist, "--nothing", first=full_error).returncode == 2
+    both = f"{FULL.format(1)}; {full_error}"
+    assert forks.run("simulate", dahlquist, "--verbose", first=both).returncode == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,17 +72,9 @@ def test_a_call_that_does_not_return_is_ended_by_a_signal(forks: Forks, tmp_path
         wait_until_gone(int(pid))
 
 
-def test_the_output_and_the_status_are_those_of_the_command() -> None:
+def test_the_output_and_the_status_are_those_of_the_command(forks: Forks) -> None:
     car = reference("systems/quarter-car-a-fmi2.ssp")
-    fine, wrong = (
-        subprocess.run(
-            [sys.executable, "-m", "fmimaster", "stability", car, *options],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        for options in ([], ["--at", "-1"])
-    )
+    fine, wrong = (forks.run("stability", car, *options) for options in ([], ["--at", "-1"]))
     assert (fine.returncode, wrong.returncode) == (0, 2)
     assert "Largest stable communication step" in fine.stdout
     assert "error" in wrong.stderr
