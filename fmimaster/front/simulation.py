@@ -32,7 +32,6 @@ from fmimaster.session.launch import (
     files_read,
     refuse_one_file_for_two,
 )
-from fmimaster.session.own_process import run_in_own_process
 from fmimaster.session.work_thread import ProgressCallback, Signals, silent, unanswered
 
 if TYPE_CHECKING:
@@ -338,7 +337,13 @@ class Simulation(Settings):
             run = attended_run(self, signals, progress, output_file, files, resume_from)
             try:
                 with files.pop_all() as opened:
-                    results = run_in_own_process(run, opened) if self.process else run.run()
+                    if self.process:
+                        # in Python, few runs have one
+                        from fmimaster.session.own_process import run_in_own_process
+
+                        results = run_in_own_process(run, opened)
+                    else:
+                        results = run.run()
             except KeyboardInterrupt as error:
                 if isinstance(error, Interrupted):
                     raise
