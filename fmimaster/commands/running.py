@@ -22,7 +22,7 @@ from fmimaster.base.text import aligned, count, flowing, page_width, visible
 from fmimaster.commands.text import not_in_the_log, tell
 from fmimaster.front.simulation import Simulation
 from fmimaster.numerics.step_sizes import SLIVER
-from fmimaster.results.columns import values_of
+from fmimaster.results.columns import has_mask, values_of
 from fmimaster.results.results import Results
 from fmimaster.session.work_thread import Progress
 from fmimaster.system.declarations import attribute_name
@@ -120,7 +120,7 @@ def ranges(results: Results) -> list[str]:
         if not len(column):
             continue
         unit, values = table.units.get(name, ""), values_of(column)
-        is_whole = not np.ma.isMaskedArray(column)
+        is_whole = not has_mask(column)
         present = "" if is_whole else f"in {len(values)} of {count(len(column), 'row')}"
         if not len(values):
             shown: tuple[str, ...] = ("", "", "", "")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -19,6 +19,16 @@ fewer digits."""
 
 TOLERANCE = 0.01
 """Largest permitted deviation, relative to the range of the reference: a difference that is visible in a figure."""
+
+
+def has_mask(column: ArrayLike) -> bool:
+    """Whether values of a column can be absent; numpy.ma, which takes 20 ms to import, is not asked about plain arrays."""
+    return type(column) is not np.ndarray and np.ma.isMaskedArray(column)
+
+
+def is_masked(column: ArrayLike) -> bool:
+    """Whether a value of a column is absent."""
+    return has_mask(column) and np.ma.is_masked(column)
 
 
 def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
@@ -65,14 +75,14 @@ class Spans(NamedTuple):
 
 def is_present(column: NDArray[Any]) -> NDArray[np.bool_]:
     """In which rows a column, of shape (n,), has a value."""
-    if not np.ma.isMaskedArray(column):
+    if not has_mask(column):
         return np.ones(len(column), bool)
     return ~np.ma.getmaskarray(column)
 
 
 def values_of(column: NDArray[Any]) -> NDArray[Any]:
     """The values of a column that are present, in their order."""
-    return np.asarray(np.ma.getdata(column)[is_present(column)])
+    return np.asarray(np.ma.getdata(column)[is_present(column)]) if has_mask(column) else column
 
 
 def spans(column: NDArray[Any]) -> Spans:
@@ -84,7 +94,7 @@ def spans(column: NDArray[Any]) -> Spans:
 
 def is_clocked(time: Array, column: NDArray[Any]) -> bool:
     """Whether a column of shape (n,) has its values at instants only."""
-    return np.ma.isMaskedArray(column) and spans(column).are_ticks(time)
+    return has_mask(column) and spans(column).are_ticks(time)
 
 
 class Pairs(NamedTuple):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import check_width, decoding, given_path, lines_of, open_file
 from fmimaster.results import numbers
-from fmimaster.results.columns import as_text, objects
+from fmimaster.results.columns import as_text, is_masked, objects
 from fmimaster.results.numbers import read_plain
 from fmimaster.results.row_writer import RowWriter, TextFile, check_columns, writing
 from fmimaster.results.table import Table
@@ -321,7 +321,7 @@ def _rows(columns: Sequence[NDArray[Any]]) -> str | memoryview:
 
 def _cells(column: NDArray[Any]) -> Iterable[str]:
     """The shortest text of each value that C and Python read back as the same value; empty where there is none."""
-    if numbers.is_masked(column):
+    if is_masked(column):
         cells = _cells(np.ma.getdata(column))
         return (
             "" if absent else c for c, absent in zip(cells, np.ma.getmaskarray(column), strict=True)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.files import MOST_LINE, open_file
+from fmimaster.results.columns import is_masked
 from fmimaster.results.kept_rows import KeptRows
 from fmimaster.results.table import Table
 
@@ -42,11 +43,6 @@ def has_kernel() -> bool:
 def can_write(column: NDArray[Any]) -> bool:
     """Whether all of a column are numbers that C writes as Python does."""
     return column.dtype in _WRITTEN and not is_masked(column)
-
-
-def is_masked(column: NDArray[Any]) -> bool:
-    """Whether a value is absent; numpy.ma, which takes 20 ms to import, is not asked about plain arrays."""
-    return type(column) is not np.ndarray and np.ma.is_masked(column)
 
 
 def written(columns: Sequence[NDArray[Any]]) -> memoryview:

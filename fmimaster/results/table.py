@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmimaster.base.errors import ColumnError, OptionError, did_you_mean, there_are
 from fmimaster.record.causes import Activations, Event, Steps
 from fmimaster.record.step_series import StepSeries
+from fmimaster.results.columns import is_masked
 from fmimaster.results.statistics import NO_RUN, Statistics
 
 Self = TypeVar("Self", bound="Table")
@@ -238,7 +239,7 @@ def matching(patterns: str | Sequence[str], names: Iterable[str]) -> list[str]:
 
 
 def _time(values: ArrayLike) -> NDArray[np.float64]:
-    if np.ma.is_masked(values):
+    if is_masked(values):
         raise OptionError("time has absent values; expected a number in each row.")
     time = np.asarray(values, np.float64)
     if time.ndim != 1:
