@@ -209,6 +209,13 @@ class Structures:
         return list(self._known.values())
 
     @property
+    def last(self) -> list[Prepared]:
+        """Those in which the run can end, without those that cannot be simulated."""
+        begin = self.times[-1] if self.times else self._start
+        keys = {structure_at(self._description, begin, e).structure for e in self._combinations()}
+        return [prepared for key, prepared in self._known.items() if key in keys]
+
+    @property
     def n_places(self) -> int:
         """Most places for states of an FMU that one of the prepared structures needs."""
         return max(prepared.programs.n_places for prepared in self._known.values())
@@ -345,23 +352,5 @@ class Structures:
 
 
 def structures_of(settings: Settings, first: Prepared, make: Make) -> Structures | None:
-    """The structures of a run; None if its structure never changes. The arguments are those of :class:`Structures`.
-
-    Raises
-    ------
-    OptionError
-        If a setting does not allow changes.
-    """
-    if not is_dynamic(first.whole):
-        return None
-    for name, value in (
-        ("initial_fmu_state", settings.initial_fmu_state),
-        ("final_fmu_state", settings.final_fmu_state),
-        ("accuracy", settings.accuracy),
-    ):
-        if value is not None:
-            raise OptionError(
-                f"{name} is not possible for a system whose structure changes (a component or connection has a lifetime). "
-                "Leave it out."
-            )
-    return Structures(settings, first, make)
+    """The structures of a run; None if its structure never changes. The arguments are those of :class:`Structures`."""
+    return Structures(settings, first, make) if is_dynamic(first.whole) else None

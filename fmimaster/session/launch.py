@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -65,7 +65,8 @@ def attended_run(
         structures = structures_of(settings, prepared, partial(prepare, loader=loader))
         if settings.strict and prepared.accuracy_warnings:
             raise AccuracyError(prepared.accuracy_warnings)
-        _check_states(settings, prepared)
+        last = [prepared] if structures is None else structures.last
+        _check_states(settings, prepared, last)
         read = files_read(settings, prepared)
         if settings.fmi_log_file is not None:
             refuse_to_overwrite(given_path(settings.fmi_log_file), read)
@@ -165,8 +166,14 @@ def refuse_one_file_for_two(settings: Settings, output_file: object) -> None:
             written[path] = what
 
 
-def _check_states(settings: Settings, prepared: Prepared) -> None:
-    """Refuse files of FMU states that cannot be read or written, before anything is instantiated."""
+def _check_states(settings: Settings, prepared: Prepared, last: Sequence[Prepared]) -> None:
+    """Refuse files of FMU states that cannot be read or written, before anything is instantiated.
+
+    Parameters
+    ----------
+    prepared, last
+        The structure at the start, and those in which the run can end.
+    """
     if settings.initial_fmu_state is None and settings.final_fmu_state is None:
         return
     from fmimaster.session.fmu_states import (  # few runs
@@ -175,10 +182,12 @@ def _check_states(settings: Settings, prepared: Prepared) -> None:
         refuse_unserializable,
     )
 
-    refuse_unserializable(prepared)
     if settings.initial_fmu_state is not None:
+        refuse_unserializable(prepared)
         read_states(given_path(settings.initial_fmu_state), prepared)
     if settings.final_fmu_state is not None:
+        for structure in last:
+            refuse_unserializable(structure)
         path = given_path(settings.final_fmu_state).absolute()
         check_file_to_write(
             path, "the final FMU states", files_read(settings, prepared), has_states

@@ -223,7 +223,8 @@ class Session:
 
     def initialize(self) -> bool:
         """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode."""
-        return initialize(self, self.settings.initial_fmu_state)
+        # those of a checkpoint follow otherwise
+        return initialize(self, None if self._is_resumed else self.settings.initial_fmu_state)
 
     def advance(self, until: Instant) -> None:
         """Simulate until an instant is reached, or an FMU ends the run."""
@@ -289,8 +290,11 @@ class Session:
     @property
     def has_other_states(self) -> bool:
         """Whether the FMUs have begun with states of a file, not with their start values."""
-        resumed = self._checkpoints is not None and self._checkpoints.is_resumed
-        return resumed or self.settings.initial_fmu_state is not None
+        return self._is_resumed or self.settings.initial_fmu_state is not None
+
+    @property
+    def _is_resumed(self) -> bool:
+        return self._checkpoints is not None and self._checkpoints.is_resumed
 
     @property
     def has_ended(self) -> bool:

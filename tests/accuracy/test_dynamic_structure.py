@@ -15,7 +15,13 @@ from linear_writer import write_fmu
 from stored_tables import table
 
 from fmimaster import Results, SystemBuilder, reference_path
-from fmimaster.base.errors import DescriptionError, InputError, OptionError, SimulationError
+from fmimaster.base.errors import (
+    DescriptionError,
+    FileError,
+    InputError,
+    OptionError,
+    SimulationError,
+)
 from fmimaster.front.simulation import Simulation
 from fmimaster.run.choice import native_executor
 from fmimaster.run.executor import Backend
@@ -290,12 +296,41 @@ def test_lifetimes_that_are_none(lifetime: dict[str, Any], message: str) -> None
 
 
 def test_settings_that_need_one_structure_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="initial_fmu_state is not possible"):
-        run(switched(tmp_path), Backend.FASTEST, initial_fmu_state=tmp_path / "x.states")
+    with pytest.raises(OptionError, match="accuracy is not possible"):
+        run(switched(tmp_path), Backend.FASTEST, accuracy=1e-3)
     with pytest.raises(OptionError, match="run with pauses"):
         Simulation(switched(tmp_path).build(), stop_time=10, step_size=1).start()
     with pytest.raises(OptionError, match="fits no variable in any structure"):
         run(switched(tmp_path), Backend.FASTEST, output_variables=["D.y"])
+
+
+def test_states_are_those_of_what_exists_at_the_start_and_at_the_end(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """g exists until 1 s, h from 1 s to 3 s, and C is fed by h from 2 s on; the first run ends at 3/2 s. FMUs of Model
+    Exchange do not keep its stop time."""
+    system, unable = SystemBuilder("states"), tmp_path / "unable.fmu"
+    edited_fmu(LOOP_FUNCTION, unable, capabilities={"canSerializeFMUState": None})
+    dahlquist = reference_path("fmi3/Dahlquist.fmu")
+    system.add("C", dahlquist, interface="ModelExchange")
+    system.add("g", unable, lifetime=Lifetime(until_time=1))
+    system.add("h", dahlquist, {"k": 3}, interface="ModelExchange", lifetime=Lifetime(1, 3))
+    system.connect("h.x", "C.u", lifetime=Lifetime(2))
+    file = tmp_path / "run.states"
+    given = {"stop_time": 4, "step_size": 0.5, "output_variables": ["C.*", "h.x"]}
+    whole = run(system, backend, **given)
+    run(system, backend, **given | {"stop_time": 1.5, "final_fmu_state": file})
+    then = run(system, backend, **given | {"start_time": 1.5, "initial_fmu_state": file})
+    for name in ("time", "C.x", "C.u", "h.x"):
+        expected = whole[name][whole.time >= 1.5]
+        assert then[name].tolist() == expected.tolist(), name
+    with pytest.raises(OptionError, match="The state of 'g' cannot be written"):
+        run(system, backend, stop_time=0.5, step_size=0.5, final_fmu_state=file)
+    with pytest.raises(FileError, match=r"has states of other components: h\."):
+        run(system, backend, start_time=3, initial_fmu_state=file)
+
+
+LOOP_FUNCTION = reference_path("fmi3/LoopFunction.fmu")
 
 
 def test_components_that_a_checkpoint_cannot_continue_are_refused(tmp_path: Path) -> None:
