@@ -252,15 +252,6 @@ def test_with_all_streams_closed_the_results_are_in_the_file(
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 102
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-def test_a_reader_that_goes_is_no_error(dahlquist: Path) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    with os.fdopen(write, "w") as pipe:
-        done = fmimaster("info", dahlquist, stdout=pipe)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "utf-16"])
 def test_no_character_is_too_much_for_the_encoding_of_a_terminal(
     dahlquist: Path, tmp_path: Path, encoding: str
