@@ -141,9 +141,11 @@ def test_activations_before_a_change_keep_their_times(backend: Backend) -> None:
     system.add("k", reference_path("fmi3/ClockKinds.fmu"))
     seventh = {"interval.counter": 1, "interval.resolution": 7}
     system.add("s", reference_path("fmi3/Sampler.fmu"), seventh, lifetime=Lifetime("1/3"))
+    system.add("later", reference_path("fmi3/ClockKinds.fmu"), lifetime=Lifetime(1))
     results = run(system, backend, stop_time=2)
     found = {a.clock: (a.first, a.interval, a.count) for a in results.activations}
     assert found["k.constant"] == (Fraction(0), Fraction(1, 10), 21)
+    assert found["later.constant"] == (Fraction(1), Fraction(1, 10), 11)
     assert found["s.tick"] == (Fraction(1, 3), Fraction(1, 7), 12)
 
 
