@@ -14,6 +14,7 @@ from command_line import Outcome, command, reference
 
 from fmimaster import Interrupted, Results, Simulation, SimulationError, read_system
 from fmimaster.commands.plan import comparison_page
+from fmimaster.studies.optimization.runs import digest
 
 SHORT = ("--stop-time", "0.02", "--step-size", "1/1000", "--no-progress")
 FEW = ("--json", "--verify", "0")
@@ -160,6 +161,18 @@ def test_kept_runs_of_other_settings_are_refused(
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "a.txt").touch()
     assert "contains other files" in optimize("--keep-runs", tmp_path / "else").error
+
+
+def test_kept_runs_belong_to_the_content_of_the_files(tmp_path: Path) -> None:
+    (tmp_path / "unpacked").mkdir()
+    files = tmp_path / "a.fmu", tmp_path / "unpacked" / "b.xml"
+    places, found = (files[0], tmp_path / "unpacked"), set[str]()
+    for content in ("ab", "bb", "ba"):
+        for file, text in zip(files, content, strict=True):
+            file.write_text(text)
+        found.add(digest(places))
+    assert len(found) == 3
+    assert digest(places) in found
 
 
 def test_a_run_that_fails_costs_one_connection_only(

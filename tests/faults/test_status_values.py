@@ -113,6 +113,18 @@ def test_a_failure_in_the_midst_of_a_run_keeps_the_rows(
     assert LATE <= verdict.times[-1] + 0.1 + 1e-9 < LATE + 0.2
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("status", [DISCARD, ERROR, PENDING])
+def test_a_failure_in_an_integrator_step_names_its_call_and_status(
+    version: str, status: int, tmp_path: Path
+) -> None:
+    act = Act("CompletedIntegratorStep", "return", status, since=LATE)
+    needed: dict[str, Any] = {"needsCompletedIntegratorStep": "true"}
+    error = both(tmp_path, version, act, interface="ModelExchange", **needed).error
+    assert isinstance(error, CallError)
+    assert (error.function, error.instance) == (f"{version}CompletedIntegratorStep", "pump")
+
+
 # Event Mode -----------------------------------------------------------------------------------------------------------
 
 EVENT_CALLS = ("ExitInitializationMode", "EnterEventMode", "UpdateDiscreteStates", "EnterStepMode")

@@ -215,6 +215,7 @@ def test_the_table_fits_the_window(columns: tuple[SheetColumn, ...], width: int)
         "Reason": 16 * float(least["td.text:last-child"]),
     }
     assert sum(pixels[c.title] for c in columns if c.rank not in hidden) + _AROUND <= width
+    assert {columns[0].title, "FMU", "Reason"} <= {c.title for c in columns if c.rank not in hidden}
 
 
 _WIDTHS = """<script>

@@ -170,6 +170,20 @@ def test_a_search_ends_after_its_limit() -> None:
     assert caught.value.reason.startswith(("not converged", "diverged", "no solution", "singular"))
 
 
+@pytest.mark.parametrize("most", [4, 8])
+def test_a_search_for_a_shorter_step_ends_at_the_limit_of_sweeps(most: int) -> None:
+    """The residual is 1 at the start and 2 everywhere else, so that no step makes it smaller."""
+    tried = list[float]()
+
+    def function(u: Vector) -> Vector:
+        tried.append(float(u[0]))
+        return u + (1.0 if u[0] == 0.0 else 2.0)
+
+    with pytest.raises(NoSolution):
+        solve(function, [0.0], LoopSolver(most_anderson=1, most_sweeps=most))
+    assert len(tried) == most
+
+
 def test_a_difference_that_depends_on_newer_ones_adds_nothing() -> None:
     rows, chosen, factors = [1.0, 0.0, 2.0, 0.0, 0.0, 1.0], [0] * 3, [0.0] * 3
     used = least_squares(rows, 3, [3.0, 4.0], 2, [0.0] * 6, [0.0] * 9, chosen, factors)

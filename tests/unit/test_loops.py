@@ -76,6 +76,25 @@ def test_a_large_graph_is_cut_nearly_as_little_as_a_small_one() -> None:
     assert len(cuts(arcs, named(arcs))) == rings
 
 
+def test_cuts_that_cannot_all_be_examined_stay() -> None:
+    """Rings of which each one leads to the next ones, so that a search for a cycle visits nearly all of them."""
+    rings, size = 200, 8
+    names = Random(1).sample(range(rings * size), rings * size)
+
+    def node(ring: int, k: int) -> int:
+        return names[ring * size + k % size]
+
+    pairs = [(node(r, k), node(r, k + 1)) for r in range(rings) for k in range(size)]
+    pairs += [
+        (node(r, k), node(r + further, k))
+        for further in (1, 2, 3)
+        for r in range(rings - further)
+        for k in range(size)
+    ]
+    arcs = numbered(pairs, rings * size)
+    assert is_acyclic(arcs, cuts(arcs, named(arcs)))
+
+
 @pytest.mark.parametrize("n", [MOST_EXACT - 1, 40])
 def test_of_sets_of_one_size_the_least_penalties_decide_and_then_the_names(n: int) -> None:
     ring = numbered(((k, (k + 1) % n) for k in range(n)), n)

@@ -256,6 +256,20 @@ def test_an_unknown_of_single_precision_is_solved_to_its_precision() -> None:
     assert bench.value("a.y") == approx(0.25, rel=1e-6)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_of_several_solutions_that_near_the_declared_start_values_is_found(sign: int) -> None:
+    """y = tanh(3 y) has three solutions, one of them 0."""
+    a = PythonFmu(
+        inputs={"u": 0.5 * sign},
+        outputs={"y": lambda v: np.tanh(3 * v.u)},
+        depends={"y": ["u"]},
+    )
+    b = PythonFmu(inputs={"u": 0.5 * sign}, outputs={"y": lambda v: v.u}, depends={"y": ["u"]})
+    bench = Bench({"a": a, "b": b}, RING)
+    assert bench.initialize().stopped is None
+    assert bench.value("a.y") == approx(sign * 0.9949015284528, rel=CLOSE)
+
+
 def test_two_loops_through_one_unit_are_solved_separately() -> None:
     """loops.md 1, G5."""
     a = PythonFmu(

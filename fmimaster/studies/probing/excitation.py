@@ -53,9 +53,8 @@ class Use:
 def times_of(model: Model) -> MeasuredTimes:
     """Start, stop and step of a run, by the default experiment."""
     said, fixed = model.default_experiment, model.capabilities.fixed_internal_step_size
-    start = said.start_time or 0.0
-    stop = start + _USUAL_SPAN if said.stop_time is None else said.stop_time
-    if not (isfinite(stop) and stop > start):
+    start, stop = said.start_time or 0.0, said.stop_time
+    if stop is None or not (isfinite(stop) and stop > start):
         stop = start + _USUAL_SPAN
     size = said.step_size or fixed or (stop - start) / _USUAL_STEPS
     return MeasuredTimes(start, stop, size)
