@@ -12,6 +12,7 @@ from guard import Guarded
 from numpy.typing import NDArray
 from python_fmu import PythonFmu
 
+from fmimaster.base.errors import FmuLostError
 from fmimaster.fmu.around import ANSWERS, MAKERS, Act, Around, complete
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.fmu.journaled import Journaled
@@ -102,6 +103,24 @@ def test_every_method_reaches_the_other_instance(kind: str, name: str) -> None:
     other.calls.clear()
     call(*ARGUMENTS.get(name, ()))
     assert other.calls == [name]
+
+
+class Lost(Recorded):
+    """An instance whose process is lost in its first step."""
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """Its process is lost."""
+        raise FmuLostError("lost", how="was ended", instance=self.name, function="DoStep")
+
+
+@pytest.mark.parametrize("name", sorted(ANSWERS.keys() - MAKERS - {"do_step"}))
+def test_a_dropped_instance_answers_what_the_method_promises(name: str) -> None:
+    """Also for a method that instances get later: what it answers then is in ``fmu/surviving.py``."""
+    dropped = DroppedInstance(Lost())
+    assert dropped.do_step(0.0, 0.5) is None
+    assert dropped.is_dropped
+    answer = getattr(dropped, name)(*ARGUMENTS.get(name, ()))
+    assert type(answer) is ANSWERS[name]
 
 
 @pytest.mark.parametrize("kind", AROUND)
