@@ -64,7 +64,7 @@ class Pair:
     coarse, fine : Results
         With a row for each communication point.
     names : Sequence[str]
-        The compared columns: floating point numbers, not masked.
+        The compared columns: floating point numbers.
     order : float
         1 with held inputs, and with FMUs whose own error falls with the communication step. With linear inputs and exact
         FMUs it is 2; the estimate by order 1 is then 3 times as large as the error, on the safe side.
@@ -94,9 +94,8 @@ class Pair:
         tuple of Difference
             One for each column of ``names`` and each element of arrays; the largest relative difference first.
         """
-        time = self.coarse.time[self._rows()[0]]
         found = []
-        for name, coarse, fine in self._columns():
+        for name, time, coarse, fine in self._columns():
             apart = np.abs(fine - coarse) / (2.0**self.order - 1.0)
             worst = int(np.where(np.isnan(apart), np.inf, apart).argmax())
             found.append(
@@ -122,10 +121,9 @@ class Pair:
         Results
             With the rows of the fine run.
         """
-        time = self.coarse.time[self._rows()[0]]
         fine = self.fine.expand()
         columns = dict(fine.columns)
-        for name, coarse, values in self._columns():
+        for name, time, coarse, values in self._columns():
             correction = (values - coarse) / (2.0**self.order - 1.0)
             columns[name] = fine.columns[name] + np.interp(fine.time, time, correction)
         return replace(fine, columns=columns)
@@ -138,14 +136,20 @@ class Pair:
         )
         return coarse[a], fine[b]
 
-    def _columns(self) -> Iterator[tuple[str, Array, Array]]:
-        """Name, values of the coarse run and of the fine run at the common points."""
+    def _columns(self) -> Iterator[tuple[str, Array, Array, Array]]:
+        """Name, times in s, values of the coarse run and of the fine run: at the common points at which both have one."""
         a, b = self._rows()
+        time = self.coarse.time[a]
         coarse, fine = (
             r.select(list(self.names)).expand().columns for r in (self.coarse, self.fine)
         )
         for name in fine:
-            yield name, coarse[name][a], fine[name][b]
+            one, other = coarse[name][a], fine[name][b]
+            there = ~(np.ma.getmaskarray(one) | np.ma.getmaskarray(other))
+            if there.all():
+                yield name, time, one, other
+            elif there.sum() > 1:  # the component does not exist all the time
+                yield name, time[there], np.ma.getdata(one)[there], np.ma.getdata(other)[there]
 
 
 def _alone(time: Array) -> NDArray[np.intp]:

@@ -15,15 +15,19 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import Interrupted, OptionError, SimulationError
 from fmimaster.base.text import listed
 from fmimaster.configure.settings import Settings
 from fmimaster.front.accuracy_pair import Difference, Pair, half
+from fmimaster.inputs.polynomial import MIDPOINT
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
 from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.recorder import output_intervals
 from fmimaster.results.results import Results
+from fmimaster.steps.doubling_errors import PowerResidual
+from fmimaster.steps.prediction_errors import EmbeddedOrders
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.model import Causality, Variability
 
@@ -101,6 +105,8 @@ def _equal(pair: Pair, smooth: Collection[str]) -> Iterator[str]:
 
 def _held_for(time: Array, values: Array) -> float | None:
     """The time in s between two changes of an output, if it is held over several communication steps; otherwise None."""
+    present = ~np.ma.getmaskarray(values)
+    time, values = time[present], np.ma.getdata(values)[present]
     changed = np.flatnonzero(np.diff(values)) + 1
     steps = np.diff(time)
     if len(changed) < LEAST_CHANGES or not (steps > 0.0).any():
@@ -165,9 +171,39 @@ class Reached:
         return self.worst.relative <= self.accuracy
 
 
-def judged_columns(plan: Plan) -> list[str]:
+def common(choices: Sequence[Choice]) -> Choice:
+    """One choice for all structures of a system: that of the structure that allows least."""
+
+    def demands(choice: Choice) -> int:
+        kinds = [type(None), EmbeddedOrders, PowerResidual]
+        return kinds.index(type(choice.estimator))
+
+    least = min(choices, key=demands)
+    algorithms = [c.algorithm for c in choices if c.algorithm is not None]
+    algorithm = Jacobi(MIDPOINT) if Jacobi(MIDPOINT) in algorithms else least.algorithm
+    return replace(
+        least,
+        algorithm=None if least.algorithm is None else algorithm,
+        degree=min(c.degree for c in choices),
+        rejects=least.rejects and all(c.rejects for c in choices),
+        own_steps=tuple(dict.fromkeys(text for c in choices for text in c.own_steps)),
+    )
+
+
+def judged_columns(structures: Sequence[Plan]) -> list[str]:
     """Columns of the results by which an error is measured: powers of bonds, and all recorded continuous outputs, except
-    those that indicate events."""
+    those that indicate events; of all structures of the system."""
+    found = list(dict.fromkeys(name for plan in structures for name in _continuous_columns(plan)))
+    discrete = dict.fromkeys(name for plan in structures for name in _discrete_numbers(plan))
+    if discrete and not found:
+        raise OptionError(
+            "An accuracy is measured by continuous outputs, and all recorded ones are declared discrete (variability): "
+            f"{listed(discrete)}. Leave accuracy (--accuracy) out, and use --check-step."
+        )
+    return found
+
+
+def _continuous_columns(plan: Plan) -> list[str]:
     recorded = {
         (c.instance, c.variable): c.name
         for c in plan.recorded
@@ -175,7 +211,7 @@ def judged_columns(plan: Plan) -> list[str]:
     }
     powers = (f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds)
     found = [recorded[None, name] for name in powers if (None, name) in recorded]
-    outputs = [
+    return found + [
         recorded[i, variable.name]
         for i, planned in enumerate(plan.instances)
         for variable in planned.model.with_causality(Causality.OUTPUT)
@@ -184,12 +220,6 @@ def judged_columns(plan: Plan) -> list[str]:
         and variable.name not in planned.model.event_outputs
         and (i, variable.name) in recorded
     ]
-    if not (found or outputs) and (discrete := _discrete_numbers(plan)):
-        raise OptionError(
-            "An accuracy is measured by continuous outputs, and all recorded ones are declared discrete (variability): "
-            f"{listed(discrete)}. Leave accuracy (--accuracy) out, and use --check-step."
-        )
-    return found + outputs
 
 
 def _discrete_numbers(plan: Plan) -> list[str]:
@@ -319,7 +349,7 @@ def _halved_twice(
 def _observed_order(before: Pair, after: Pair) -> float:
     """The power of the step size with which the largest error of all columns decreases."""
     worst = after.differences()[0]
-    rms = next(d.rms for d in before.differences() if d.name == worst.name)
+    rms = next((d.rms for d in before.differences() if d.name == worst.name), 0.0)
     if not (rms > 0.0 and worst.rms > 0.0):  # NaN, too
         return ORDERS[0]
     return min(max(ORDERS[0], log2(rms / worst.rms)), ORDERS[1])

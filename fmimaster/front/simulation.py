@@ -361,10 +361,13 @@ class Simulation(Settings):
 
     def _accurate(self, progress: ProgressCallback | None, output_file: OutputFile) -> Results:
         """Run again with shorter steps until the results are accurate; the last results are written to the file."""
-        from fmimaster.front.accuracy_reach import in_words, judged_columns, reach
+        from fmimaster.front.accuracy_reach import common, in_words, judged_columns, reach
 
-        prepared = self.prepare()
-        assert prepared.choice is not None
+        with Loader() as loader:
+            prepared = prepare(self, loader)
+            structures = structures_of(self, prepared, partial(prepare, loader=loader))
+        every = [prepared] if structures is None else structures.prepared
+        choice = common([s.choice for s in every if s.choice is not None])
         if isinstance(output_file, str | os.PathLike):
             output_file = given_path(output_file).absolute()
             refuse_to_overwrite(output_file, files_read(self, prepared))
@@ -381,8 +384,8 @@ class Simulation(Settings):
 
         results = None
         try:
-            size, names = prepared.schedule.rule.exact_size, judged_columns(prepared.plan)
-            reached = reach(self, prepared.choice, size, names, single)
+            size = min(s.schedule.rule.exact_size for s in every)
+            reached = reach(self, choice, size, judged_columns([s.plan for s in every]), single)
             results = reached.results
         except SimulationError as error:  # Interrupted, too
             results = error.results

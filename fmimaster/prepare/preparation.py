@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.assemble import ProgramsRequest, assemble
 from fmimaster.algorithms.settling import Settling
-from fmimaster.base.errors import OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
 from fmimaster.cards.use import CardUse, use_cards
@@ -170,11 +169,6 @@ def choose_times(draft: Draft) -> None:
     """Start, stop and steps; for an accuracy, also the controller and the inputs. Jumps of the input move to the grid."""
     draft.schedule = _scheduled(draft)
     if draft.settings.accuracy is not None:
-        if is_dynamic(draft.whole):
-            raise OptionError(
-                "accuracy is not possible for a system whose structure changes (a component or connection has a lifetime). "
-                "Leave it out."
-            )
         from fmimaster.prepare.accuracy_choice import choose
 
         choice = draft.choice = choose(draft.settings, draft.resolved)

@@ -152,8 +152,10 @@ class Structures:
     def __init__(self, settings: Settings, first: Prepared, make: Make) -> None:
         self._description = first.whole
         schedule = first.schedule
+        # for an accuracy each structure has a choice of its own
+        step_size = schedule.rule if first.choice is None else settings.step_size
         self._settings = replace(
-            settings, start_time=schedule.start, stop_time=schedule.stop, step_size=schedule.rule
+            settings, start_time=schedule.start, stop_time=schedule.stop, step_size=step_size
         )
         self._make = make
         self.times = tuple(

@@ -298,8 +298,6 @@ def test_lifetimes_that_are_none(lifetime: dict[str, Any], message: str) -> None
 
 
 def test_settings_that_need_one_structure_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="accuracy is not possible"):
-        run(switched(tmp_path), Backend.FASTEST, accuracy=1e-3)
     with pytest.raises(OptionError, match="run with pauses"):
         Simulation(switched(tmp_path).build(), stop_time=10, step_size=1).start()
     with pytest.raises(OptionError, match="fits no variable in any structure"):
@@ -601,3 +599,58 @@ def test_a_bond_that_exists_in_no_structure_is_refused(port: str, message: str) 
     bond = PowerBond("road", (Port(port, input="force", output="velocity", power="in"), other))
     with pytest.raises(DescriptionError, match=message):
         run(car("fmi3", Lifetime("1/100")), Backend.FASTEST, power_bonds=[bond], **CAR)
+
+
+def test_an_accuracy_is_that_of_all_structures(backend: Backend) -> None:
+    """c exists from 1 s to 3 s, and its output has the largest error."""
+    system, dahlquist = SystemBuilder("accurate"), reference_path("fmi2/Dahlquist.fmu")
+    system.add("a", dahlquist)
+    system.add("b", dahlquist, {"k": 3})
+    system.add("c", dahlquist, {"k": 0.5}, lifetime=Lifetime(1, 3))
+    system.connect("b.x", "a.u", factor=2)
+    system.connect("a.x", "b.u", factor=-1)
+    system.connect("a.x", "c.u")
+    given = {"stop_time": 4, "step_size": None, "event_mode": None}
+    results = run(system, backend, accuracy=1e-3, **given)
+    exact = run(system, Backend.FASTEST, accuracy=1e-5, **given)
+    note = results.statistics.notes[-1]
+    assert "accuracy 0.001 reached" in note
+    assert "in 'c.dx'" in note
+    for name in ("a.x", "b.x", "c.x", "c.dx"):
+        curves = []
+        for of in (results, exact):
+            there = ~np.ma.getmaskarray(of[name])
+            at = np.linspace(1.0005, 2.9995, 1000)
+            curves.append(np.interp(at, of.time[there], np.ma.getdata(of[name])[there]))
+        error = np.sqrt(np.mean((curves[0] - curves[1]) ** 2))
+        assert 0.0 < error < 1e-3 * abs(curves[1]).max(), name
+
+
+@pytest.mark.parametrize(
+    ("lives", "chosen"),
+    [
+        ((Lifetime(),), "ECCO, by the residual energy"),
+        ((Lifetime(until_time="1/50"), Lifetime("3/100")), "PID, by the error"),
+    ],
+)
+def test_the_controller_for_an_accuracy_fits_all_structures(
+    lives: tuple[Lifetime, ...], chosen: str
+) -> None:
+    """The road feeds the wheel all the time; the bond is not there from 20 ms to 30 ms."""
+    system = car("fmi2", *lives)
+    road = reference_path("fmi3/EventSource.fmu")
+    system.add("road", road, {"count": 0})
+    system.connect("road.ramp", "wheel.road", suppress_unit_conversion=True)
+    system.add("g", LOOP_FUNCTION, lifetime=Lifetime("1/50"))
+    given = {**CAR, "step_size": None, "accuracy": 0.05, "output_variables": []}
+    results = run(system, Backend.FASTEST, **given)
+    (note,) = (text for text in results.statistics.notes if text.startswith("accuracy 0.05: "))
+    assert chosen in note
+    assert "accuracy 0.05 reached" in results.statistics.notes[-1]
+
+
+def test_an_accuracy_with_a_structure_without_connections(tmp_path: Path) -> None:
+    """Steps are fixed, since no controller fits the structure from 8 s on."""
+    results = run(switched(tmp_path), Backend.FASTEST, accuracy=1e-3)
+    assert "fixed steps, because no continuous output feeds" in " ".join(results.statistics.notes)
+    assert rows_at(results, 10.0, "C.level") == [-1.0]

@@ -294,20 +294,20 @@ def test_outputs_that_are_declared_discrete_are_named(tmp_path: Path) -> None:
         description=lambda text: text.replace('variability="continuous"', 'variability="discrete"'),
     )
     with pytest.raises(OptionError, match=r"are declared discrete \(variability\): '.*velocity'"):
-        judged_columns(Simulation(fmu, stop_time=1).prepare().plan)
+        judged_columns([Simulation(fmu, stop_time=1).prepare().plan])
 
 
 def test_all_continuous_outputs_are_judged_but_not_those_that_tell_of_events() -> None:
     """Also where the events of the FMUs are not used."""
     plan = chosen(reference_path("systems/two-mass-b1-mixed.ssp")).prepare().plan
-    assert judged_columns(plan) == [
+    assert judged_columns([plan]) == [
         f"{mass}.{name}" for mass in ("upper", "lower") for name in "xva"
     ]
 
 
 def test_the_power_of_a_bond_is_judged() -> None:
     plan = chosen(quarter_car("fmi2")).prepare().plan
-    assert judged_columns(plan) == ["suspension.power", "chassis.velocity", "wheel.force"]
+    assert judged_columns([plan]) == ["suspension.power", "chassis.velocity", "wheel.force"]
 
 
 def system_of(**components: PythonComponent) -> SystemBuilder:
