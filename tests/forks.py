@@ -83,9 +83,12 @@ class Forked:
 
 
 class Forks:
-    """Starts commands. POSIX only."""
+    """Starts commands. POSIX only. The process that is forked is there from the first one on."""
 
     def __init__(self) -> None:
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def _serve(self) -> None:
         self._control, other = socket.socketpair()
         folder = str(Path(__file__).parent)
         code = f"import sys; sys.path[:0] = [{folder!r}]; import forks; forks.serve()"
@@ -101,8 +104,9 @@ class Forks:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._control.close()
-        self._server.wait(PATIENCE)
+        if self._server is not None:
+            self._control.close()
+            self._server.wait(PATIENCE)
 
     def begin(
         self,
@@ -120,6 +124,8 @@ class Forks:
         first
             Code that is executed before the command, in its process.
         """
+        if self._server is None:
+            self._serve()
         request = {
             "arguments": [str(a) for a in arguments],
             "folder": str(cwd or Path.cwd()),

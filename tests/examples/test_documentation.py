@@ -4,8 +4,8 @@ Blocks of one page run in their order, in one new folder:
 
 * ``python``: executed; all blocks of a page share their names.
 * ``console``: each line after ``$ `` is a command for the shell and must end with status 0, or with the one that a
-  following ``$ echo $?`` shows. On the README's page ``fmimaster`` is a process, as for a user. On the others nothing is
-  imported again: it is called in this process, or in a fork on the page whose commands end their process.
+  following ``$ echo $?`` shows. ``fmimaster`` is called in this process, which saves the imports; on the README's page, and
+  on the page whose commands end their process, in a process of its own.
 * ``text`` straight after a ``python`` block, and what follows a command: its output, where ``...`` stands for anything and
   all blanks are alike. Without it the output is not looked at.
 * any block with ``title="name"``: written to the file of that name.
@@ -39,8 +39,8 @@ from fmimaster.commands.cli import main
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-FORKED = ROOT / "docs" / "faults.md"
-"""The page whose commands are processes of their own: what they show of a crash is true of these only."""
+FORKED = (README, ROOT / "docs" / "faults.md")
+"""Pages whose commands are processes of their own: what they show of a crash is true of these only."""
 ONE_STREAM = "import os; os.dup2(1, 2)"
 """Executed in a process, before its command: both streams are one, as in a terminal."""
 SECONDS = 60
@@ -91,10 +91,10 @@ class Page:
     Parameters
     ----------
     command
-        fmimaster with these arguments: status and output; None for a process, as a user starts it.
+        fmimaster with these arguments: status and output.
     """
 
-    def __init__(self, folder: Path, command: Command | None) -> None:
+    def __init__(self, folder: Path, command: Command) -> None:
         self.folder, self.command = folder, command
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "100"}
@@ -125,7 +125,7 @@ class Page:
     def execute(self, command: str, shown: str | None, status: int, place: str) -> None:
         """Run a command line."""
         words = shlex.split(command.replace("\\\n", " "), comments=True)
-        if words[0] == "fmimaster" and self.command and not {"|", ">", "2>"} & set(words):
+        if words[0] == "fmimaster" and not {"|", ">", "2>"} & set(words):
             found, printed = self.command(self, words[1:])
         else:
             found, printed = self.shell(command)
@@ -208,8 +208,8 @@ def test_blocks_of_the_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    commands: dict[Path, Command | None] = {README: None, FORKED: partial(Page.fork, forks=forks)}
-    running, found = Page(tmp_path, commands.get(page, Page.call)), list(blocks(page))
+    command = partial(Page.fork, forks=forks) if page in FORKED else Page.call
+    running, found = Page(tmp_path, command), list(blocks(page))
     for k, block in enumerate(found):
         after = found[k + 1] if k + 1 < len(found) else None
         shown = after.text if after and after.follows and after.language == "text" else None
