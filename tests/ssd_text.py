@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from fmimaster.fmu.description.terminals import NAMESPACE as POWER_BONDS
 from fmimaster.system.description import Constraint, PowerBond, SystemDescription
-from fmimaster.system.power_bonds import NAMESPACE as POWER_BONDS
 from fmimaster.system.read import read_system
 from fmimaster.system.ssp_annotations import CONSTRAINTS, VERSION
 from fmimaster.system.xml import quoted

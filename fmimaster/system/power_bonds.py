@@ -18,10 +18,6 @@ from fmimaster.system.model import Causality, DataType, Model, Transformation, V
 from fmimaster.system.resolved import Link, ResolvedPort, ResolvedPowerBond
 from fmimaster.system.units import describe, watts
 
-ANNOTATION = "org.fmimaster.power-bonds"
-"""Type of the annotation of power bonds in an SSD, and of power ports in a model description."""
-NAMESPACE = "https://fmimaster.org/power-bonds"
-"""Of all elements in the annotation."""
 _ROUNDING = 1e-9
 """Relative tolerance: rounded products of unit conversions are still treated as equal."""
 

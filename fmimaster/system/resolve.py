@@ -36,11 +36,11 @@ from fmimaster.system.model import (
     Variable,
 )
 from fmimaster.system.notes import Notes, meant
-from fmimaster.system.power_bonds import resolve_power_bonds
 from fmimaster.system.resolved import (
     Link,
     OpenInput,
     ResolvedComponent,
+    ResolvedPowerBond,
     ResolvedSystem,
     RootConnector,
 )
@@ -102,9 +102,7 @@ def resolve(
     shared_events = resolve_shared_events(
         description.shared_events(), {c.name: c.model for c in components}, allow_lossy_conversions
     )
-    described, structure = description.power_bonds(), description.structure
-    absent = None if structure is None else structure.absent
-    bonds, bond_notes = resolve_power_bonds(described, power_bonds, models, links, absent)
+    bonds, bond_notes = _power_bonds(description, power_bonds, models, links)
     return ResolvedSystem(
         tuple(components),
         tuple(links),
@@ -115,8 +113,24 @@ def resolve(
         bonds,
         warnings.lines(),
         tuple(_root_connectors(components, wiring, conversions)),
-        structure,
+        description.structure,
     )
+
+
+def _power_bonds(
+    description: SystemDescription,
+    given: Sequence[PowerBond],
+    models: Mapping[str, Model],
+    links: Sequence[Link],
+) -> tuple[tuple[ResolvedPowerBond, ...], tuple[str, ...]]:
+    described, structure = tuple(description.power_bonds()), description.structure
+    if not (described or given or any(model.power_ports for model in models.values())):
+        return (), ()
+    # few systems have any
+    from fmimaster.system.power_bonds import resolve_power_bonds
+
+    absent = None if structure is None else structure.absent
+    return resolve_power_bonds(described, given, models, links, absent)
 
 
 def _root_connectors(

@@ -16,13 +16,12 @@ from ssd_text import annotated, component, elements, read, ssd, write_power_bond
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.base.errors import DescriptionError, FileError
-from fmimaster.fmu.description.terminals import FILE
+from fmimaster.fmu.description.terminals import ANNOTATION, FILE, NAMESPACE
 from fmimaster.fmu.library import FmuFile
 from fmimaster.front.simulation import Simulation
 from fmimaster.system.declarations import PowerPort
 from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.model import Source
-from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 
 # SSD
 

@@ -13,7 +13,6 @@ from fmimaster.fmu.description.findings import Findings
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.system.declarations import PowerPort
 from fmimaster.system.model import Causality, DataType, Model, Variable
-from fmimaster.system.power_bonds import ANNOTATION, NAMESPACE
 from fmimaster.system.units import watts
 from fmimaster.system.xml import (
     Element,
@@ -26,6 +25,10 @@ from fmimaster.system.xml import (
 )
 from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, WITH_VERSION, Form, faults, one_of
 
+ANNOTATION = "org.fmimaster.power-bonds"
+"""Type of the annotation of power ports; it is that of power bonds in an SSD too."""
+NAMESPACE = "https://fmimaster.org/power-bonds"
+"""Of all elements in the annotation."""
 FILE = "terminalsAndIcons/terminalsAndIcons.xml"
 """Path inside of an FMU; a maintenance release of FMI 2.0 has it too."""
 
