@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 import house  # type: ignore[import-not-found]
 import pytest
@@ -61,6 +62,13 @@ ONLY = {
 
 LOOSE = {"__init__", "__main__"}
 """Modules at the top of the package."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def trees() -> Iterator[None]:
+    """The syntax trees of the package are a million objects: they do not stay for other tests."""
+    yield
+    house.tree_of.cache_clear()
 
 
 def test_every_room_has_its_place_in_the_rule() -> None:
