@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 from command_line import Outcome, reference
 
 from fmimaster.results.csv import read_csv
+from fmimaster.results.results import Results
+from fmimaster.studies.demos import hybrid
 
 DATA = Path(__file__).parents[1] / "data"
+
+
+def test_no_axes_of_a_figure_lie_on_others() -> None:
+    reference("fmi3/TrafficLight.fmu")
+    figure = hybrid._traffic_figure(hybrid._run_traffic())
+    figure.draw_without_rendering()
+    boxes = [axes.get_position() for axes in figure.axes]
+    assert len(boxes) == 4
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_the_axis_of_switches_is_that_of_the_run() -> None:
+    off = Results(time=[0.0, 60.0], columns={"room.x": [20.0, 0.0], "controller.q": [0.0, 0.0]})
+    run = hybrid.VariantRun(hybrid.VARIANTS[0], off, ())
+    *_, count = hybrid._thermostat_figure([run]).axes
+    assert count.get_xlim() == (0.0, 60.0)
 
 
 def test_the_demo_prints_all_traces_and_draws_them(

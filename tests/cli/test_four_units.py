@@ -10,7 +10,9 @@ import pytest
 from command_line import Outcome, reference
 
 from fmimaster.results.csv import read_csv
+from fmimaster.results.results import Results
 from fmimaster.studies.demos import four_units
+from fmimaster.studies.demos.four_units import SequenceRun
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -35,6 +37,20 @@ def test_the_monolithic_solution_passes_the_published_points() -> None:
     y = four_units.monolithic()
     assert list(y[500, :2]) == pytest.approx([10.983999, -9.7861305], rel=5e-8)
     assert list(y[-1, :2]) == pytest.approx([9.9329042, 0.0601096], rel=1e-6)
+
+
+def test_the_figure_marks_the_place_of_the_sequence_with_the_smallest_error() -> None:
+    best = 5
+    none = Results(time=[], columns={})
+    runs = [
+        SequenceRun(order, four_units.objective(order), abs(k - best) + 0.1, 0.1, none)
+        for k, order in enumerate(four_units.ORDERS)
+    ]
+    (axes,) = four_units.objectives(runs).axes
+    (mark,) = axes.patches
+    ends = mark.get_extents().transformed(axes.transData.inverted()).intervalx
+    assert ends.tolist() == pytest.approx([best - 0.5, best + 0.5])
+    assert axes.get_xticklabels()[best].get_text() == "".join(runs[best].order)
 
 
 def test_the_demo_prints_all_sequences_and_names_the_published_one(
