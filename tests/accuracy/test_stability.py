@@ -388,10 +388,11 @@ def test_a_free_body_is_stable(tmp_path: Path) -> None:
 
 
 def test_an_fmu_that_is_not_linear_is_named_with_its_deviation() -> None:
+    """Its responses to small pulses are nearly proportional, to large ones they are not."""
     system = reference_path("systems/quarter-car-a-nonlinear-fmi2.ssp")
-    with Advisor(Simulation(system, stop_time=1, step_size=1e-3), at=0.1) as advisor:
+    with Advisor(Simulation(system, stop_time=1, step_size=1e-3), at=0.9) as advisor:
         deviations = {fmu.name: fmu.deviation for fmu in advisor.fmus(1e-3)}
-    assert deviations["chassis"] < 1e-12 < deviations["wheel"]
+    assert deviations["chassis"] < 1e-12 < deviations["wheel"] < 1e-3
 
 
 def test_inputs_that_adapt_are_refused() -> None:
