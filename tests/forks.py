@@ -73,7 +73,11 @@ class Forked:
 
     def communicate(self) -> tuple[str, str]:
         """What it has printed to both streams when it has ended."""
-        self.wait()
+        try:
+            self.wait()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
         for stream in self._streams:
             if not stream.closed:
                 stream.seek(0)
@@ -95,6 +99,10 @@ class Forks:
         self._server = subprocess.Popen(
             [sys.executable, "-c", code, str(other.fileno())],
             pass_fds=[other.fileno()],
+            env={
+                **os.environ,
+                "OPENBLAS_NUM_THREADS": "1",
+            },  # a process with threads is forked badly
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
