@@ -285,6 +285,16 @@ def test_an_event_counter_counts_located_crossings(oscillator: Path, backend: Ba
     assert [y for _, y in present(r, "hold.sample")] == pytest.approx([0.3] * 4, abs=1e-8)
 
 
+def test_a_counter_whose_clock_the_user_schedules_counts_from_the_start_on(
+    backend: Backend,
+) -> None:
+    system = SystemBuilder("count")
+    system.add("counter", EventCounter(), {"clock": 0.25})
+    results = Simulation(system.build(), stop_time=1, step_size=0.5, backend=backend).run()
+    assert results["counter.count"][results.time == 0.0].tolist() == [0, 1]
+    assert results["counter.count"][-1] == 5
+
+
 def test_sums_of_periods_are_exact(backend: Backend) -> None:
     """hybrid.md 7, C1 on a part of the time: ticks at k/10 and k/3."""
     system = source()
