@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster import (
     OptionError,
+    PythonComponent,
     Results,
     Simulation,
     SimulationError,
@@ -283,3 +284,40 @@ def test_another_lifetime_is_another_run(tmp_path: Path) -> None:
     resume(file, simulation("1"))
     with pytest.raises(OptionError, match="system, or other settings"):
         resume(file, simulation("1.1"))
+
+
+class Summing(PythonComponent):
+    """Its output is the sum of all inputs so far."""
+
+    def __init__(self, *, plain: bool) -> None:
+        super().__init__(inputs={"u": 1.0}, outputs={"y": 0.0})
+        self.plain = plain
+
+    def start(self, t: float) -> None:
+        """What is not plain cannot be written."""
+        self.seen = [t]
+        if not self.plain:
+            self.other = object()
+
+    def step(self, t: float, h: float) -> None:
+        """Remember the input."""
+        self.seen.append(self.u)
+        self.y = sum(self.seen)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_component_in_python_that_begins_later(
+    plain: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If its attributes cannot be written, no checkpoint is written once it is there: its calls are not repeated."""
+    system = SystemBuilder("python")
+    system.add("d", reference_path("fmi3/Dahlquist.fmu"))
+    system.add("p", Summing(plain=plain), lifetime=Lifetime(1))
+    system.connect("d.x", "p.u")
+    file = tmp_path / "run.checkpoint"
+    settings: dict[str, Any] = {"stop_time": 2, "step_size": "0.125", "checkpoint_interval": 1e-6}
+    simulation = Simulation(system.build(), checkpoint=file, **settings)
+    expected = simulation.run()
+    assert ("No more checkpoints are written: The state of 'p'" in caplog.text) is not plain
+    assert (CheckpointFile.read(file).time > 1.0) is plain
+    assert_same(resume(file, simulation), expected)
