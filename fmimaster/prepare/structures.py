@@ -245,9 +245,8 @@ class Structures:
                 found.setdefault(column.name, column)
         self._check_outputs(found)
         self._check_inputs(structures)
-        if len(prepared) == len(
-            every
-        ):  # what fits none of them may belong to one that cannot be simulated
+        # what fits none may belong to one that cannot be simulated
+        if len(prepared) == len(every):
             self._check_signals(prepared)
             self._check_bonds(structures)
         always = set(found).intersection(*({c.name for c in p.recorded} for p in structures))
