@@ -211,7 +211,7 @@ def _compiled(source: str) -> bytes:
         code, library = Path(folder) / "proxy.c", Path(folder) / "proxy.so"
         code.write_text(source)
         done = subprocess.run(
-            ["cc", "-shared", "-fPIC", "-O1", "-w", f"-I{HEADERS}", "-o", library, code, "-ldl"],
+            ["cc", "-shared", "-fPIC", "-w", f"-I{HEADERS}", "-o", library, code, "-ldl"],
             capture_output=True,
             text=True,
             check=False,
