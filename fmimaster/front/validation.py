@@ -19,10 +19,17 @@ from fmimaster.fmu.library import FmuFile, identity, used_twice
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.shared_library import compiled, find_library
+from fmimaster.instants.instant import exact
 from fmimaster.plan.make import PlanRequest, make_plan, step_order
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.prepare.isolation import can_isolate
+from fmimaster.prepare.structures import (
+    is_dynamic,
+    structure_at,
+    structures_in,
+    times_of_changes,
+)
 from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.declarations import Interface, Scope
@@ -102,7 +109,8 @@ def validate(
             return tuple(findings)
         what = "Connections and parameters were not checked, because an FMU cannot be read."
         return (*findings, Finding(place, Severity.NOTE, what))
-    return (*findings, *_once_per_process(description, models), *_system(description, models))
+    of_system = [f for each in _structures(description) for f in _system(each, models)]
+    return (*findings, *_once_per_process(description, models), *dict.fromkeys(of_system))
 
 
 def _described(
@@ -229,7 +237,19 @@ def _once_per_process(
 # The system as a whole ------------------------------------------------------------------------------------------------
 
 
-def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iterator[Finding]:
+def _structures(description: SystemDescription) -> Iterator[SystemDescription]:
+    """What exists at the same time: the system itself, if its structure never changes."""
+    if not is_dynamic(description):
+        yield description
+        return
+    start = exact(description.experiment.start_time or 0.0)
+    later = (time for time in times_of_changes(description) if time > start)
+    for time, happened in structures_in(description, (start, *later)):
+        yield structure_at(description, time, happened)
+
+
+def _system(description: SystemDescription, every: Mapping[str, Model]) -> Iterator[Finding]:
+    models = {name: every[name] for name, _ in description.components()}
     path = description.source
     place = path.name if path and description.is_single_fmu else _place(description)
     try:

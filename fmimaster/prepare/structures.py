@@ -33,7 +33,7 @@ def _lifetimes(description: SystemDescription) -> Iterator[Lifetime]:
         yield from (connection.lifetime for connection in system.connections)
 
 
-def _times_of_changes(description: SystemDescription) -> tuple[Fraction, ...]:
+def times_of_changes(description: SystemDescription) -> tuple[Fraction, ...]:
     """Times in s at which the structure changes, in their order."""
     return tuple(sorted({t for life in _lifetimes(description) for t in life.times}))
 
@@ -129,6 +129,36 @@ def _at(system: System, exists: Exists) -> System:
 MOST_TOGETHER = 3
 """Events of changes of which all combinations are prepared to find the columns; of more of them each alone."""
 
+
+def structures_in(
+    description: SystemDescription, times: Iterable[Fraction]
+) -> Iterator[tuple[Fraction, frozenset[str]]]:
+    """Where each structure is first there: a time in s, and the events that have happened. Each once, the first one first.
+
+    If more than 3 events change the structure, only those after one of them are included.
+
+    Parameters
+    ----------
+    times
+        The start, and the times of changes after it, in their order.
+    """
+    seen = set()
+    for time in times:
+        for happened in _combinations(_events_of_changes(description)):
+            key = _structure_of(description, time, happened)
+            if key not in seen:
+                seen.add(key)
+                yield time, happened
+
+
+def _combinations(events: Collection[str]) -> list[frozenset[str]]:
+    """Sets of events that may have happened."""
+    sizes = range(len(events) + 1) if len(events) <= MOST_TOGETHER else range(2)
+    return [
+        frozenset(c) for c in chain.from_iterable(combinations(sorted(events), n) for n in sizes)
+    ]
+
+
 Make = Callable[[Settings], Prepared]
 
 Block = Mapping[DataType, NDArray[Any]]
@@ -159,7 +189,7 @@ class Structures:
         )
         self._make = make
         self.times = tuple(
-            t for t in _times_of_changes(self._description) if schedule.start < t < schedule.stop
+            t for t in times_of_changes(self._description) if schedule.start < t < schedule.stop
         )
         """Times in s at which the structure changes."""
         self.events = _events_of_changes(self._description)
@@ -191,19 +221,13 @@ class Structures:
 
         If more than 3 events change the structure, only those after one of them are included.
         """
-        seen = set()
-        for time in (self._start, *self.times):
-            for happened in self._combinations():
-                key = _structure_of(self._description, time, happened)
-                if key in seen:
-                    continue
-                seen.add(key)
-                names = listed(f"'{event}'" for event in sorted(happened))
-                begin = f"from {float(time):.12g} s" + (f" after {names}" if happened else "")
-                try:
-                    yield begin, self.at(time, happened)
-                except FmimasterError as error:
-                    yield begin, error
+        for time, happened in structures_in(self._description, (self._start, *self.times)):
+            names = listed(f"'{event}'" for event in sorted(happened))
+            begin = f"from {float(time):.12g} s" + (f" after {names}" if happened else "")
+            try:
+                yield begin, self.at(time, happened)
+            except FmimasterError as error:
+                yield begin, error
 
     @property
     def prepared(self) -> list[Prepared]:
@@ -214,7 +238,8 @@ class Structures:
     def last(self) -> list[Prepared]:
         """Those in which the run can end, without those that cannot be simulated."""
         begin = self.times[-1] if self.times else self._start
-        keys = {structure_at(self._description, begin, e).structure for e in self._combinations()}
+        events = _combinations(self.events)
+        keys = {structure_at(self._description, begin, e).structure for e in events}
         return [prepared for key, prepared in self._known.items() if key in keys]
 
     @property
@@ -318,12 +343,6 @@ class Structures:
                     f"{bond}: its ports are connected crosswise in no structure of the system. Correct a port or a "
                     "lifetime, or remove the bond."
                 )
-
-    def _combinations(self) -> list[frozenset[str]]:
-        """Sets of events that may have happened."""
-        events = sorted(self.events)
-        sizes = range(len(events) + 1) if len(events) <= MOST_TOGETHER else range(2)
-        return [frozenset(c) for c in chain.from_iterable(combinations(events, n) for n in sizes)]
 
     def arrange(self, prepared: Prepared) -> Arrange:
         """Brings the rows of one structure into the columns of all."""

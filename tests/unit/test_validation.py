@@ -12,7 +12,7 @@ from command_line import changed, reference, system
 
 from fmimaster import PythonComponent, SystemBuilder, reference_path
 from fmimaster.front.validation import Finding, Severity, validate
-from fmimaster.system import xml
+from fmimaster.system import Lifetime, xml
 from fmimaster.system.resolve import resolve
 from fmimaster.system.ssp_annotations import SEQUENCE, write_sequence
 from fmimaster.system.ssp_copy import copy_with_annotation
@@ -259,3 +259,24 @@ def test_a_system_that_was_built_in_python_is_validated() -> None:
     assert validate(system.build()) == validate(system)
     system.connect("control.p", "room.q")
     assert [f.severity for f in validate(system)].count(Severity.ERROR) == 1
+
+
+def test_each_structure_of_a_changing_system_is_validated_by_itself() -> None:
+    """Two connections to one input are right, if they never exist at the same time."""
+
+    def two_pipes(second_from: float) -> SystemBuilder:
+        system = SystemBuilder("two pipes")
+        for name in ("first", "second"):
+            system.add(name, reference_path("fmi3/EventSource.fmu"))
+        system.add("tank", reference_path("fmi3/FillingTank.fmu"))
+        pipe: dict[str, Any] = {"suppress_unit_conversion": True}
+        system.connect("first.ramp", "tank.inflow", lifetime=Lifetime(until_time=2), **pipe)
+        later = Lifetime(from_time=second_from)
+        system.connect("second.ramp", "tank.inflow", lifetime=later, **pipe)
+        return system
+
+    assert errors(validate(two_pipes(second_from=2))) == []
+    (error,) = errors(validate(two_pipes(second_from=1)))
+    assert "'tank.inflow'" in error
+    assert "first.ramp" in error
+    assert "second.ramp" in error
