@@ -241,7 +241,7 @@ def _time(time: float | None) -> str:
 def _shown(names: Sequence[str], kinds: Sequence[Any], arguments: Sequence[Any], k: int) -> str:
     """One argument as text."""
     kind = kinds[k]
-    points_to = kind._type_ if issubclass(kind, ctypes._Pointer) else None
+    points_to = getattr(kind, "_type_", None) if issubclass(kind, ctypes._Pointer) else None
     if points_to is None:
         value = getattr(arguments[k], "value", arguments[k])
         return hex(value or 0) if kind is ctypes.c_void_p else _text(value)
