@@ -9,6 +9,7 @@ SOURCES = (
     "kernel.c",
     "fuse.c",
     "control.c",
+    "stop.c",
     "changes.c",
     "values.c",
     "objects.c",

@@ -1,4 +1,4 @@
-/* What is repeated, and what happens at events: the cases of fmimaster/run/reference/steps.py, and how a program stops. */
+/* What is repeated, and what happens at events: the cases of fmimaster/run/reference/steps.py. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -9,21 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-
-int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why)
-{
-    k->stop_instance = c->instance;
-    k->stop_instruction = c->line;
-    k->stop_time = k->at[c->instance];
-    return why;
-}
-
-int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *function)
-{
-    k->failure_status = status;
-    k->failure_function = function;
-    return fm_stop_at(k, c, FM_FAILED);
-}
 
 /* One FMI call. */
 static int transfer(fm_kernel *k, const fm_instruction *c, const fm_segment *segment)

@@ -777,10 +777,12 @@ typedef struct {
 int fm_loop_begin(void *self, fm_kernel *kernel);
 int fm_loop_sweep(void *self, fm_kernel *kernel);
 
-/* control.c: a program stops, returns an fm_stop; what happens at events; passes of a REPEAT. fm_same: how far
- * apart two doubles may be that mean one time, beside a step: same of fmimaster/instants/grid.py. */
+/* stop.c: a program stops, returns an fm_stop. */
 int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why);
 int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *function);
+
+/* control.c: what happens at events; passes of a REPEAT. fm_same: how far apart two doubles may be that mean one time,
+ * beside a step: same of fmimaster/instants/grid.py. */
 int fm_get_clocks(fm_kernel *k, const fm_instruction *c);
 int fm_get_clocked(fm_kernel *k, const fm_instruction *c);
 int fm_get_intervals(fm_kernel *k, const fm_instruction *c);
