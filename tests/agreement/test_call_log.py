@@ -22,7 +22,7 @@ from fmpy.fmi3 import FMU3Model, FMU3ScheduledExecution, FMU3Slave
 from fmimaster import CallError, FileError, Simulation, SystemBuilder, reference_path
 from fmimaster.algorithms import GaussSeidel, Jacobi, Waveform
 from fmimaster.events import EarlyReturn
-from fmimaster.fmu.call_log import CallLog
+from fmimaster.fmu.call_log import CallLog, objection
 from fmimaster.inputs import FIRST_ORDER
 from fmimaster.run import Backend
 from fmimaster.system import ClockInterval
@@ -237,3 +237,12 @@ def _argument(kind: Any, form: str) -> Any:
         "address": ctypes.cast(elements, ctypes.c_void_p),
         "null": None,
     }[form]
+
+
+def test_a_status_that_the_standard_does_not_allow_is_told_with_its_reason() -> None:
+    pending, discard = 5, 2
+    assert "computes asynchronously" in objection("fmi2", "DoStep", pending)
+    assert "does not allow for this function" in objection("fmi2", "Terminate", pending)
+    assert "does not allow for this function" in objection("fmi2", "GetReal", discard)
+    assert objection("fmi2", "DoStep", discard) == ""
+    assert "is not a status of FMI 3.0" in objection("fmi3", "DoStep", pending)

@@ -25,6 +25,7 @@ def upper() -> Path:
 def test_a_page_tells_what_the_fmu_says_of_itself(run: Run, upper: Path) -> None:
     lines = [" ".join(line.split()) for line in run("info", upper).out.splitlines()]
     assert lines[0] == "TwoMassUpper"
+    assert "Look-ahead" not in run("info", reference("fmi2/BouncingBall.fmu")).out
     for expected in (
         "FMI version 2.0",
         "interfaces CoSimulation",

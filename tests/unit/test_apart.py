@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import acts_apart as acts
+import numpy as np
 import pytest
 from processes import is_there, wait_until_gone
 
@@ -205,6 +206,11 @@ def test_other_platforms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(OptionError, match="on Linux only; this is darwin"):
         run_apart(acts.doubled, 1)
+
+
+def test_numbers_of_numpy_come_back_as_numbers() -> None:
+    assert decoded(list[float], encoded([np.float64(1.5), np.float32(0.25)])) == [1.5, 0.25]
+    assert decoded(int, encoded(np.int64(3))) == 3
 
 
 def test_damage_is_told_in_words_and_not_by_classes() -> None:

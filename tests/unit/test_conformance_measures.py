@@ -278,3 +278,9 @@ def test_a_foreign_file_is_refused(tmp_path: Path, text: str, message: str) -> N
     file.write_text(text)
     with pytest.raises(FileError, match=message):
         ConformanceRun.read(file)
+
+
+def test_a_curve_without_numbers_has_none_and_one_that_is_constant_has_its_digits() -> None:
+    nothing, constant = curves(table(a=np.full(1001, np.nan), b=np.full(1001, 1.23456789)))
+    assert set(nothing.values) == {None}
+    assert set(constant.values) == {1.2346}
