@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +34,10 @@ def system() -> SystemBuilder:
 
 def below(process: int) -> set[int]:
     """The processes that have no children among those that descend from this one."""
-    children = {
-        int(child)
-        for task in Path(f"/proc/{process}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    }
+    children: set[int] = set()
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended meanwhile
+            children.update(map(int, file.read_text().split()))
     return {leaf for child in children for leaf in below(child)} or {process}
 
 
