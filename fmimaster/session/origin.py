@@ -285,7 +285,8 @@ def put_back(session: SessionParts, saved: dict[str, Any]) -> None:
     s, executor = session.state, session.executor
     for name, value in saved["state"].items():
         setattr(s, name, value)
-    vars(session.earlier).update(saved["earlier"])
+    earlier = vars(session.earlier)
+    earlier.update({name: saved["earlier"][name] for name in earlier})  # what it has, and no more
     s.step_log.size = saved["last size"]
     s.event_log.late = saved["late"]
     s.event_log.delayed = saved["delayed"]
