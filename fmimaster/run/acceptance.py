@@ -18,6 +18,7 @@ from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.failures import no_progress, step_failure, too_short
+from fmimaster.run.log import unrepeated
 from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.run.planned_events import read_all
 from fmimaster.steps.estimator import Measured
@@ -126,9 +127,10 @@ class Acceptance(LoopPart):
             ):  # the program may have ended before they were read
                 self._executor.run(read_all(self._plan), end.seconds, end.seconds)
             self._executor.run(self._programs.commit, end.seconds, end.seconds)
+            begin, before = s.time.seconds, s.previous
             self.committed(end, goal.cause if end == goal.end else self._cause(outcome))
             if changed:
-                self._events.located(changed)
+                self._events.located(changed, begin, before)
         if end != goal.end and not outcome.terminate:
             self._find_ahead(end.seconds, goal.end.seconds)
             if not outcome.event_requests:
@@ -213,6 +215,8 @@ class Acceptance(LoopPart):
         if again is None:
             if largest == inf and outcome.stopped is None:
                 self.errors(now + length)
+            if s.tries and rule.watches_discrete_outputs and not (changed or outcome.stopped):
+                s.warnings += (unrepeated(self._changes.watched, now),)
             return None
         if not now + again > now or s.tries >= MOST_TRIES:  # NaN, too
             if outcome.stopped is not None:  # its own error says more

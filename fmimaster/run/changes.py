@@ -76,6 +76,18 @@ class Changes:
         self._state.discrete_inputs = [values[k][s].tolist() for k, s, _ in self.inputs]
         self._state.discrete_outputs = [values[k][s].tolist() for k, s, _ in self._outputs]
 
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """Components with connected discrete outputs."""
+        return tuple(dict.fromkeys(name for _, _, name in self._outputs))
+
+    def outputs_of(self, component: str) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Connected discrete outputs of a component: the values that were noted, and those of now."""
+        values, places = self._store.values, enumerate(self._outputs)
+        mine = [(n, kind, s) for n, (kind, s, name) in places if name == component]
+        noted = [self._state.discrete_outputs[n] for n, _, _ in mine]
+        return noted, [values[kind][s].tolist() for _, kind, s in mine]
+
     def inputs_changed(self) -> set[int]:
         """Instances with Event Mode that have a new discrete input."""
         if not self.inputs:

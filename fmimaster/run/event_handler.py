@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes, Observer
 from fmimaster.run.event_execution import EventExecution, Given, Happening
-from fmimaster.run.log import Lateness
+from fmimaster.run.log import Lateness, close_changes
 from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.steps.step_rule import CHANGE, StepRule
 from fmimaster.system.declarations import Scope
@@ -146,15 +147,56 @@ class EventHandler(LoopPart):
         causes = {i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in modes}
         return self._let_happen(Happening(causes, given=Given(modes, set_values)))[1]
 
-    def located(self, components: tuple[str, ...]) -> None:
-        """Note a change of discrete outputs that was located by going back."""
+    def located(self, components: tuple[str, ...], begin: float, before: float) -> None:
+        """Note a change of discrete outputs that was located by going back.
+
+        Parameters
+        ----------
+        components
+            Those whose outputs have changed.
+        begin
+            Start in s of the step that ends with the change.
+        before
+            Length in s of the step before; 0 if none was, or if there was an event.
+        """
         s = self._state
         who = tuple(dict.fromkeys(components))
+        self._note_doubts(who, begin, before)
         right = self.execution.recorded(who)
         s.event_log.events.append(
             Event(s.time.seconds, s.index, CHANGE, False, who, LOCATED, {}, right)
         )
         self._changes.note()
+
+    def _note_doubts(self, components: tuple[str, ...], begin: float, before: float) -> None:
+        """Note changes that may be late, or beside which others may not be seen; see :meth:`located`."""
+        s, now = self._state, self._state.time.seconds
+        is_at_start = now - begin <= self._rule.bracket(begin)
+        follows = any(
+            at == begin for at, _ in s.located.values()
+        )  # another change may be its cause
+        for name in components:
+            if is_at_start and before > 0.0 and not follows:
+                s.event_log.note_delay(name, Lateness.LOCATED, begin, before)
+            at, earlier = s.located.get(name, (-inf, []))
+            noted, outputs = self._changes.outputs_of(name)
+            s.located[name] = now, noted
+            if now - at >= self._size or outputs != earlier or name in s.close:
+                continue
+            if not self._answers_itself(name):
+                s.close |= {name}
+                s.warnings += (close_changes(name, now, now - at, self._size),)
+
+    def _answers_itself(self, name: str) -> bool:
+        """Whether inputs of a component depend on its own outputs: then it cannot change and change back inside a step, in
+        which its outputs are held for the others."""
+        sources, own = self._plan.links.sources, self._names.index(name)
+        found, waiting = set[int](), [own]
+        while waiting:
+            new = sources[waiting.pop()] - found
+            found |= new
+            waiting += new
+        return own in found
 
     # What happens ------------------------------------------------------------------------------------------------------
 

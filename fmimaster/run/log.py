@@ -222,6 +222,11 @@ class Lateness(Enum):
         "an FMU of the system cannot vary its step size (canHandleVariableCommunicationStepSize is false), so events wait "
         "for the next communication point. Use a step size on whose multiples they lie"
     )
+    LOCATED = (
+        "its discrete outputs have changed at the very start of a step, so what has changed them was in the step before, "
+        "which is not undone. Let it step after the components that feed it (GaussSeidel, or the trigger sequence), or use "
+        "smaller steps"
+    )
 
 
 @dataclass
@@ -237,12 +242,36 @@ class Delayed:
     def text(self, name: str, reason: Lateness) -> str:
         """A warning."""
         first, largest = f"at t = {self.time:.12g} s", f"{self.largest:.6g} s"
+        if reason is Lateness.LOCATED:
+            often = "once" if self.times == 1 else f"{self.times} times"
+            return (
+                f"'{name}' may have changed its discrete outputs late {often}, first {first}, by at most {largest}: "
+                f"{reason.value}"
+            )
         if self.times == 1:
             return f"'{name}' has seen the event {first} late, by {largest}: {reason.value}"
         return (
             f"'{name}' has seen {self.times} events late, first that {first}, by at most {largest}: "
             f"{reason.value}"
         )
+
+
+def close_changes(name: str, time: float, gap: float, step: float) -> str:
+    """The warning about discrete outputs of a component that change and change back within a step; all in s."""
+    return (
+        f"'{name}' has changed discrete outputs and changed them back within {gap:.6g} s at t = {time:.12g} s, and steps "
+        f"are {step:.6g} s long: if it does so inside a step, this is not found (Locate). Use shorter steps than that"
+    )
+
+
+def unrepeated(names: Sequence[str], time: float) -> str:
+    """The warning about a change of a discrete output that did not occur again in the same step from a time in s."""
+    who = " or ".join(f"'{name}'" for name in names)
+    return (
+        f"a discrete output of {who} changed in a step from t = {time:.12g} s, and not when the step was repeated with the "
+        "same length, so the change is not located (Locate): the FMU state that was restored is not complete. Ask the "
+        "FMU's vendor"
+    )
 
 
 @dataclass

@@ -120,6 +120,10 @@ class RunState:
     discrete_inputs: list[list[Any]] = field(default_factory=list)
     discrete_outputs: list[list[Any]] = field(default_factory=list)
     """Values of discrete variables when they were compared last; see :mod:`fmimaster.run.changes`."""
+    located: dict[str, tuple[float, list[list[Any]]]] = field(default_factory=dict)
+    """Component → time in s of the last change of its discrete outputs that was located, and their values before it."""
+    close: frozenset[str] = frozenset()
+    """Components whose discrete outputs have changed and changed back within a usual step."""
     step_log: StepLog = field(default_factory=StepLog)
     event_log: EventLog = field(default_factory=EventLog)
     activation_log: ActivationLog = field(default_factory=ActivationLog)

@@ -184,6 +184,13 @@ def methods(prepared: Prepared, settings: Settings) -> Iterator[str]:
         yield f"semantic adaptation by {named(adapted)}"
 
 
+_WHY = {
+    Lateness.AHEAD: "it cannot go back",
+    Lateness.FIXED_STEP: "the step size is fixed",
+    Lateness.LOCATED: "it changed outputs at the start of a step",
+}
+
+
 def fall_backs(state: RunState) -> Iterator[FallBack]:
     """What a run has done so far in a less exact way than intended."""
     if again := state.attempts - state.steps:
@@ -191,8 +198,7 @@ def fall_backs(state: RunState) -> Iterator[FallBack]:
     for name, late in list(state.event_log.late.items()):
         yield FallBack(f"the event '{name}' was found late", late.times)
     for (name, reason), delayed in list(state.event_log.delayed.items()):
-        why = "it cannot go back" if reason == Lateness.AHEAD.name else "the step size is fixed"
-        what = f"'{name}' had an event late, by at most {delayed.largest:.6g} s ({why})"
+        what = f"'{name}' had an event late, by at most {delayed.largest:.6g} s ({_WHY[Lateness[reason]]})"
         yield FallBack(what, delayed.times)
 
 

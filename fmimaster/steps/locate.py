@@ -31,6 +31,11 @@ class Locate(StepRule[Bracket]):
     All instances then step to the end of the bracket. Other steps are on the grid of the size. This is for FMUs without
     Event Mode that change discrete outputs inside a step. All FMUs must be able to get and set their state.
 
+    Changes of several outputs at several times of a step are all found. There is a warning if an output changes at the very
+    start of a step, since what has changed it was in the step before; if outputs that do not depend on themselves change
+    twice within a step, since a change that is taken back inside a step is not seen; and if a change does not occur again
+    in the same step.
+
     Parameters
     ----------
     size : float, int, str, Fraction or None
@@ -53,6 +58,10 @@ class Locate(StepRule[Bracket]):
     def rejects(self) -> bool:
         """Always True: steps are rolled back."""
         return True
+
+    def bracket(self, time: float) -> float:
+        """The tolerance, or the resolution of doubles if that is longer."""
+        return max(self.tolerance, 4 * ulp(time))
 
     def begin(self, base: TimeBase, start: int) -> Bracket:
         """The grid."""
@@ -80,7 +89,7 @@ class Locate(StepRule[Bracket]):
         else:
             without = length
         bracket = Bracket(grid, without, with_it)
-        if with_it - without > max(self.tolerance, 4 * ulp(now.seconds)):
+        if with_it - without > self.bracket(now.seconds):
             return bracket, (without + with_it) / 2
         # a change that does not occur again in a step of the same length cannot be located
         return (Bracket(grid), None) if changed or same else (bracket, with_it)

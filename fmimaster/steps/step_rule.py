@@ -137,6 +137,11 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
         """Whether a step may be rolled back and repeated with another length; all FMUs must then restore states."""
         return False
 
+    def bracket(self, time: float) -> float:
+        """Length in s to which a change of a discrete output is located, at a time in s; 0 if none is."""
+        del time
+        return 0.0
+
     @property
     def estimators(self) -> tuple[Estimator, ...]:
         """The error estimators of the rule; most rules have none."""

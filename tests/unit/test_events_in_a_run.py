@@ -14,6 +14,7 @@ from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential, Waveform
 from fmimaster.base.errors import AccuracyWarning, ConvergenceError, OptionError, ProgramError
+from fmimaster.base.installation import reference_path
 from fmimaster.events.event_clock import Check, EarlyReturn
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.front.simulation import Simulation
@@ -277,6 +278,73 @@ def test_two_changes_in_one_step_are_both_located(simulate: Simulate) -> None:
     )
     changes = [results.time[results["s.n"] == n][0] for n in (1, 2)]
     assert changes == pytest.approx([0.33, 0.37], abs=1e-9)
+
+
+def located(simulate: Simulate, switch: PythonFmu, **settings: Any) -> Results:
+    """A switch with the output n, whose value a reader follows."""
+    reader = PythonFmu(inputs={"n": 0}, attributes={"n": {"type": DataType.INT32}})
+    rule = Locate("0.1", tolerance=1e-6)
+    return simulate(
+        {"s": switch, "r": reader}, ["s.n -> r.n"], step_size=rule, stop_time=0.5, **settings
+    )
+
+
+def test_a_change_at_the_start_of_a_step_may_be_late() -> None:
+    """The controller is stepped with the room: it sees the temperature of the start of a step, and switches there."""
+    thermostat = reference_path("systems/thermostat-fmi2.ssp")
+    with pytest.warns(AccuracyWarning, match="'controller' may have changed its discrete outputs"):
+        results = Simulation(thermostat, stop_time=3, step_size=Locate(0.1)).run()
+    first = results.events[0].time
+    assert first == pytest.approx(1.1, abs=1e-9)
+    assert "first at t = 1.1 s, by at most 0.1 s" in results.statistics.warnings[0]
+
+
+def test_a_change_that_another_one_causes_at_once_is_not_late(simulate: Simulate) -> None:
+    integer = {"type": DataType.INT32}
+    first = PythonFmu(outputs={"n": lambda v: int(v.t >= 0.37)}, attributes={"n": integer})
+    second = PythonFmu(
+        inputs={"m": 0}, outputs={"n": lambda v: v.m}, attributes={"n": integer, "m": integer}
+    )
+    reader = PythonFmu(inputs={"n": 0}, attributes={"n": integer})
+    results = simulate(
+        {"a": first, "b": second, "c": reader},
+        ["a.n -> b.m", "b.n -> c.n"],
+        step_size=Locate("0.1", tolerance=1e-6),
+        stop_time=0.5,
+    )
+    assert [e.components for e in results.events] == [("a",), ("b",)]
+    assert results.events[1].time - results.events[0].time <= 2e-6
+    assert results.statistics.warnings == ()
+
+
+def test_a_pair_of_changes_within_a_step_may_have_hidden_others(simulate: Simulate) -> None:
+    """The pulses of 0.04 s are in the second step, where none is found, and at 0.3 s."""
+    switch = PythonFmu(
+        outputs={"n": lambda v: int(0.13 <= v.t < 0.17 or 0.28 <= v.t < 0.32)},
+        attributes={"n": {"type": DataType.INT32}},
+    )
+    with pytest.warns(AccuracyWarning, match=r"'s' has changed .* back within 0\.04"):
+        results = located(simulate, switch)
+    assert [e.time for e in results.events] == pytest.approx([0.28, 0.32], abs=2e-6)
+    assert "inside a step, this is not found" in results.statistics.warnings[0]
+
+
+def test_a_change_that_does_not_come_again_is_named(simulate: Simulate) -> None:
+    """The first step over 0.25 s changes the output, and no later one does."""
+    tried: list[float] = []
+
+    def step(v: Any, h: float) -> None:
+        if v.t < 0.25 < v.t + h:
+            tried.append(h)
+
+    switch = PythonFmu(
+        outputs={"n": lambda v: int(v.t > 0.25 and len(tried) == 1)},
+        step=step,
+        attributes={"n": {"type": DataType.INT32}},
+    )
+    with pytest.warns(AccuracyWarning, match="a discrete output of 's' changed in a step from"):
+        results = located(simulate, switch)
+    assert results.time[-1] == 0.5
 
 
 # Time events ----------------------------------------------------------------------------------------------------------
