@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import copysign, inf, sqrt
 from sys import float_info
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fmimaster.numerics.indicators import (
     by_slopes,
     by_values,
     cubic,
+    falling_root,
     from_before,
     from_ends,
     stays_above,
@@ -56,7 +57,7 @@ def _falling_roots(p: Cubic, horizon: float) -> list[float]:
     """Times at which a cubic falls to 0 within the horizon: at most one in each piece between its extrema."""
     points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
     return [
-        max(_root(p, low, high), float_info.min)  # it is above 0 before
+        max(falling_root(p, low, high), float_info.min)  # it is above 0 before
         for low, high in pairwise(points)
         if cubic(p, low) > 0.0 >= cubic(p, high)
     ]
@@ -70,15 +71,6 @@ def lowest(p: Cubic, horizon: float) -> float:
 
 def _terms(p: Cubic, s: float) -> float:
     return abs(p[0]) + s * (abs(p[1]) + s * (abs(p[2]) + s * abs(p[3])))
-
-
-def _root(p: Cubic, low: float, high: float) -> float:
-    """Time at which a cubic is 0, between two times at which its signs differ."""
-    # at module level it would take a third of `import fmimaster`; event clocks import it when they are created
-    from scipy.optimize import brentq
-
-    find: Any = brentq  # it has no types, and pyright takes its default values for types
-    return float(find(lambda s: cubic(p, s), low, high, xtol=1e-15 * high, rtol=1e-15))
 
 
 def _extrema(p: Cubic) -> list[float]:

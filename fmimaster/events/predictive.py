@@ -84,9 +84,6 @@ class Predictive(EventClock):
     policy: ClassVar[Policy] = Policy.IGNORE
     fires: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        import scipy.optimize  # noqa: F401 (it takes 0.3 s, which must not delay a step of a run)
-
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
         """The first event that the extrapolations predict before the goal."""
         time, (end, _) = now.seconds, goal.end

@@ -216,6 +216,40 @@ static inline double fm_cubic_slope(const double *p, double s)
     return p[1] + s * (2.0 * p[2] + s * 3.0 * p[3]);
 }
 
+/* Trials for the root of a cubic: tangents need a few, halvings alone about 60. */
+#define FM_MOST_TANGENTS 200
+
+/* Two roots are equal if they differ by this part, and a cubic is 0 there if it is this part of its largest terms. */
+#define FM_SAME_ROOT 8.881784197001252e-16
+
+/* The time in s at which a cubic falls to 0, by tangents: it is above 0 at `low`, and not at `high`. */
+static inline double fm_falling_root(const double *p, double low, double high)
+{
+    double t, change, value, slope, following;
+    int trials;
+    t = low + 0.5 * (high - low);
+    change = high - low;
+    value = fm_cubic(p, t);
+    trials = 0;
+    while (trials < FM_MOST_TANGENTS && fabs(change) > FM_SAME_ROOT * fabs(t) && fabs(value) > FM_SAME_ROOT * larger(fabs(p[0]), fabs(p[1] * t))) {
+        slope = fm_cubic_slope(p, t);
+        if (value > 0.0) {
+            low = t;
+        } else {
+            high = t;
+        }
+        following = low + 0.5 * (high - low);
+        if (slope < 0.0 && low < t - value / slope && t - value / slope < high) {
+            following = t - value / slope;
+        }
+        change = following - t;
+        t = following;
+        value = fm_cubic(p, t);
+        trials += 1;
+    }
+    return t;
+}
+
 /* The line through a value with a slope. */
 static inline void fm_line(double now, double slope, double *p)
 {

@@ -41,6 +41,39 @@ def cubic_slope(p: Doubles, s: float) -> Number:
     return p[1] + s * (2.0 * p[2] + s * 3.0 * p[3])
 
 
+MOST_TANGENTS = 200
+"""Trials for the root of a cubic: tangents need a few, halvings alone about 60."""
+
+SAME_ROOT = 4 * 2.0**-52
+"""Two roots are equal if they differ by this part, and a cubic is 0 there if it is this part of its largest terms."""
+
+
+def falling_root(p: Doubles, low: float, high: float) -> Number:
+    """The time in s at which a cubic falls to 0, by tangents: it is above 0 at `low`, and not at `high`."""
+    t = low + 0.5 * (high - low)
+    change = high - low
+    value = cubic(p, t)
+    trials = 0
+    while (
+        trials < MOST_TANGENTS
+        and abs(change) > SAME_ROOT * abs(t)
+        and abs(value) > SAME_ROOT * max(abs(p[0]), abs(p[1] * t))
+    ):
+        slope = cubic_slope(p, t)
+        if value > 0.0:
+            low = t
+        else:
+            high = t
+        following = low + 0.5 * (high - low)
+        if slope < 0.0 and low < t - value / slope and t - value / slope < high:
+            following = t - value / slope
+        change = following - t
+        t = following
+        value = cubic(p, t)
+        trials += 1
+    return t
+
+
 def line(now: float, slope: float, p: Doubles) -> None:
     """The line through a value with a slope."""
     p[0] = now
