@@ -26,7 +26,6 @@ from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import STOPPED
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import Cause, Event, Kind
-from fmimaster.run.log import recorded_values
 from fmimaster.run.loop import Loop, RunState
 from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
@@ -253,7 +252,7 @@ class Observer:
         s, who = loop.state, tuple(loop.names[i] for i in sorted(instances))
         shared = declared.scope is Scope.SHARED
         cause = Cause(Kind.EXECUTED, who)
-        right = recorded_values(loop.plan, loop.executor.store, who)
+        right = loop.recorded(who)
         s.event_log.events.append(
             Event(s.time.seconds, s.index, declared.name, shared, who, cause, {}, right)
         )

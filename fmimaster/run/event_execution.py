@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from fmimaster.run.failures import (
     too_often_late,
     unknown_event,
 )
-from fmimaster.run.log import Late, Lateness, recorded_values
+from fmimaster.run.log import Late, Lateness
 from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.run.planned_events import PlannedEvent, PlannedEvents, last_row
 from fmimaster.run.ticks import ClockTicks
@@ -171,6 +171,7 @@ class EventExecution(LoopPart):
     def __init__(self, loop: Loop, changes: Changes) -> None:
         super().__init__(loop)
         self._changes = changes
+        self.recorded = loop.recorded
         self.plan_of = PlannedEvents(loop)
         self.ticks = ClockTicks(loop.plan, loop.executor.store, loop.state)
         self.checks = _EventChecks(loop)
@@ -320,10 +321,6 @@ class EventExecution(LoopPart):
         for i in sorted(s.ahead):
             lateness = at.item(i) - s.time.seconds
             s.event_log.note_delay(self._names[i], Lateness.AHEAD, s.time.seconds, lateness)
-
-    def recorded(self, components: Collection[str]) -> dict[str, Any]:
-        """Recorded variables of components, with their present values."""
-        return recorded_values(self._plan, self._executor.store, components)
 
     def find_next_event(self) -> None:
         """Find the next event that an FMU has announced."""

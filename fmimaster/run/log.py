@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -156,23 +156,46 @@ class StepLog(StepColumns):
         return StepLog(*entries, self.size, self.handed_on, self.any_size)
 
 
-def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) -> dict[str, Any]:
-    """Recorded variables of components, as they are in the store, if they have a value there; arrays as lists."""
-    return {
-        c.name: store.values[c.type][c.slot].reshape(c.shape).tolist()
-        for c in plan.recorded
-        if c.instance is not None
-        and plan.instances[c.instance].name in components
-        and not c.is_repeated
-        and c.transformation.is_identity
-        and c.type is not DataType.CLOCK
-        and (c.present is None or _is_present(*c.present, plan, store))
-    }
+class RecordedValues:
+    """Recorded variables of components with their values in the store, which are read at each event."""
+
+    def __init__(self, plan: Plan, store: ValueStore) -> None:
+        self._plan, self._store = plan, store
+        self._known: dict[frozenset[str], list[_Recorded]] = {}
+
+    def __call__(self, components: Collection[str]) -> dict[str, Any]:
+        """Those of these components that have a value; arrays as lists."""
+        key = frozenset(components)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = [*self._of(key)]
+        return {
+            name: values.tolist()
+            for name, values, clocks in known
+            if clocks is None or self._is_present(*clocks)
+        }
+
+    def _of(self, components: frozenset[str]) -> Iterator[_Recorded]:
+        instances, values = self._plan.instances, self._store.values
+        for c in self._plan.recorded:
+            if c.instance is None or c.is_repeated or c.type is DataType.CLOCK:
+                continue
+            if instances[c.instance].name in components and c.transformation.is_identity:
+                yield _Recorded(c.name, values[c.type][c.slot].reshape(c.shape), c.present)
+
+    def _is_present(self, kind: DataType, flags: tuple[int, ...]) -> bool:
+        """Whether a clocked variable has a value now: whether one of its clocks is active."""
+        rows = self._plan.rows[kind]
+        return bool(self._store.values[kind][[rows[k] for k in flags]].any())
 
 
-def _is_present(kind: DataType, flags: tuple[int, ...], plan: Plan, store: ValueStore) -> bool:
-    """Whether a clocked variable has a value now: whether one of its clocks is active."""
-    return bool(store.values[kind][[plan.rows[kind][k] for k in flags]].any())
+class _Recorded(NamedTuple):
+    """A variable: its values are a view on the store."""
+
+    name: str
+    values: NDArray[Any]
+    clocks: tuple[DataType, tuple[int, ...]] | None
+    """Clocks of which one must be active, if it is clocked."""
 
 
 def _first_of_alike(sizes: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -21,7 +21,7 @@ from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Programs
 from fmimaster.record.step_series import StepColumns
 from fmimaster.run.executor import Executor
-from fmimaster.run.log import ActivationLog, EventLog, StepLog, Stretch
+from fmimaster.run.log import ActivationLog, EventLog, RecordedValues, StepLog, Stretch
 from fmimaster.steps.step_rule import StepContext, StepRule
 
 if TYPE_CHECKING:
@@ -192,6 +192,7 @@ class Loop:
     indicators: Indicators = field(init=False)
     names: tuple[str, ...] = field(init=False)
     """Of all instances."""
+    recorded: RecordedValues = field(init=False)
 
     def __post_init__(self) -> None:
         step = float(self.rule.exact_size)
@@ -200,6 +201,7 @@ class Loop:
         )
         object.__setattr__(self, "indicators", indicators)
         object.__setattr__(self, "names", tuple(i.name for i in self.plan.instances))
+        object.__setattr__(self, "recorded", RecordedValues(self.plan, self.executor.store))
 
 
 class LoopPart:
