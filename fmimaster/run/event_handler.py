@@ -53,7 +53,7 @@ class EventHandler(LoopPart):
         s = self._state
         if self._clock is None:
             return True
-        return not (s.fired or s.on or s.unseen or s.outdated) and self.observer.is_far
+        return not (s.on or s.outdated) and self.observer.is_far
 
     def begin(self) -> bool:
         """Process the events at the start.

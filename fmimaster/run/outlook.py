@@ -89,7 +89,7 @@ class Lookout:
         self._rows = loop.executor.rows
         self._state = loop.state
         self._size = float(loop.rule.exact_size)
-        self._asks = not loop.rule.estimators and loop.clock is None
+        self._asks = not loop.rule.estimators
         self._most_asked = FEWEST_ASKED
 
     def limit(self, until: Instant) -> Instant:
@@ -108,7 +108,9 @@ class Lookout:
         points = self._rule.ahead(self._state.memory)
         if points is not None:
             return self._on(points, until) if goal.cause is points.cause else None
-        return self._by_asking(goal, until) if self._asks else None
+        if self._asks and goal == self._rule.propose(self._state.time, self._state.memory):
+            return self._by_asking(goal, until)
+        return None  # something else than the rule has chosen this goal
 
     def _on(self, points: PointsAhead, until: Instant) -> Outlook | None:
         """By a formula."""
