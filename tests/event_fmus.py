@@ -85,7 +85,7 @@ def event_fmu(
     members
         More members of the archive.
     """
-    rows = [line.split() for line in variables.strip().splitlines()]
+    rows = [line.split() for line in variables.splitlines() if line.strip()]
     describe = _fmi2 if version.startswith("2") else _fmi3
     contents = {"modelDescription.xml": describe(rows, version, structure).encode()}
     if inside is not None:
@@ -152,7 +152,7 @@ def _fmi3(rows: list[list[str]], version: str, structure: str) -> str:
 
 
 def _fmi2(rows: list[list[str]], version: str, structure: str) -> str:
-    types = {"Float64": "Real", "Int32": "Integer", "Clock": "Integer"}
+    types = {"Float64": "Real", "Int32": "Integer", "Clock": "Integer", "Boolean": "Boolean"}
     number = {row[0]: k for k, row in enumerate(rows, 1)}
     variables, outputs = [], []
     for name, kind, causality, variability, *more in rows:

@@ -10,6 +10,7 @@ from lxml import etree
 
 PROPOSAL = Path(__file__).parents[1] / "docs" / "proposal"
 MANIFEST = PROPOSAL / "schema" / "fmi3LayeredStandardEventsManifest.xsd"
+POLYNOMIALS = PROPOSAL / "schema" / "fmi3LayeredStandardInputPolynomialsManifest.xsd"
 SYSTEM = PROPOSAL / "schema" / "fmi3LayeredStandardEventsSystem.xsd"
 OFFICIAL = "https://raw.githubusercontent.com/modelica/fmi-standard/v3.0.2/schema/"
 """Where the schemas of FMI 3.0 are, which ours import."""

@@ -209,7 +209,7 @@ class AutomaticSequence(FirstFindsEvents):
         private, shared = [inf, inf], inf
         for s in context.indicators.sets:
             time = _first_time(s, values, length)
-            if events[s.event].scope is Scope.PRIVATE:
+            if events[s.event].scope is not Scope.SHARED:
                 private[s.instance] = min(private[s.instance], time)
             else:
                 shared = min(shared, time)

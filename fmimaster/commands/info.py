@@ -160,6 +160,7 @@ def _event_rows(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         derivative = f", derivative {i['derivative']}" if i["derivative"] else ""
         tolerance = f", tolerance {i['tolerance']:g}" if i["tolerance"] else ""
         said.append(("and" if said else "when", f"{i['name']} <= 0{derivative}{tolerance}"))
+    said += [("only while", event["active"])] if event["active"] else []
     said += [("announces", event["announce"])] if event["announce"] else []
     said += [("triggered by", event["trigger"])] if event["trigger"] else []
     for p in event["payload"]:

@@ -210,7 +210,7 @@ class Check(EventClock):
         return frozenset(
             s.event
             for s in indicators.sets
-            if (s.instance != first or events[s.event].scope is Scope.PRIVATE)
+            if (s.instance != first or events[s.event].scope is not Scope.SHARED)
             and indicators.is_on(s)
         )
 

@@ -1,6 +1,7 @@
-"""The layered standard ``fmi-ls-events``: events, their policy, look-ahead and input polynomials of an FMU.
+"""The layered standard ``fmi-ls-events``: events, their policy, and look-ahead of an FMU.
 
 The manifest names variables of the model description, in FMI 2.0 and 3.0 alike. docs/proposal/ has its text and schema.
+Up to version 0.2 it also had the input polynomials, which have a manifest of their own now; both are read.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fmimaster.base.errors import ModelError, did_you_mean
+from fmimaster.base.errors import ModelError
+from fmimaster.fmu.input_polynomials import INTEGER_PARAMETER, POLYNOMIAL, read_polynomials
 from fmimaster.fmu.manifest import Manifest, ManifestReader, Role
 from fmimaster.system.declarations import (
     EventDeclaration,
@@ -36,7 +38,7 @@ from fmimaster.system.xml_form import (
 ENDING = ".fmi-ls-events"
 """Last part of the names of all manifests that are read."""
 STANDARD = "org.fmimaster" + ENDING
-VERSION = (0, 2)
+VERSION = (0, 3)
 """Major and minor version that is written; all of this major version are read."""
 _FIRST_WITH_RIGHT_LIMITS = (0, 2)
 """Before this version, a trigger alone permits reading right limits without a step."""
@@ -113,7 +115,6 @@ _FLOAT64 = frozenset({DataType.FLOAT64})
 _CLOCK = frozenset({DataType.CLOCK})
 _COUNTERS = frozenset({DataType.INT32})
 """Integer in FMI 2.0."""
-_INTEGERS = frozenset(t for t in DataType if t.is_integer)
 _INPUT, _OUTPUT = frozenset({Causality.INPUT}), frozenset({Causality.OUTPUT})
 _ANY = frozenset(DataType)
 
@@ -123,12 +124,14 @@ _INDICATOR = Role(  # and its derivative
     _OUTPUT | {Causality.LOCAL},
     continuous=True,
 )
+_ACTIVE = Role(
+    "a Boolean output, or such a local variable",
+    frozenset({DataType.BOOLEAN}),
+    _OUTPUT | {Causality.LOCAL},
+)
 _NEXT = Role("a Float64 output", _FLOAT64, _OUTPUT)
 _PAYLOAD_OUTPUT = Role("an output", _ANY - _CLOCK, _OUTPUT, scalar=False)
 _PAYLOAD_INPUT = Role("an input", _ANY - _CLOCK, _INPUT, scalar=False)
-_POLYNOMIAL_INPUT = Role("a continuous Float64 input", _FLOAT64, _INPUT, continuous=True)
-_COEFFICIENT = Role("Float64 inputs", _FLOAT64, _INPUT, scalar=False)
-_PARAMETER = Role("an integer parameter", _INTEGERS, frozenset({Causality.PARAMETER}))
 
 
 def _signal(model: Model, what: str, causality: frozenset[Causality]) -> Role:
@@ -151,9 +154,21 @@ FORMS: Mapping[str, Form] = ANNOTATIONS | {
         | _EXTENSION
     ),
     "Event": Form(
-        {"name": NAME, "scope": one_of("private", "shared")},
-        {"announce": NAME, "trigger": NAME, "rightLimitsWithoutStep": BOOLEAN},
-        {"Indicator": AT_LEAST_ONE, "Payload": ANY} | _EXTENSION,
+        {"name": NAME, "scope": one_of("private", "coupled", "shared")},
+        {"announce": NAME, "trigger": NAME, "rightLimitsWithoutStep": BOOLEAN, "active": NAME},
+        {"Indicator": AT_LEAST_ONE, "Payload": ANY, "Contact": AT_MOST_ONE} | _EXTENSION,
+    ),
+    "Contact": Form(
+        {
+            "velocity": NAME,
+            "direction": one_of("1", "-1"),
+            "inverseMass": NAME,
+            "restitution": NAME,
+            "impulse": NAME,
+            "force": NAME,
+        },
+        {"parameter": NAME, "value": INT},
+        _EXTENSION,
     ),
     "Indicator": Form(
         {"name": NAME}, {"derivative": NAME, "tolerance": between(0.0, 1.0)}, _EXTENSION
@@ -163,11 +178,7 @@ FORMS: Mapping[str, Form] = ANNOTATIONS | {
         {"parameter": NAME, "execute": INT, "announce": INT}, {"ignore": INT}, _EXTENSION
     ),
     "LookAhead": Form({"next": NAME}, {}, _EXTENSION),
-    "InputPolynomial": Form(
-        {"input": NAME, "coefficients": NAME},
-        {"derivative": NAME, "parameter": NAME, "value": INT},
-        _EXTENSION,
-    ),
+    "InputPolynomial": POLYNOMIAL,
 }
 """The form of each element by its name, as in docs/proposal/schema/fmi3LayeredStandardEventsManifest.xsd."""
 
@@ -189,33 +200,32 @@ class _Reader(ManifestReader):
         events = [self._event(e) for e in found.get("Event", [])]
         policies = [self._policy(e) for e in found.get("Policy", [])]
         nexts = [self.variable(e, "next", _NEXT, "LookAhead") for e in found.get("LookAhead", [])]
-        polynomials = [self._polynomial(e) for e in found.get("InputPolynomial", [])]
+        polynomials = read_polynomials(self, found.get("InputPolynomial", []))
         self._check_events(found.get("Event", []), events)
-        self._check_unique_inputs(found.get("InputPolynomial", []))
         return EventManifest(
             tuple(events),
             policies[0] if policies else None,
             nexts[0] if nexts else None,
-            tuple(polynomials),
+            polynomials,
         )
 
     def _event(self, element: Element) -> EventDeclaration:
         what = f"event '{text_of(element, 'name')}'"
-        is_private = text_of(element, "scope") == Scope.PRIVATE.value
+        scope = Scope(text_of(element, "scope"))
         payload = tuple(self._payload(p, what) for p in children(element, "Payload"))
-        if is_private and payload:
-            self.wrong(
-                element,
-                f"{what} is private and has a Payload, but there is no other member to provide it. Remove the "
-                "Payload, or make the "
-                "event shared",
-            )
+        for name in ("Payload", "Contact"):
+            if scope is not Scope.SHARED and next(children(element, name), None) is not None:
+                self.wrong(
+                    element,
+                    f"{what} is {scope.value} and has a {name}, but there is no other member. Remove the {name}, or "
+                    "make the event shared",
+                )
         trigger = self.optional(element, "trigger", _signal(self.model, "input", _INPUT), what)
         self._check_clocks(element, payload, trigger, what)
         without_step = trigger is not None and self.manifest.version < _FIRST_WITH_RIGHT_LIMITS
         return EventDeclaration(
             name=text_of(element, "name"),
-            scope=Scope(text_of(element, "scope")),
+            scope=scope,
             indicators=tuple(self._indicator(i, what) for i in children(element, "Indicator")),
             announce=self.optional(
                 element, "announce", _signal(self.model, "output", _OUTPUT), what
@@ -225,6 +235,7 @@ class _Reader(ManifestReader):
             right_limits_without_step=value_of(
                 element, "rightLimitsWithoutStep", bool, without_step
             ),
+            active=self.optional(element, "active", _ACTIVE, what),
         )
 
     def _check_clocks(
@@ -271,7 +282,7 @@ class _Reader(ManifestReader):
 
     def _policy(self, element: Element) -> EventPolicy:
         policy = EventPolicy(
-            self.variable(element, "parameter", _PARAMETER, "Policy"),
+            self.variable(element, "parameter", INTEGER_PARAMETER, "Policy"),
             value_of(element, "execute", int, 0),
             value_of(element, "announce", int, 0),
             value_of(element, "ignore", int, None),
@@ -283,7 +294,9 @@ class _Reader(ManifestReader):
                 "two values of the Policy are the same. Expected different values for execute, announce and ignore",
             )
         parameter = self.model.variable(policy.parameter)
-        start = parameter.start if parameter is not None and _PARAMETER.fits(parameter) else ()
+        start = (
+            parameter.start if parameter is not None and INTEGER_PARAMETER.fits(parameter) else ()
+        )
         if start and str(start[0]) != str(policy.execute):
             self.wrong(
                 element,
@@ -291,55 +304,6 @@ class _Reader(ManifestReader):
                 "know the manifest would miss the events of the FMU. Expected the same value",
             )
         return policy
-
-    def _polynomial(self, element: Element) -> InputPolynomial:
-        name = text_of(element, "input")
-        what = f"InputPolynomial of '{name}'"
-        value = value_of(element, "value", int, None)
-        if (value is None) != (element.get("parameter") is None):
-            self.wrong(
-                element,
-                f"{what} has one of parameter and value. Expected both, or none if the coefficients are always used",
-            )
-        return InputPolynomial(
-            self.variable(element, "input", _POLYNOMIAL_INPUT, what),
-            self._coefficients(element, what),
-            self.optional(element, "derivative", _POLYNOMIAL_INPUT, what),
-            self.optional(element, "parameter", _PARAMETER, what),
-            value,
-        )
-
-    def _coefficients(self, element: Element, what: str) -> tuple[str, ...]:
-        stem = text_of(element, "coefficients")
-        array = self.model.variable(stem)
-        names = [stem] if array is not None else list(self._numbered(stem))
-        if not names:
-            known = [
-                v.name.removesuffix("[0]")
-                for v in self.model.variables
-                if v.dimensions or v.name.endswith("[0]")
-            ]
-            self.wrong(
-                element,
-                f"{what}: coefficients='{stem}' is not a variable of the FMU, and there is no "
-                f"'{stem}[0]'.{did_you_mean(stem, known)} Expected an array of {_COEFFICIENT.words}, or the common start "
-                "of the names of scalar ones that are numbered from [0]",
-            )
-        elif array is not None and len(array.dimensions) != 1:
-            self.wrong(
-                element,
-                f"{what}: '{stem}' has {len(array.dimensions)} dimensions. Expected an array with one dimension, lowest "
-                "power first",
-            )
-        for name in names:
-            self.check_role(element, name, _COEFFICIENT, f"{what}: coefficients")
-        return tuple(names)
-
-    def _numbered(self, stem: str) -> Iterator[str]:
-        power = 0
-        while self.model.variable(f"{stem}[{power}]") is not None:
-            yield f"{stem}[{power}]"
-            power += 1
 
     def _check_events(self, elements: list[Element], events: list[EventDeclaration]) -> None:
         names: set[str] = set()
@@ -365,16 +329,3 @@ class _Reader(ManifestReader):
                     element,
                     f"event '{event.name}' has several Payloads for the input '{twice}'. Give each its own input",
                 )
-
-    def _check_unique_inputs(self, elements: list[Element]) -> None:
-        seen: set[str] = set()
-        for element in elements:
-            for attribute in ("input", "derivative"):
-                name = element.get(attribute)
-                if name in seen:
-                    self.wrong(
-                        element,
-                        f"there is an InputPolynomial for '{name}' already. An input has one polynomial",
-                    )
-                elif name is not None:
-                    seen.add(name)

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from fmimaster.base.errors import FileError, InputError, ModelError
 from fmimaster.base.files import read_whole
-from fmimaster.fmu import event_manifest
+from fmimaster.fmu import event_manifest, input_polynomials
 from fmimaster.fmu.manifest import FILE, Manifest, UnpackedFmu, find_manifest, manifest_files
 from fmimaster.system.archive import Archive
 from fmimaster.system.declarations import LayeredStandard
@@ -42,6 +42,7 @@ class Extension:
 
 EXTENSIONS: tuple[Extension, ...] = (
     Extension(event_manifest.ENDING, event_manifest.extend),
+    Extension(input_polynomials.ENDING, input_polynomials.extend),
     Extension(_REFERENCES, lambda _, model: model),  # it describes files, not the FMU
 )
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.base.errors import FileError, ModelError, OptionError
 from fmimaster.base.files import check_is_file
-from fmimaster.fmu.event_manifest import STANDARD, VERSION, EventManifest
+from fmimaster.fmu import event_manifest, input_polynomials
+from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import FILE, NAMESPACE
 from fmimaster.system.archive import open_archive
@@ -100,20 +102,15 @@ def _copy(fmu: Path, output: Path, member: str, content: bytes) -> None:
 
 
 _DESCRIPTION = "Event indicator sets, shared events, look-ahead"
+_DESCRIPTION_OF_POLYNOMIALS = "Inputs as polynomials over a communication step"
 
 
 def write_manifest(content: EventManifest) -> bytes:
-    """Write the manifest as a file; reading the file gives the same manifest.
+    """Write the manifest of events as a file; reading the file gives the same manifest.
 
-    Raises
-    ------
-    OptionError
-        If coefficients of an input polynomial are neither one array nor scalars ``stem[0]``, ``stem[1]``, ….
+    Input polynomials are not in it: they have a manifest of their own, see :func:`write_polynomials`.
     """
-    root: Any = etree.Element("fmiLayeredStandardManifest", nsmap={"fmi-ls": NAMESPACE})
-    root.set(f"{{{NAMESPACE}}}fmi-ls-name", STANDARD)
-    root.set(f"{{{NAMESPACE}}}fmi-ls-version", f"{VERSION[0]}.{VERSION[1]}.0")
-    root.set(f"{{{NAMESPACE}}}fmi-ls-description", _DESCRIPTION)
+    root = _root(event_manifest.STANDARD, event_manifest.VERSION, _DESCRIPTION)
     for event in content.events:
         element = _add(
             root,
@@ -123,6 +120,7 @@ def write_manifest(content: EventManifest) -> bytes:
             announce=event.announce,
             trigger=event.trigger,
             rightLimitsWithoutStep="true" if event.right_limits_without_step else None,
+            active=event.active,
         )
         for i in event.indicators:
             _add(element, "Indicator", name=i.name, derivative=i.derivative, tolerance=i.tolerance)
@@ -138,7 +136,20 @@ def write_manifest(content: EventManifest) -> bytes:
         _add(root, "Policy", parameter=policy.parameter, **values)
     if content.look_ahead is not None:
         _add(root, "LookAhead", next=content.look_ahead)
-    for polynomial in content.input_polynomials:
+    return _text(root)
+
+
+def write_polynomials(polynomials: Iterable[InputPolynomial]) -> bytes:
+    """Write the manifest of input polynomials as a file; reading the file gives the same polynomials.
+
+    Raises
+    ------
+    OptionError
+        If coefficients are neither one array nor scalars ``stem[0]``, ``stem[1]``, ….
+    """
+    standard, version = input_polynomials.STANDARD, input_polynomials.VERSION
+    root = _root(standard, version, _DESCRIPTION_OF_POLYNOMIALS)
+    for polynomial in polynomials:
         _add(
             root,
             "InputPolynomial",
@@ -148,6 +159,18 @@ def write_manifest(content: EventManifest) -> bytes:
             parameter=polynomial.parameter,
             value=polynomial.value,
         )
+    return _text(root)
+
+
+def _root(standard: str, version: tuple[int, int], description: str) -> Any:
+    root: Any = etree.Element("fmiLayeredStandardManifest", nsmap={"fmi-ls": NAMESPACE})
+    root.set(f"{{{NAMESPACE}}}fmi-ls-name", standard)
+    root.set(f"{{{NAMESPACE}}}fmi-ls-version", f"{version[0]}.{version[1]}.0")
+    root.set(f"{{{NAMESPACE}}}fmi-ls-description", description)
+    return root
+
+
+def _text(root: Any) -> bytes:
     text: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
     return text
 

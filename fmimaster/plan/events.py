@@ -78,7 +78,7 @@ def _without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
     """
     components, notes = [], list(system.notes)
     for c in system.components:
-        own = [e for e in c.model.events if e.trigger is None and e.scope is Scope.PRIVATE]
+        own = [e for e in c.model.events if e.trigger is None and e.scope is not Scope.SHARED]
         if own:
             what, why = f"event '{own[0].name}'", "it has no trigger"
             if len(own) > 1:

@@ -370,7 +370,7 @@ def _instance(draft: PlanDraft, i: int, connected: bool, stops_alone: bool) -> I
     early_return = (
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
     )
-    executes = any(e.trigger is None and e.scope is Scope.PRIVATE for e in model.events)
+    executes = any(e.trigger is None and e.scope is not Scope.SHARED for e in model.events)
     early_return = early_return or (stops_alone and event_mode and executes)
     has_ticks = has_clocks(model) and model.interface is Interface.MODEL_EXCHANGE
     early_return = early_return and (event_mode or not can.has_event_mode)

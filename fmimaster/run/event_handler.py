@@ -234,7 +234,9 @@ class EventHandler(LoopPart):
         """Of events that have an instance in common the first one: shared events are before private ones, since their
         payloads are left limits, then their names count."""
         events, taken, chosen = self._plan.events, set[int](), {}
-        for e in sorted(waiting, key=lambda e: (events[e].scope is Scope.PRIVATE, events[e].name)):
+        for e in sorted(
+            waiting, key=lambda e: (events[e].scope is not Scope.SHARED, events[e].name)
+        ):
             if taken.isdisjoint(events[e].instances):
                 taken |= events[e].instances
                 chosen[e] = waiting[e]

@@ -114,10 +114,14 @@ class Experiment:
 
 
 class Scope(Enum):
-    """Whether an event belongs to one FMU or to several FMUs of a system."""
+    """What the condition of an event depends on, and which FMUs it resets."""
 
     PRIVATE = "private"
+    """Condition and reset concern one FMU: the condition depends on its states and on time only."""
+    COUPLED = "coupled"
+    """The condition also depends on inputs, and so on other FMUs; the event resets one FMU only."""
     SHARED = "shared"
+    """The condition depends on several FMUs, and the event resets each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,8 @@ class EventDeclaration:
     right_limits_without_step: bool = False
     """Whether outputs that depend directly on the trigger and the payload may be read directly after these were set,
     without a step and without Event Mode. FMI 2.0 forbids that in general (4.2.4)."""
+    active: str | None = None
+    """Boolean output or local variable: whether the event can occur in the present mode of the FMU. None: always."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,10 @@ def _event(name: str, component: str, model: Model, where: str) -> EventDeclarat
         raise DescriptionError(
             f"{where}: '{component}' has no event '{name}'.{near}{there}{none}{model.broken_manifests}"
         )
-    if events[name].scope is Scope.PRIVATE:
+    scope = events[name].scope
+    if scope is not Scope.SHARED:
         raise DescriptionError(
-            f"{where}: event '{name}' of '{component}' is private, so it does not affect other components. Leave it "
+            f"{where}: event '{name}' of '{component}' is {scope.value}, so it does not affect other components. Leave it "
             "out, or "
             "declare it as shared in the manifest of the FMU."
         )

@@ -240,9 +240,9 @@ SHARED_EVENTS = "org.fmimaster.fmi-ls-events"
 _ENDING = ".fmi-ls-events"
 EVENTS_NAMESPACE = "https://fmimaster.org/fmi-ls-events"
 """Of all elements inside. Version 0.1 had none, and no SharedEvents around them; that is read too."""
-EVENTS_VERSION = "0.2.0"
+EVENTS_VERSION = "0.3.0"
 
-_KNOWN = 2
+_KNOWN = 3
 """Minor version; additions of later versions are ignored with a note."""
 _VERSION = re.compile(r"0\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?", re.ASCII)
 _EXTENSION = {"Annotations": AT_MOST_ONE}

@@ -13,11 +13,11 @@ from command_line import reference
 from event_fmus import EXTRA, VARIABLES, event_fmu
 from fmpy.validation import validate_fmu
 from lxml import etree
-from proposal_schemas import MANIFEST, PROPOSAL, SYSTEM, catalogue, schema
+from proposal_schemas import MANIFEST, POLYNOMIALS, PROPOSAL, SYSTEM, catalogue, schema
 
 from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.library import FmuFile
-from fmimaster.fmu.manifest_writer import add_manifest, write_manifest
+from fmimaster.fmu.manifest_writer import add_manifest, write_manifest, write_polynomials
 from fmimaster.system.declarations import (
     EventDeclaration,
     EventPolicy,
@@ -51,7 +51,43 @@ MANIFESTS = {
         hit.in Clock input discrete start=0
     """,
     "annotated": "freeboard Float64 output continuous\n",
+    "ball-on-table": """
+        gap Float64 output continuous
+        gap.v Float64 output continuous derivative=gap
+        gap.a Float64 output continuous derivative=gap.v
+        bounce.in Clock input discrete start=0
+        eventPolicy Int32 parameter tunable start=0
+    """,
+    "friction": """
+        slip Float64 output continuous
+        slip.a Float64 output continuous derivative=slip
+        reserve Float64 output continuous
+        sliding Boolean output discrete
+        sticking Boolean output discrete
+        stick.in Clock input discrete start=0
+        slide.in Clock input discrete start=0
+        eventPolicy Int32 parameter tunable start=0
+    """,
 }
+BLOCK = """
+    v Float64 output continuous
+    inverse_m Float64 parameter fixed start=1
+    e Float64 parameter fixed start=0
+    contactLaw Int32 parameter fixed start=0
+    eventPolicy Int32 parameter tunable start=0
+"""
+MANIFESTS["stacked-block"] = BLOCK + "".join(
+    f"""
+    {side}.gap Float64 output continuous
+    {side}.w Float64 output continuous derivative={side}.gap
+    {side}.a Float64 output continuous derivative={side}.w
+    {side}.v Float64 input discrete start=0
+    {side}.p Float64 input discrete start=0
+    {side}.f Float64 input continuous start=0
+    {side}.in Clock input discrete start=0
+    """
+    for side in ("below", "above")
+)
 """Example → the variables of an FMU that it fits to."""
 SYSTEMS = ("two-mass-system", "nested-system", "three-balls-system")
 
@@ -72,7 +108,7 @@ def example(name: str) -> Path:
 
 def test_every_example_is_known_here() -> None:
     files = {path.stem for path in (PROPOSAL / "examples").iterdir()}
-    assert files == {*MANIFESTS, *SYSTEMS, "shared-events"}
+    assert files == {*MANIFESTS, *SYSTEMS, "shared-events", "input-polynomials"}
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
@@ -93,15 +129,32 @@ def test_an_example_is_read_and_written_again(
     name: str, variables: str, version: str, of_manifests: etree.XMLSchema, tmp_path: Path
 ) -> None:
     model = model_with(example(name).read_bytes(), variables, tmp_path, version)
-    said = EventManifest(
-        model.events, model.event_policy, model.look_ahead, model.input_polynomials
-    )
+    said = EventManifest(model.events, model.event_policy, model.look_ahead)
     assert said != EventManifest()
     written = write_manifest(said)
     of_manifests.assertValid(etree.fromstring(written))
 
     again = model_with(written, variables, tmp_path, version)
     assert again == model
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_input_polynomials_are_valid_and_are_read_and_written_again(
+    version: str, tmp_path: Path
+) -> None:
+    of_polynomials = schema(POLYNOMIALS)
+    folder = "extra/org.fmimaster.fmi-ls-input-polynomials"
+
+    def model_with(text: bytes) -> Model:
+        of_polynomials.assertValid(etree.fromstring(text))
+        members = {f"{folder}/fmi-ls-manifest.xml": text}
+        fmu = FmuFile(Source(event_fmu(tmp_path / "a.fmu", None, version=version, members=members)))
+        fmu.close()
+        return fmu.model
+
+    model = model_with(example("input-polynomials").read_bytes())
+    assert [p.input for p in model.input_polynomials] == ["u_x"]
+    assert model_with(write_polynomials(model.input_polynomials)) == model
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -161,11 +214,12 @@ def test_the_manifest_of_a_reference_fmu_is_valid(
 def test_whatever_is_written_is_valid(
     of_manifests: etree.XMLSchema, of_systems: etree.XMLSchema
 ) -> None:
-    said = EventManifest(
-        policy=EventPolicy("p", 0, 1), input_polynomials=(InputPolynomial("u", ("c",)),)
-    )
+    event = EventDeclaration("e", Scope.COUPLED, (Indicator("x"),), active="on")
+    said = EventManifest((event,), EventPolicy("p", 0, 1))
     for text in (write_manifest(EventManifest()), write_manifest(said)):
         of_manifests.assertValid(etree.fromstring(text))
+    for polynomials in ([], [InputPolynomial("u", ("c",))]):
+        schema(POLYNOMIALS).assertValid(etree.fromstring(write_polynomials(polynomials)))
     shared = SharedEvent('a "b"', (("x.y", "<e>"), ("z", "f")), (("z", "r", "x.y"),))
     annotation = write_shared_events([shared]).replace("ssc:", "")
     of_systems.assertValid(etree.fromstring(annotation)[0])

@@ -33,9 +33,10 @@ BEYOND_THE_SCHEMA = (
     r"no manifest of this standard",  # libxml2 does not always check the fixed value of the name
     r"is not a variable of the FMU",
     r"is an? \w+ \w+( array)? \w+\. Expected",
-    r"is private and has a Payload",
+    r"is (private|coupled) and has a (Payload|Contact)",
     r"has several Payloads for the input",
     r"two values of the Policy are the same",
+    r"starts at .*, but execute is",
     r"has one of parameter and value",
     r"there is an InputPolynomial for '.*' already",
     r"has \d dimensions",
@@ -75,6 +76,7 @@ NAMES: tuple[str, ...] = (
     "Event",
     "Indicator",
     "Payload",
+    "Contact",
     "Policy",
     "LookAhead",
     "InputPolynomial",
@@ -164,7 +166,7 @@ def of_manifest(text: bytes, model: Model) -> Sequence[str]:
     if name != "org.fmimaster.fmi-ls-events" or version is None:
         return ["no manifest of this standard"]  # told by find_manifest
     try:
-        extend(Manifest(root, name, (0, 2), "manifest"), model)
+        extend(Manifest(root, name, (0, 3), "manifest"), model)
     except ModelError as error:
         return error.problems
     return ()

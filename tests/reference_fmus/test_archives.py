@@ -405,7 +405,7 @@ def test_the_manifest_names_what_is_there(reference: Path, version: str, model: 
     root = etree.fromstring(text)
     ls = "{http://fmi-standard.org/fmi-ls-manifest}fmi-ls-"
     assert root.get(f"{ls}name") == "org.fmimaster.fmi-ls-events"
-    assert root.get(f"{ls}version") == "0.2.0"
+    assert root.get(f"{ls}version") in ("0.2.0", "0.3.0")
     description = fmpy.read_model_description(reference / version / f"{model}.fmu")
     variables = {v.name: v for v in description.modelVariables}
     derivative_of = {v.name: v.derivative and v.derivative.name for v in variables.values()}
@@ -413,7 +413,7 @@ def test_the_manifest_names_what_is_there(reference: Path, version: str, model: 
     triggers = [e.get("trigger") for e in root.iter("Event") if e.get("trigger")]
     assert len(triggers) == len(set(triggers))
     for event in root.iter("Event"):
-        assert event.get("scope") in ("private", "shared")
+        assert event.get("scope") in ("private", "coupled", "shared")
         for key, causality in (("announce", "output"), ("trigger", "input")):
             if event.get(key):
                 v = variables[event.get(key)]

@@ -83,7 +83,7 @@ def test_each_problem_of_a_manifest_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_notes_of_a_manifest_are_warnings_told_once(tmp_path: Path) -> None:
-    later = manifest(EVENTS + "<Unheard/>", ATTRIBUTES.replace("0.2.0", "0.3.0"))
+    later = manifest(EVENTS + "<Unheard/>", ATTRIBUTES.replace("0.2.0", "0.4.0"))
     event_fmu(tmp_path / "a.fmu", members={EXTRA: later})
     findings = validate(event_system(tmp_path, write_shared_events([COLLISION])))
     [finding] = [f for f in findings if "element Unheard is not known" in f.what]
@@ -134,6 +134,7 @@ def test_the_events_of_an_fmu_in_json_are_stable(run: Run, tmp_path: Path) -> No
         "trigger": "collision.in",
         "payload": [{"output": "v", "input": "collision.w", "member": None}],
         "rightLimitsWithoutStep": True,
+        "active": None,
     }
     assert facts["eventPolicy"] == {
         "parameter": "eventPolicy",

@@ -12,7 +12,7 @@ from event_fmus import ATTRIBUTES, EVENTS, EXTRA, VARIABLES, event_fmu, manifest
 from fmimaster.base.errors import FileError, ModelError, OptionError
 from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.library import FmuFile
-from fmimaster.fmu.manifest_writer import add_manifest, write_manifest
+from fmimaster.fmu.manifest_writer import add_manifest, write_manifest, write_polynomials
 from fmimaster.system.declarations import (
     EventDeclaration,
     EventPolicy,
@@ -173,11 +173,11 @@ def test_an_unknown_major_version_is_left_aside(tmp_path: Path) -> None:
 
 def test_what_a_later_minor_version_adds_is_left_aside_with_a_note(tmp_path: Path) -> None:
     inside = event(attributes='scope="private" colour="red"') + "<Unheard/>"
-    later = manifest(inside, ATTRIBUTES.replace("0.2.0", "0.3.0"))
+    later = manifest(inside, ATTRIBUTES.replace("0.2.0", "0.4.0"))
     model = model_of(event_fmu(tmp_path / "a.fmu", members={EXTRA: later}))
     assert [e.name for e in model.events] == ["e"]
     assert (
-        "attribute 'colour' of Event is not known. Expected announce, name, rightLimitsWithoutStep, scope"
+        "attribute 'colour' of Event is not known. Expected active, announce, name, rightLimitsWithoutStep"
         in model.notes[1]
     )
     assert "line 3: element Unheard is not known." in model.notes[0]
@@ -280,13 +280,45 @@ def test_an_indicator_may_have_a_tolerance_relative_to_its_nominal_value(tmp_pat
 # Rule 2: scope --------------------------------------------------------------------------------------------------------
 
 
-def test_a_private_event_has_no_payload(tmp_path: Path) -> None:
-    inside = '<Indicator name="x"/><Payload output="v" input="collision.w"/>'
-    [found] = problems(tmp_path, event(inside))
+PAYLOAD = '<Payload output="v" input="collision.w"/>'
+CONTACT = (
+    '<Contact velocity="v" direction="-1" inverseMass="m" restitution="e" impulse="p" force="f"/>'
+)
+
+
+@pytest.mark.parametrize("scope", ["private", "coupled"])
+@pytest.mark.parametrize(("inside", "what"), [(PAYLOAD, "Payload"), (CONTACT, "Contact")])
+def test_an_event_that_is_not_shared_has_no_payload_and_no_contact(
+    scope: str, inside: str, what: str, tmp_path: Path
+) -> None:
+    [found] = problems(tmp_path, event('<Indicator name="x"/>' + inside, f'scope="{scope}"'))
     assert (
-        "event 'e' is private and has a Payload, but there is no other member to provide it. Remove"
+        f"event 'e' is {scope} and has a {what}, but there is no other member. Remove the {what}, or make the event shared"
         in found
     )
+
+
+def test_a_coupled_event_depends_on_others_and_resets_one(tmp_path: Path) -> None:
+    path = event_fmu(tmp_path / "a.fmu", event(attributes='scope="coupled"'))
+    assert model_of(path).events == (
+        EventDeclaration("e", Scope.COUPLED, (Indicator("ceiling.z[1]"),)),
+    )
+
+
+MODES = VARIABLES + "sliding Boolean output discrete\nsticking Boolean local discrete\n"
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+@pytest.mark.parametrize("name", ["sliding", "sticking"])
+def test_an_event_may_say_whether_it_can_occur(name: str, version: str, tmp_path: Path) -> None:
+    inside = event(attributes=f'scope="private" active="{name}"')
+    path = event_fmu(tmp_path / "a.fmu", inside, version=version, variables=MODES)
+    assert model_of(path).events[0].active == name
+
+
+def test_what_says_whether_an_event_can_occur_is_boolean(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, event(attributes='scope="private" active="x"'))
+    assert "active='x' is a continuous Float64 output. Expected a Boolean output" in found
 
 
 def test_a_private_event_may_have_a_trigger(tmp_path: Path) -> None:
@@ -294,10 +326,10 @@ def test_a_private_event_may_have_a_trigger(tmp_path: Path) -> None:
     assert model_of(path).events[0].trigger == "ceiling.in"
 
 
-def test_a_scope_is_private_or_shared(tmp_path: Path) -> None:
+def test_a_scope_is_one_of_three(tmp_path: Path) -> None:
     [found] = problems(tmp_path, event(attributes='scope="common"'))
     assert found == (
-        "line 3: attribute 'scope' of Event 'e' is 'common', expected private or shared."
+        "line 3: attribute 'scope' of Event 'e' is 'common', expected private or coupled or shared."
     )
 
 
@@ -488,6 +520,39 @@ def test_an_input_has_one_polynomial(tmp_path: Path) -> None:
     assert "there is an InputPolynomial for 'u_v' already" in found
 
 
+OF_POLYNOMIALS = "extra/org.fmimaster.fmi-ls-input-polynomials/fmi-ls-manifest.xml"
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_input_polynomials_have_a_manifest_of_their_own(version: str, tmp_path: Path) -> None:
+    text = write_polynomials([POLYNOMIAL])
+    members = {OF_POLYNOMIALS: text}
+    model = model_of(event_fmu(tmp_path / "a.fmu", None, version=version, members=members))
+    assert model.input_polynomials == (POLYNOMIAL,)
+    assert write_polynomials(model.input_polynomials) == text
+    assert [s.name for s in model.layered_standards if s.known] == [
+        "org.fmimaster.fmi-ls-input-polynomials"
+    ]
+
+
+def test_an_input_has_no_polynomial_in_both_manifests(tmp_path: Path) -> None:
+    members = {OF_POLYNOMIALS: write_polynomials([POLYNOMIAL])}
+    model = model_of(event_fmu(tmp_path / "a.fmu", members=members))
+    assert model.input_polynomials == (POLYNOMIAL,)
+    assert model.events == SAID.events
+    [wrong] = [s for s in model.layered_standards if s.problems]
+    assert wrong.name == "org.fmimaster.fmi-ls-input-polynomials"
+    assert "there is an InputPolynomial for 'u_x' already" in wrong.problems[0]
+
+
+def test_a_later_major_version_of_input_polynomials_is_left_aside(tmp_path: Path) -> None:
+    text = write_polynomials([POLYNOMIAL]).replace(b'fmi-ls-version="0', b'fmi-ls-version="7')
+    model = model_of(event_fmu(tmp_path / "a.fmu", None, members={OF_POLYNOMIALS: text}))
+    assert model.input_polynomials == ()
+    [standard] = model.layered_standards
+    assert "fmi-ls-input-polynomials has version 7.3, expected 0.x" in standard.problems[0]
+
+
 # Rule 8: several events -----------------------------------------------------------------------------------------------
 
 
@@ -508,17 +573,17 @@ def test_events_have_different_names(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     text = write_manifest(SAID)
     model = model_of(event_fmu(tmp_path / "a.fmu", members={EXTRA: text}))
-    read = EventManifest(
-        model.events, model.event_policy, model.look_ahead, model.input_polynomials
-    )
-    assert read == SAID
+    read = EventManifest(model.events, model.event_policy, model.look_ahead)
+    assert read == replace(SAID, input_polynomials=())
+    assert model.input_polynomials == ()
     assert write_manifest(read) == text
 
 
 def test_a_written_manifest_is_the_one_of_the_specification() -> None:
     blanks = str.maketrans("", "", " \n")
+    events = EVENTS[: EVENTS.index("<InputPolynomial")]
     assert write_manifest(SAID).decode().translate(blanks) == (
-        manifest(EVENTS)
+        manifest(events, ATTRIBUTES.replace("0.2.0", "0.3.0"))
         .decode()
         .replace('encoding="UTF-8"', "encoding='UTF-8'")
         .replace('version="1.0"', "version='1.0'")
@@ -527,14 +592,14 @@ def test_a_written_manifest_is_the_one_of_the_specification() -> None:
 
 
 def test_an_array_is_written_by_its_name() -> None:
-    text = write_manifest(EventManifest(input_polynomials=(InputPolynomial("u", ("c",)),)))
+    text = write_polynomials([InputPolynomial("u", ("c",))])
     assert b'<InputPolynomial input="u" coefficients="c"/>' in text
 
 
 def test_coefficients_without_a_common_name_cannot_be_written() -> None:
     odd = replace(POLYNOMIAL, coefficients=("a", "b"))
     with pytest.raises(OptionError, match=r"have no common name. Expected one array, or scalars"):
-        write_manifest(EventManifest(input_polynomials=(odd,)))
+        write_polynomials([odd])
 
 
 def test_a_manifest_is_added_to_a_copy_of_an_fmu(tmp_path: Path) -> None:

@@ -143,13 +143,13 @@ def test_what_is_misspelt_is_told_with_its_line(
 
 @pytest.mark.parametrize("version", ["", "1.0.0", "0.2"])
 def test_the_version_of_shared_events_is_known(version: str, tmp_path: Path) -> None:
-    inside = write_shared_events([COLLISION]).replace("0.2.0", version)
+    inside = write_shared_events([COLLISION]).replace("0.3.0", version)
     with pytest.raises(FileError, match="attribute 'version' of SharedEvents is"):
         read_system(event_system(tmp_path, inside))
 
 
 def test_what_a_later_minor_version_adds_is_left_aside_with_a_note(tmp_path: Path) -> None:
-    text = write_shared_events([COLLISION]).replace('"0.2.0"', '"0.3.0" colour="red"')
+    text = write_shared_events([COLLISION]).replace('"0.3.0"', '"0.4.0" colour="red"')
     text = text.replace("<SharedEvent ", f'<Unheard xmlns="{EVENTS_NAMESPACE}"/><SharedEvent ')
     description = read_system(event_system(tmp_path, text))
     assert list(description.shared_events()) == [COLLISION]
