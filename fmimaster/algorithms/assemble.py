@@ -18,6 +18,7 @@ from fmimaster.algorithms.variants import (
     emit_settings,
     fmu_settings,
     plan_of_variant,
+    quiet_programs,
     write_attempt,
 )
 from fmimaster.base.errors import OptionError, ProgramError
@@ -204,6 +205,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
         held=frozenset(p.held),
         undoes=draft.undoes,
         replay=draft.replay,
+        quiet=quiet_programs(plan, p, p.polynomial_inputs),
         pattern=algorithm.pattern(),
         notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
         accuracy_warnings=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -15,6 +15,7 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Fit
+from fmimaster.program.programs import Quiet
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType, Initial
 from fmimaster.system.states import State
@@ -226,10 +227,59 @@ def can_be_set_in_initialization_mode(plan: Plan, i: int) -> bool:
     return all(v.initial is Initial.EXACT for s in segments for v in s.variables)
 
 
-def emit_settings(plan: Plan, p: Emitter, values: FmuSettings) -> Program:
-    """The program that sets the settings of a variant in all FMUs during the run."""
-    p.call(values)
+def quiet_programs(plan: Plan, p: Emitter, polynomial_inputs: Collection[int]) -> dict[int, Quiet]:
+    """The programs that set single instances to ignore their own events, and to announce them again.
+
+    They are for those that stop at their events in all steps, and that have a policy for both.
+
+    Parameters
+    ----------
+    polynomial_inputs
+        Instances whose inputs are polynomials.
+    """
+    found = {}
     for i, planned in enumerate(plan.instances):
+        own = planned.model.event_policy
+        if not planned.may_return_early or planned.policies != (Policy.ANNOUNCE,):
+            continue
+        if own is not None and own.ignore is not None:
+            ignore, announce = (
+                _told(plan, p, i, policy, polynomial_inputs)
+                for policy in (Policy.IGNORE, Policy.ANNOUNCE)
+            )
+            found[i] = Quiet(ignore, announce)
+    return found
+
+
+def _told(
+    plan: Plan, p: Emitter, i: int, policy: Policy, polynomial_inputs: Collection[int]
+) -> Program:
+    """The program that sets the policy of one instance."""
+    instances = list(plan.instances)
+    instances[i] = replace(instances[i], policies=(policy,))
+    values = fmu_settings(replace(plan, instances=Instances(instances)), 1, polynomial_inputs)
+    own = {
+        (s.type, slot.start)
+        for s in plan.layout.segments(i, Group.SETTINGS)
+        for slot in s.slots().values()
+    }
+    values = replace(
+        values,
+        name=f"{policy.value} {i}",
+        values=tuple(v for v in values.values if (v[0], v[1].start) in own),
+    )
+    program, ready = emit_settings(plan, p, values, [i]), State.STEP_MODE
+    check(program, plan, begin=ready, end=ready, history=bool(p.history))
+    return program
+
+
+def emit_settings(
+    plan: Plan, p: Emitter, values: FmuSettings, instances: Iterable[int] | None = None
+) -> Program:
+    """The program that sets the settings of a variant during the run, in all FMUs or in those of these instances."""
+    p.call(values)
+    for i in range(len(plan.instances)) if instances is None else instances:
+        planned = plan.instances[i]
         if planned.event_mode:
             p.mode(i, State.EVENT_MODE)
         p.set(i, Group.SETTINGS)

@@ -76,6 +76,8 @@ class EventClock(TypedArguments, ABC):
     """Whether it fires events; otherwise FMUs execute their events themselves."""
     requests: ClassVar[bool] = False
     """Whether it requests early returns inside of steps, in Intermediate Update Mode."""
+    silences: ClassVar[bool] = False
+    """Whether FMUs of contacts at rest are set to ignore their own events, which are then predicted."""
     for_others: ClassVar[bool] = False
     """Whether it is for algorithms in which one FMU finds events for the others (``finds_events_for_others``)."""
 
@@ -154,6 +156,7 @@ class EarlyReturn(EventClock):
     history: ClassVar[int] = 2
     policy: ClassVar[Policy] = Policy.ANNOUNCE
     fires: ClassVar[bool] = True
+    silences: ClassVar[bool] = True
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
         """Free steps: the step after an event has the full size."""

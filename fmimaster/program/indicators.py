@@ -52,6 +52,10 @@ REST = 1e-9
 extrapolations amplify roundings to this size. So slow an approach is detected when the indicator is below zero by this
 amount."""
 
+HELD = 1e-8
+"""What is at rest stays so until its motion exceeds this fraction of the inputs: short steps amplify their roundings to
+3e-9 of them."""
+
 STOPPED = 1e-8
 """An FMU locates its own events to this part of a usual step, in s, or to this part of the indicator's largest value."""
 
@@ -89,6 +93,8 @@ class Indicators:
         """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
         self.outdated: frozenset[int] = NONE
         """Numbers of the sets whose indicators are from before an event at this instant; they are ignored."""
+        self.resting: frozenset[int] = NONE
+        """Events whose bodies rest: they stay at rest while these move by no more than the fraction HELD of the inputs."""
         members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
         self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
         self.by_themselves = frozenset(s.event for s in self.sets if not s.is_triggered)
@@ -214,10 +220,12 @@ class Indicators:
     def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether all indicators of a set and their derivatives are negligible in these outputs: bodies that touch and
         do not move. Otherwise rounding would cause contact events again and again."""
+        part = HELD if s.event in self.resting else ROUNDING
         return all(
             dz >= 0
-            and abs(values[z]) <= self._rest_of_value(z, dz)  # first: it seldom is, in any step
-            and abs(values[dz]) <= self._rest_of_slope(s, z, dz, self.step, values)
+            and abs(values[z])
+            <= self._rest_of_value(z, dz, part)  # first: it seldom is, in any step
+            and abs(values[dz]) <= self._rest_of_slope(s, z, dz, self.step, values, part)
             for z, dz in s.pairs
         )
 
@@ -297,7 +305,13 @@ class Indicators:
         return (slope, length) if abs(slope) < inf else (0.0, 0.0)
 
     def _rest_of_slope(
-        self, s: IndicatorSet, z: int, dz: int, length: float, values: Sequence[float]
+        self,
+        s: IndicatorSet,
+        z: int,
+        dz: int,
+        length: float,
+        values: Sequence[float],
+        part: float = ROUNDING,
     ) -> float:
         """The largest negligible time derivative, taken over a length in s.
 
@@ -306,27 +320,27 @@ class Indicators:
         """
         if length == 0.0:
             return inf
-        least = self._rest(z) / length
+        least = self._rest(z, part) / length
         if dz < 0:
             return least
-        least = max(self._rest(dz), least)
+        least = max(self._rest(dz, part), least)
         for other, slope in s.pairs:
             if (
                 slope >= 0
                 and abs(values[slope] - values[z]) <= self._rest(z)
                 and abs(values[dz] - values[other]) > self._rest(other)  # else each is of the other
             ):
-                least = max(least, 2 * self._rest_of_value(other, slope) / length**2)
+                least = max(least, 2 * self._rest_of_value(other, slope, part) / length**2)
         return least
 
-    def _rest_of_value(self, z: int, dz: int) -> float:
+    def _rest_of_value(self, z: int, dz: int, part: float = ROUNDING) -> float:
         """The largest negligible value of an indicator with a derivative. An indicator that was always 0 has no own
         scale."""
-        return max(self._rest(z), REST * self.step * self.store.largest.item(dz))
+        return max(self._rest(z, part), REST * self.step * self.store.largest.item(dz))
 
-    def _rest(self, k: int) -> float:
-        """The largest negligible value of an indicator or a derivative, by its slot."""
-        return max(REST * self.store.largest.item(k), ROUNDING * self._inputs(k))
+    def _rest(self, k: int, part: float = ROUNDING) -> float:
+        """The largest negligible value of an indicator or a derivative, by its slot; ``part``: as a part of the inputs."""
+        return max(REST * self.store.largest.item(k), part * self._inputs(k))
 
     def sources(self, k: int) -> Sequence[tuple[int, float]]:
         """The outputs on which an indicator or a derivative depends, by its slot, each with the factor of the

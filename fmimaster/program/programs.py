@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -89,6 +89,13 @@ class Pattern:
     """The variant of the last step of the run."""
 
 
+class Quiet(NamedTuple):
+    """The programs that change the policy of an instance at its own events between two steps."""
+
+    ignore: Program
+    announce: Program
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """Measures whether FMUs repeat a step exactly after their state was restored; empty if this is not needed."""
@@ -134,6 +141,8 @@ class Programs:
     """For the start of the run."""
     resume: Program = Program("resume", ())
     """Reads all outputs after the FMUs have taken other states, forgets the history, and records a row."""
+    quiet: Mapping[int, Quiet] = field(default_factory=dict)
+    """Instances that stop at their own events, and can be set to ignore them while they lie against another body."""
     pattern: Pattern | None = None
     """Order of the variants, if there are several and the algorithm does not choose."""
     accuracy_warnings: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from fmimaster.run.changes import Changes, Observer
 from fmimaster.run.event_execution import EventExecution, Given, Happening
 from fmimaster.run.log import Lateness, close_changes
 from fmimaster.run.loop import Loop, LoopPart
+from fmimaster.run.rest import Rests
 from fmimaster.steps.step_rule import CHANGE, StepRule
 from fmimaster.system.declarations import Scope
 
@@ -34,6 +35,7 @@ class EventHandler(LoopPart):
         super().__init__(loop)
         self._changes = changes
         self.observer = Observer(loop)
+        self._rests = Rests(loop)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._begins_anew = begins_anew_at_jumps(loop.programs, loop.rule)
         self.execution = execution = EventExecution(loop, changes)
@@ -53,7 +55,8 @@ class EventHandler(LoopPart):
         s = self._state
         if self._clock is None:
             return True
-        return not (s.on or s.outdated) and self.observer.is_far
+        waits = s.on or s.outdated or (s.resting and self._rests.quiet)
+        return not waits and self.observer.is_far
 
     def begin(self) -> bool:
         """Process the events at the start.
@@ -72,10 +75,13 @@ class EventHandler(LoopPart):
         found = self._look(())
         self._state.on = found & self._indicators.by_themselves  # they were not reached from above
         waiting = dict.fromkeys(found - self._indicators.by_themselves, DETECTED)
-        return self._let_happen(Happening(fired=waiting, ticks=self._ticks.due()))[1]
+        _, ends = self._let_happen(Happening(fired=waiting, ticks=self._ticks.due()))
+        if not ends:
+            self._rests.look()
+        return ends
 
     def happen(self, due: frozenset[int], requests: Sequence[int]) -> tuple[bool, bool]:
-        """Process the events of the present instant.
+        """Process the events of the present instant, and find the contacts at rest that they leave.
 
         Parameters
         ----------
@@ -88,6 +94,12 @@ class EventHandler(LoopPart):
         -------
         Whether there was an event, and whether an FMU ends the run at it.
         """
+        happened, ends = self._happen(due, requests)
+        if not ends:
+            self._rests.look()
+        return happened, ends
+
+    def _happen(self, due: frozenset[int], requests: Sequence[int]) -> tuple[bool, bool]:
         s = self._state
         observed = self.observer.look()
         found = self._look(requests) - due
@@ -99,7 +111,7 @@ class EventHandler(LoopPart):
             return observed, False
         waiting = dict.fromkeys(due, PREDICTED)
         if requests and self._plan.events:
-            stopped = self._indicators.stopped_at(frozenset(requests)) - s.on
+            stopped = self._indicators.stopped_at(frozenset(requests)) - s.on - s.resting
             waiting |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
             requests = self._checks.known_requests(requests, found | waiting.keys())
         causes = self._at_own_times(self._causes_of(requests, jumped))
@@ -205,6 +217,7 @@ class EventHandler(LoopPart):
         s, clock = self._state, self._clock
         if clock is None:
             return NONE
+        self._indicators.resting = s.resting
         self._indicators.first = self._programs.variants[s.variant].first
         self._indicators.outdated = frozenset(n for n, _ in s.unseen) if s.unseen else NONE
         found = clock.detect(self._indicators)

@@ -31,6 +31,12 @@ class Goals(LoopPart):
         self._has_rates = loop.programs.pattern is not None
         """Whether components have their own step sizes."""
         self._merged = loop.state.calendar.merged_seconds
+        self._quiet_clock = loop.clock
+        """The clock while FMUs ignore their own events, because they are in a contact at rest."""
+        if loop.clock is not None and loop.clock.silences and loop.programs.quiet:
+            from fmimaster.events.predictive import Predictive  # few runs need it
+
+            self._quiet_clock = Predictive(go_back=False)  # other FMUs still stop at their events
 
     def find(self, until: Instant) -> Goal:
         """The end of the next step, at the latest ``until``, with its cause."""
@@ -62,9 +68,9 @@ class Goals(LoopPart):
             goal = self._rejoined(goal)
         if s.outdated and not self._is_fixed:
             goal = self._sooner(goal)
-        if self._clock is None:
-            return goal
-        return self._clock.clip(goal, now, self._indicators, s.fired)
+        clock = self._quiet_clock if s.resting else self._clock
+        self._indicators.resting = s.resting
+        return goal if clock is None else clock.clip(goal, now, self._indicators, s.fired)
 
     def _tick(self, tick: Instant, goal: Goal) -> Goal:
         """A step that ends at the tick of a clock; FMUs with fixed steps reach it at the next communication point."""

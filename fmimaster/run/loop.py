@@ -105,6 +105,8 @@ class RunState:
     """Events that have occurred at the present time."""
     on: frozenset[int] = frozenset()
     """Events whose condition has held since they occurred: they do not occur again."""
+    resting: frozenset[int] = frozenset()
+    """Events of bodies that touch and stay. Those of their members that can do so ignore their own events."""
     unseen: frozenset[tuple[int, int]] = frozenset()
     """Sets of indicators, by number, and instances on which they depend and that have jumped at the present time."""
     ahead: frozenset[int] = frozenset()
