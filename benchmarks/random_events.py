@@ -16,15 +16,12 @@ from __future__ import annotations
 
 import argparse
 import csv
-import re
-import shutil
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -46,6 +43,7 @@ from random_two_mass import (
     SIZES,
     VERSIONS,
     RandomSystem,
+    held_systems,
     random_system,
 )
 
@@ -179,34 +177,6 @@ def tasks(
         if system.version in versions:
             for method in methods:
                 yield from ((method, size, number) for size in system.sizes if size in sizes)
-
-
-def held_systems(folder: Path) -> Path:
-    """Copies of the systems whose FMUs have no input polynomial."""
-    for version in VERSIONS:
-        source = reference_path(f"systems/two-mass-b3-{version}.ssp")
-        _rewrite(source, folder / source.name, _without_polynomial)
-    return folder
-
-
-def _without_polynomial(name: str, content: bytes, folder: Path) -> bytes:
-    if name.endswith(".fmu"):
-        source, target = folder / "in.fmu", folder / "out.fmu"
-        source.write_bytes(content)
-        _rewrite(source, target, _without_polynomial)
-        return target.read_bytes()
-    if name.endswith("fmi-ls-manifest.xml"):
-        return re.sub(rb"<InputPolynomial.*?/>", b"", content, flags=re.DOTALL)
-    return content
-
-
-def _rewrite(source: Path, target: Path, change: Callable[[str, bytes, Path], bytes]) -> None:
-    with tempfile.TemporaryDirectory() as text, zipfile.ZipFile(source) as read:
-        written = Path(text) / "written"
-        with zipfile.ZipFile(written, "w") as write:
-            for name in read.namelist():
-                write.writestr(read.getinfo(name), change(name, read.read(name), Path(text)))
-        shutil.copy(written, target)
 
 
 HEADER = (

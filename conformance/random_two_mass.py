@@ -6,12 +6,19 @@ It is run at that step size and at all shorter ones. Half of the systems collide
 
 from __future__ import annotations
 
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 
+from fmimaster import reference_path
 from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference
 
 SEED = 9
@@ -141,3 +148,33 @@ def _suitable(
         if max(abs(e.time - t) for e, t in zip(other.events, times, strict=True)) > longest / 2:
             return None
     return exact
+
+
+def held_systems(folder: Path) -> Path:
+    """Copies of the systems whose FMUs have no input polynomial; with ``inputOrder`` 0 they hold their inputs."""
+    for version in VERSIONS:
+        source = reference_path(f"systems/two-mass-b3-{version}.ssp")
+        rewrite(source, folder / source.name, without_polynomial)
+    return folder
+
+
+def without_polynomial(name: str, content: bytes) -> bytes:
+    """A member of an FMU, with a manifest that declares no input polynomial."""
+    if name.endswith("fmi-ls-manifest.xml"):
+        return re.sub(rb"<InputPolynomial.*?/>", b"", content, flags=re.DOTALL)
+    return content
+
+
+def rewrite(source: Path, target: Path, change: Callable[[str, bytes], bytes]) -> None:
+    """Write a copy of an archive, and of the FMUs in it, in which each file is what ``change`` makes of it."""
+    with tempfile.TemporaryDirectory() as text, zipfile.ZipFile(source) as read:
+        folder = Path(text)
+        with zipfile.ZipFile(folder / "written", "w") as write:
+            for name in read.namelist():
+                content = change(name, read.read(name))
+                if name.endswith(".fmu"):
+                    (folder / "inner").write_bytes(content)
+                    rewrite(folder / "inner", folder / "changed", change)
+                    content = (folder / "changed").read_bytes()
+                write.writestr(read.getinfo(name), content)
+        shutil.copy(folder / "written", target)

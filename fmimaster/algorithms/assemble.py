@@ -56,6 +56,8 @@ class ProgramsRequest:
     """For step doubling: the comparison of the two halves of a step with the whole step."""
     inputs: Mapping[str, Polynomial] = field(default_factory=dict)
     """Names or globs of inputs → polynomials over a step, instead of the polynomial of the algorithm."""
+    in_halves: bool = False
+    """Whether FMUs that hold their inputs do each step in two halves, if they can."""
 
 
 def assemble(
@@ -144,7 +146,10 @@ def refuse_what_cannot_go_back(draft: ProgramsDraft) -> None:
 def write_attempts(draft: ProgramsDraft) -> None:
     """The attempts of all variants: they determine the needed history and the inputs that are polynomials."""
     plan, algorithm, undoes = draft.plan, draft.algorithm, draft.undoes
-    draft.p = p = Emitter(plan, measures=draft.request.measures, given=draft.given)
+    request = draft.request
+    draft.p = p = Emitter(
+        plan, measures=request.measures, given=draft.given, in_halves=request.in_halves
+    )
     variants, restart = algorithm.variants(plan), algorithm.restart()
     draft.attempts = [
         write_attempt(plan_of_variant(plan, k) if len(variants) > 1 else plan, variant, p, undoes)

@@ -74,6 +74,8 @@ class EventClock(TypedArguments, ABC):
     """Behaviour of FMUs at their own events, if the importer can choose it."""
     fires: ClassVar[bool] = False
     """Whether it fires events; otherwise FMUs execute their events themselves."""
+    in_halves: bool = False
+    """Whether FMUs that hold their inputs do each step in two halves, if they can."""
     requests: ClassVar[bool] = False
     """Whether it requests early returns inside of steps, in Intermediate Update Mode."""
     silences: ClassVar[bool] = False

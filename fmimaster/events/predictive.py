@@ -73,6 +73,9 @@ class Predictive(EventClock):
         A step that ends later than the event by more than this fraction of a usual step is rolled back.
     go_back : bool
         Whether steps may be rolled back. The FMU states are then saved before each step.
+    in_halves : bool
+        Whether an FMU that holds its inputs does each step in two halves, if inputs have derivatives and the FMU can do
+        that. The two values have the mean and the first moment of the polynomial.
     """
 
     approach: float = 0.95
@@ -80,6 +83,7 @@ class Predictive(EventClock):
     now: float = 1e-7
     late: float = LATE
     go_back: bool = True
+    in_halves: bool = True
     history: ClassVar[int] = 3
     policy: ClassVar[Policy] = Policy.IGNORE
     fires: ClassVar[bool] = True

@@ -155,17 +155,24 @@ class Polynomial(TypedArguments):
             return self
         return replace(self, derivatives=derivatives, sub_steps=sub_steps)
 
-    def mean_of(self, published: int) -> Polynomial:
+    def mean_of(self, published: int, *, in_halves: bool = False) -> Polynomial:
         """The polynomial whose mean is the input of an FMU that accepts no polynomials.
 
         With derivatives it goes through the newest point alone, otherwise through at most two points: means of
         polynomials of higher degree are less stable. Source: fmimaster, the best of five on the two masses with held
-        inputs.
+        inputs. If there is a value for each half of a step, the error of the extrapolation is the largest that is left:
+        then it goes through two points, or through fewer by the measured error.
         """
         derivatives = min(self.derivatives, published)
-        points = 1 if derivatives else min(self.points, 2)
+        points = min(self.points, 2) if in_halves or not derivatives else 1
+        is_adaptive = in_halves and derivatives > 0 and points > 1 and self.history
         return replace(
-            self, points=points, derivatives=derivatives, mean=True, adaptive=False, sub_steps=1
+            self,
+            points=points,
+            derivatives=derivatives,
+            mean=True,
+            adaptive=is_adaptive,
+            sub_steps=1,
         )
 
 
@@ -278,9 +285,17 @@ def evaluate(
     return found
 
 
-def mean(coefficients: NDArray[np.float64], length: float) -> NDArray[np.float64]:
-    """Mean of polynomials from their centre over a length in s; shape (degree + 1, n) → (n,)."""
-    found: NDArray[np.float64] = polynomials.mean(coefficients, 1, len(coefficients) - 1, length)
+def mean(coefficients: NDArray[np.float64], length: float, half: int = 0) -> NDArray[np.float64]:
+    """Mean of polynomials from their centre over a length in s; shape (degree + 1, n) → (n,).
+
+    With ``half``, 1 or 2, the values for that half of an interval, see ``FIT``.
+    """
+    found: NDArray[np.float64]
+    degree = len(coefficients) - 1
+    if half:
+        found = polynomials.half_mean(coefficients, 1, degree, length, half)
+    else:
+        found = polynomials.mean(coefficients, 1, degree, length)
     return found
 
 

@@ -99,6 +99,25 @@ static inline double fm_mean(const double *coefficients, int stride, int degree,
     return value;
 }
 
+/* Value for one half of an interval, number 1 or 2: both have the mean and the first moment of the polynomial. */
+static inline double fm_half_mean(const double *coefficients, int stride, int degree, double length, int half)
+{
+    double whole, value, weight;
+    whole = half == 1 ? 2.0 * length : length;
+    value = 0.0;
+    for (int p = degree; p > -1; p--) {
+        if (half == 1) {
+            weight = 3.0 / (p + 1.0) - 4.0 / (p + 2.0);
+        } else if (p - 2 * (int)(p / 2.0) == 0) {
+            weight = 1.0 / (p + 1.0);
+        } else {
+            weight = 2.0 / (p + 2.0);
+        }
+        value = value * whole + coefficients[p * stride] * weight;
+    }
+    return value;
+}
+
 /* The error of a candidate of an adaptive polynomial, with a new one measured; NaN: none is known yet. */
 static inline double fm_faded(double known, double error)
 {

@@ -149,7 +149,10 @@ static double constant(const fm_kernel *k, const fm_fitted *wanted, const double
     double length = k->end - k->begin;
     if (!isnan(wanted->held))
         return fm_horner(part, 1, size - 1, (k->begin + wanted->held * length) - centre);
-    return fm_mean(part, 1, size - 1, (k->begin + wanted->mean * length) - centre);
+    double until_end = (k->begin + wanted->mean * length) - centre;
+    if (wanted->half != 0)
+        return fm_half_mean(part, 1, size - 1, until_end, wanted->half);
+    return fm_mean(part, 1, size - 1, until_end);
 }
 
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
@@ -167,8 +170,8 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
         find_points(k, f, FM_NEAREST * length, &p);
         int is_ahead = p.times[0] > centre;
         if (wanted->adaptive && !is_ahead)
-            measured_best(k, f, &p, k->errors[i] + FM_CANDIDATES * w, k->measured[i] + w, k->end - centre, &points,
-                          &derivatives);
+            measured_best(k, f, &p, k->errors[i] + FM_CANDIDATES * w, k->measured[i] + w,
+                          wanted->half ? length : k->end - centre, &points, &derivatives);
         int size = through(k, f, &p, points, derivatives, 0, centre, &part);
         for (int d = 0; d < size; d++)
             part[d] *= p.route->factor;

@@ -89,6 +89,25 @@ def mean(coefficients: Doubles, stride: int, degree: int, length: float) -> Numb
     return value
 
 
+def half_mean(coefficients: Doubles, stride: int, degree: int, length: float, half: int) -> Number:
+    """Value for one half of an interval, number 1 or 2: both have the mean and the first moment of the polynomial.
+
+    That of the first half has the weight 3 - 4 s in the mean, that of the second one 4 s - 1, with s from 0 to 1.
+    The polynomial is centred at the start of its half, which has this length in s. Coefficients are a stride apart.
+    """
+    whole = 2.0 * length if half == 1 else length
+    value = 0.0
+    for p in range(degree, -1, -1):
+        if half == 1:
+            weight = 3.0 / (p + 1.0) - 4.0 / (p + 2.0)
+        elif p - 2 * int(p / 2.0) == 0:
+            weight = 1.0 / (p + 1.0)
+        else:
+            weight = 2.0 / (p + 2.0)
+        value = value * whole + coefficients[p * stride] * weight
+    return value
+
+
 def faded(known: float, error: float) -> float:
     """The error of a candidate of an adaptive polynomial, with a new one measured; NaN: none is known yet."""
     return FADING * known if FADING * known > error else error

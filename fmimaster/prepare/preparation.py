@@ -257,6 +257,7 @@ def make_programs(draft: Draft) -> None:
         ),
         comparisons=[c for e in rule.estimators if (c := e.comparison(degree)) is not None],
         inputs=inputs,
+        in_halves=clock is not None and clock.in_halves,
     )
     draft.programs = assemble(plan, draft.algorithm, request)
 

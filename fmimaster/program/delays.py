@@ -227,6 +227,8 @@ def course(delay: Delay) -> str:
     if fitted.late:
         late = "from the value before to the newest, late by one more step"
         return f"held at the mean of the line {late}" if fitted.is_constant else f"line {late}"
+    if fitted.half and degree:
+        return f"held in each half of the step, with mean and moment of the {polynomial}"
     if fitted.mean is not None and degree:
         over = f" over each of {delay.parts} sub-steps" if delay.parts > 1 else ""
         return f"held at the mean of the {polynomial}{over}"

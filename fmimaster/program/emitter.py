@@ -11,6 +11,7 @@ from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.fits import (
+    can_be_halved,
     fit_of,
     kinds_of,
     points_of_history,
@@ -42,6 +43,8 @@ class Emitter(Writer):
         Number of accepted points in the history.
     given : (instance, name of an input) → Polynomial
         Polynomials of the user for single inputs, instead of the polynomial of the algorithm.
+    in_halves : bool
+        Whether FMUs that hold their inputs do each step in two halves, each with a value of its own, if they can.
 
     Attributes
     ----------
@@ -73,9 +76,11 @@ class Emitter(Writer):
         *,
         measures: Sequence[Hook] = (),
         given: Mapping[tuple[int, str], Polynomial] | None = None,
+        in_halves: bool = False,
     ) -> None:
         super().__init__(plan, history)
         self.given = {} if given is None else given
+        self.in_halves = in_halves
         self.used: set[tuple[int, str]] = set()
         self.wanted_history = 0
         self.polynomial_inputs: set[int] = set()
@@ -88,7 +93,13 @@ class Emitter(Writer):
 
     def another(self, plan: Plan | None = None) -> Emitter:
         """An emitter for a program that is written during the run, with the same hooks, measures and inputs."""
-        p = Emitter(plan or self.plan, self.history, measures=self.measures, given=self.given)
+        p = Emitter(
+            plan or self.plan,
+            self.history,
+            measures=self.measures,
+            given=self.given,
+            in_halves=self.in_halves,
+        )
         p.hooks, p.derivatives, p.corrected = self.hooks, self.derivatives, self.corrected
         return p
 
@@ -115,28 +126,32 @@ class Emitter(Writer):
             kind = polynomial if for_all else self._given(route, polynomial)
             return kind.of(len(route.derivatives))
 
+        kinds = kinds_of(self.plan, instance, chosen)
+        is_halved = self.in_halves and can_be_halved(self.plan, instance, kinds)
+        n = 2 if is_halved else sub_steps(self.plan, instance, kinds)
+
         def of(route: Route) -> Polynomial:
             kind = chosen(route)
             if kind.is_constant or takes(route.link.input):
                 return kind
-            return kind.mean_of(len(route.derivatives))
+            return kind.mean_of(len(route.derivatives), in_halves=is_halved)
 
-        n = sub_steps(self.plan, instance, kinds_of(self.plan, instance, chosen))
-        for k in range(n - 1):
-            with self.over(k / n, (k + 1) / n):
-                self._give(instance, of)
-                self.step(instance)
-        with self.over((n - 1) / n, 1.0) if n > 1 else nullcontext():
-            self._give(instance, of)
+        for k in range(n):
+            with self.over(k / n, (k + 1) / n) if n > 1 else nullcontext():
+                self._give(instance, of, half=k + 1 if is_halved else 0)
+                if k < n - 1:
+                    self.step(instance)
 
-    def _give(self, instance: int, of: Callable[[Route], Polynomial], since: Since = ()) -> None:
+    def _give(
+        self, instance: int, of: Callable[[Route], Polynomial], since: Since = (), half: int = 0
+    ) -> None:
         """Set the inputs of the instance: continuous ones by these polynomials, all others held."""
         if self._has(instance, Group.CONTINUOUS):
             kinds = kinds_of(self.plan, instance, of)
             if all(kind.is_hold for kind in kinds):
                 self.write(Move(instance, Group.CONTINUOUS))
             else:
-                self._fit(instance, kinds, since)
+                self._fit(instance, kinds, since, half)
         self._discrete_inputs(instance)
         self.set_inputs(instance)
 
@@ -195,7 +210,7 @@ class Emitter(Writer):
         if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
             self.write(Move(instance, Group.DISCRETE))
 
-    def _fit(self, instance: int, kinds: Sequence[Polynomial], since: Since) -> None:
+    def _fit(self, instance: int, kinds: Sequence[Polynomial], since: Since, half: int = 0) -> None:
         """Write a FIT with a polynomial for each route to the instance."""
         interval = self._intervals[-1]
         for kind in kinds:
@@ -207,7 +222,7 @@ class Emitter(Writer):
         wanted = self._wants_begin or is_ahead
         if any(k.points > 1 and (wanted or not k.history) for k in kinds) and not since:
             buffers = self.keep_begins(instance)
-        fit = fit_of(instance, kinds, interval.begin, interval.end, buffers)
+        fit = fit_of(instance, kinds, interval.begin, interval.end, buffers, half)
         self.wanted_history = max(self.wanted_history, points_of_history(kinds, buffers))
         if not fit.is_constant:
             self.polynomial_inputs.add(instance)

@@ -28,7 +28,12 @@ def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> li
 
 
 def fit_of(
-    instance: int, kinds: Sequence[Polynomial], begin: float, end: float, buffers: tuple[int, ...]
+    instance: int,
+    kinds: Sequence[Polynomial],
+    begin: float,
+    end: float,
+    buffers: tuple[int, ...],
+    half: int = 0,
 ) -> Fit:
     """The FIT that gives an instance these inputs over an interval: one kind for each route.
 
@@ -40,6 +45,8 @@ def fit_of(
     begin, end : fractions of the whole interval
     buffers
         With older outputs.
+    half : 0, 1 or 2
+        The interval is this half of a step; 0: none.
     """
     uses_history = any(kind.uses_history for kind in kinds)
     constants = [k for k in kinds if k.mean or k.compensation or k.held is not None]
@@ -55,6 +62,7 @@ def fit_of(
             adaptive=_measures(kind, buffers),
             compensation=kind.compensation,
             late=end if kind.late else None,
+            half=half if like.mean else 0,
         )
 
     operands = zip(*(fitted(kind) for kind in kinds), strict=True)
@@ -73,25 +81,43 @@ def points_of_history(kinds: Iterable[Polynomial], buffers: tuple[int, ...]) -> 
 
 def _measures(kind: Polynomial, buffers: tuple[int, ...]) -> bool:
     """Whether the degree is chosen by the measured error."""
-    return kind.adaptive and kind.uses_history and not (kind.mean or buffers)
+    return kind.adaptive and kind.uses_history and not buffers
 
 
 def sub_steps(plan: Plan, instance: int, kinds: Iterable[Polynomial]) -> int:
     """Number of parts of an instance's step; 1 if it accepts polynomials or cannot divide its step, or if an input is
     held at a value for the whole step."""
-    if (kinds := [k for k in kinds if not k.is_hold]) and not any(
-        k.is_constant or k.late for k in kinds
-    ):
-        can = plan.instances[instance].model.capabilities
-        routes = plan.routes[instance, Group.CONTINUOUS]
-        if any(plan.instances[instance].model.takes_polynomial_of(r.link.input) for r in routes):
-            return 1
-        # an event between the parts would come before the next part
-        has_events = plan.instances[instance].may_request_events
-        stops = plan.instances.any_may_return_early or has_events
-        if can.can_handle_variable_communication_step_size and not stops:
-            return max(k.sub_steps for k in kinds)
-    return 1
+    if not _can_be_divided(plan, instance, kinds := [k for k in kinds if not k.is_hold]):
+        return 1
+    return max(k.sub_steps for k in kinds)
+
+
+def can_be_halved(plan: Plan, instance: int, kinds: Iterable[Polynomial]) -> bool:
+    """Whether the step of an instance that holds its inputs is done in two halves, if the run does that: an input has
+    derivatives, so that the shape of the input causes more of the error than its extrapolation."""
+    kinds = [k for k in kinds if not k.is_hold]
+    has_grid = plan.instances[instance].model.capabilities.fixed_internal_step_size is not None
+    return (
+        any(k.derivatives > 0 for k in kinds)
+        and all(k.sub_steps == 1 for k in kinds)
+        and not has_grid
+        and _can_be_divided(plan, instance, kinds)
+    )
+
+
+def _can_be_divided(plan: Plan, instance: int, kinds: Collection[Polynomial]) -> bool:
+    """Whether an instance accepts no polynomials, can divide its step, and no input is held at a value for the whole
+    step."""
+    if not kinds or any(k.is_constant or k.late for k in kinds):
+        return False
+    can = plan.instances[instance].model.capabilities
+    routes = plan.routes[instance, Group.CONTINUOUS]
+    if any(plan.instances[instance].model.takes_polynomial_of(r.link.input) for r in routes):
+        return False
+    # an event between the parts would come before the next part
+    has_events = plan.instances[instance].may_request_events
+    stops = plan.instances.any_may_return_early or has_events
+    return can.can_handle_variable_communication_step_size and not stops
 
 
 def wanted_derivatives(plan: Plan, polynomial_inputs: Collection[int]) -> dict[int, int]:

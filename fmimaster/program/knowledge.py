@@ -25,6 +25,7 @@ class Fitted(NamedTuple):
     adaptive: bool = False
     compensation: float = 0.0
     late: float | None = None
+    half: int = 0
 
     @property
     def size(self) -> int:

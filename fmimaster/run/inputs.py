@@ -95,7 +95,13 @@ def fitted(
             parts = []
             for e in range(n):
                 chosen = _measured_best(
-                    points, wanted[:2], e, errors[at + e], end - centre, measured, at + e
+                    points,
+                    wanted[:2],
+                    e,
+                    errors[at + e],
+                    length if wanted.half else end - centre,
+                    measured,
+                    at + e,
                 )
                 parts.append(hermite(*points.through(*chosen, slice(e, e + 1)), centre))
         else:
@@ -110,7 +116,8 @@ def fitted(
             if wanted.held is not None:
                 part = evaluate(part, (begin + wanted.held * length) - centre)[np.newaxis]
             elif wanted.mean is not None:
-                part = mean(part, (begin + wanted.mean * length) - centre)[np.newaxis]
+                until_end = (begin + wanted.mean * length) - centre
+                part = mean(part, until_end, wanted.half)[np.newaxis]
             width = part.shape[1]
             coefficients[: len(part), at : at + width] = part
             at += width

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import sqrt
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import pytest
 from pytest import approx
-from random_two_mass import random_system
+from random_two_mass import held_systems, random_system
 
 from fmimaster import Results, reference_path, simulate
 from fmimaster.algorithms import Algorithm, Jacobi
@@ -55,6 +56,48 @@ def test_all_events_are_found_by_means_of_held_inputs(
     results = events_by_held_inputs(MEAN, size, version)
     assert root_mean_square_error(results, exact_solution("b3")) < most
     assert len(results.events) == 12
+
+
+@pytest.fixture(scope="module")
+def systems_that_hold(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The systems, with FMUs that accept no polynomials."""
+    return held_systems(tmp_path_factory.mktemp("held"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_two_held_values_in_a_step_are_a_hundred_times_better_than_one(
+    systems_that_hold: Path, version: str, backend: str
+) -> None:
+    results = simulate(
+        systems_that_hold / f"two-mass-b3-{version}.ssp",
+        algorithm=Jacobi(Polynomial(2, 2)),
+        event_clock=Predictive(),
+        step_size=0.1,
+        start_values=HELD,
+        backend=backend,
+    )
+    assert root_mean_square_error(results, exact_solution("b3")) < 1.1e-3
+    assert len(results.events) == 12
+
+
+def test_the_error_of_two_held_values_falls_with_the_fourth_power_of_the_step(
+    systems_that_hold: Path,
+) -> None:
+    """The two masses are linear in their inputs, so they are as far after one step as with the polynomial itself: to the
+    fourth power of the step size."""
+    errors = []
+    for size in (0.1, 0.05):
+        results = simulate(
+            systems_that_hold / "two-mass-b3-fmi3.ssp",
+            algorithm=Jacobi(Polynomial(2, 2)),
+            event_clock=Predictive(),
+            step_size=size,
+            stop_time=0.5,  # before the first event
+            start_values=HELD,
+        )
+        errors.append(root_mean_square_error(results, exact_solution("b3")))
+    assert errors[0] / errors[1] > 2.0**3.5
 
 
 @pytest.mark.parametrize("version", VERSIONS)

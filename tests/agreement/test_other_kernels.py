@@ -227,6 +227,10 @@ WRONG = {
             "(now - given_from[last]) / length",
             "length / (now - given_from[last])",
         ),
+        "FIT of a half": (
+            "weight = 2.0 / (p + 2.0);",
+            "weight = 1.0 / (p + 2.0);",
+        ),
         "FIT that is late": ("k->begin + p->wanted->late *", "k->end + p->wanted->late *"),
     },
     CORRECTIONS: {

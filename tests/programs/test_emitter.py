@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
+from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, LINEAR, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -157,6 +159,48 @@ def test_with_derivatives_the_mean_goes_through_the_newest_point_alone(plan: Pla
         p.inputs(1, ADAPTIVE)
     assert p.program("p").instructions[0] == Fit(1, 0.25, 1, 1, (), mean=0.5)
     assert (p.wanted_history, p.polynomial_inputs) == (0, set())
+
+
+def plan_of_slope(**capabilities: Any) -> Plan:
+    """t holds its input, which has a derivative."""
+    source = PythonFmu(
+        outputs={"y": lambda v: 0.0, "dy": lambda v: 0.0},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
+    target = PythonFmu(inputs={"u": 0.0}, **capabilities)
+    return plan_of({"s": source, "t": target}, ["s.y -> t.u"])
+
+
+def test_with_derivatives_a_step_may_be_two_halves_of_which_each_is_given_a_value() -> None:
+    p = Emitter(plan_of_slope(), in_halves=True)
+    p.inputs(1, Polynomial(2, 2))
+    fits = [i for i in p.program("p").instructions if isinstance(i, Fit)]
+    adaptive = {"history": True, "adaptive": True}
+    assert fits == [
+        Fit(1, 0.0, 2, 1, (), mean=0.5, half=1, **adaptive),
+        Fit(1, 0.5, 2, 1, (), mean=1.0, half=2, **adaptive),
+    ]
+    assert (p.wanted_history, p.held) == (4, {1})
+
+
+@pytest.mark.parametrize(
+    ("polynomial", "capabilities"),
+    [
+        (Polynomial(2, 2), {"can_handle_variable_communication_step_size": False}),
+        (
+            Polynomial(2, 2),
+            {"fixed_internal_step_size": 1e-3},
+        ),  # half a step may be none of its own
+        (Polynomial(2, 2), {"max_input_derivative_order": 1}),
+        (LINEAR, {}),  # its error is mainly that of the extrapolation
+        (Polynomial(2, 2, mean=True), {}),  # one value, as the user wants it
+        (HOLD, {}),
+    ],
+)
+def test_other_steps_are_not_halved(polynomial: Polynomial, capabilities: dict[str, Any]) -> None:
+    p = Emitter(plan_of_slope(**capabilities), in_halves=True)
+    p.inputs(1, polynomial)
+    assert ends(p) == []
 
 
 def test_each_route_takes_the_derivatives_that_its_source_publishes(plan: Plan) -> None:

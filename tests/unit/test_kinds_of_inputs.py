@@ -230,6 +230,42 @@ def test_sub_steps_are_told_in_the_plan(
     )
 
 
+def test_both_halves_of_a_step_have_the_mean_and_the_moment_of_the_polynomial() -> None:
+    """Of a cubic with its slope, through the last two points: exactly, in steps of different lengths."""
+    sink = Sink("u", takes=False)
+
+    def of(t: float) -> float:
+        return 1.0 + t * (2.0 + t * (-3.0 + 4.0 * t))
+
+    slopes = PythonFmu(
+        outputs={"y": lambda v: of(v.t), "dy": lambda v: 2.0 + v.t * (-6.0 + 12.0 * v.t)},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
+    bench = Bench({"s": slopes, "t": sink.fmu}, ["s.y -> t.u"], history=3)
+    bench.initialize()
+    bench.run("REMEMBER")
+    times = [0.0, H, 3 * H, 4 * H, 4.5 * H]
+    for begin, end in itertools.pairwise(times):
+        first, second = (
+            f"FIT t {at} 2 1 () true none {at + 0.5} true 0 none {half}\nSET t continuous\n"
+            f"STEP t {at + 0.5}\n"
+            for half, at in ((1, 0.0), (2, 0.5))
+        )
+        bench.run(f"{first}{second}STEP s 1.0\nGET s outputs\nREMEMBER", begin, end)
+    values = iter(sink.values())
+    for k, (begin, end) in enumerate(itertools.pairwise(times)):
+        h, one, two = end - begin, next(values), next(values)
+        if k:  # in the first step there is one point only
+            mean = sum(of(begin + h * s) * w for s, w in ((0, 1 / 6), (0.5, 4 / 6), (1, 1 / 6)))
+            nodes = [0.5 - math.sqrt(3 / 5) / 2, 0.5, 0.5 + math.sqrt(3 / 5) / 2]
+            moment = sum(
+                s * of(begin + h * s) * w
+                for s, w in zip(nodes, (5 / 18, 8 / 18, 5 / 18), strict=True)
+            )
+            assert (one + two) / 2 == approx(mean, rel=1e-12)
+            assert (one * 1 / 8 + two * 3 / 8) == approx(moment, rel=1e-12)
+
+
 # Discontinuous and discrete signals -----------------------------------------------------------------------------------
 
 

@@ -74,6 +74,9 @@ class Fit(Instruction):
     present one, g is the value given over the last one, and m is the mean of the outputs at its two ends. The last
     interval began when a value was given before. Without an older point that is 0, or if an output is not finite.
 
+    With ``half`` an input that is held at a mean is constant over each half of a step, 1 or 2, which is from ``at`` to
+    ``mean``. Both values together have the mean and the first moment of the polynomial over the step.
+
     With ``late`` the newest point is treated as a point at that fraction, and the one before as a point at ``at``.
     """
 
@@ -88,6 +91,7 @@ class Fit(Instruction):
     adaptive: bool | tuple[bool, ...] = False
     compensation: float | tuple[float, ...] = 0.0
     late: float | tuple[float | None, ...] | None = None
+    half: int | tuple[int, ...] = 0
 
     @property
     def is_constant(self) -> bool:
@@ -130,6 +134,7 @@ class Fit(Instruction):
             (self.mean, "held at the mean to"),
             (self.compensation or None, "compensated by"),
             (self.late, "late, to"),
+            (self.half or None, "with its moment, half"),
         ):
             through += f", {words} {_each(value)}" if _any(value) else ""
         if _any(self.adaptive):
@@ -174,6 +179,10 @@ class Fit(Instruction):
             checker.fail("an adaptive polynomial goes through the history, and no buffers")
         if fitted.compensation and (fitted.mean is None or not fitted.history):
             checker.fail("a compensated input is held at a mean, with the history")
+        if fitted.half and (fitted.mean is None or fitted.half not in (1, 2)):
+            checker.fail(
+                f"half {fitted.half} of a step: expected 1 or 2, and an input held at a mean"
+            )
         if fitted.late is not None and (fitted.points, fitted.derivatives) != (2, 0):
             checker.fail("a late input goes through 2 points with 0 derivatives")
 
