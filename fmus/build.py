@@ -22,9 +22,13 @@ import tempfile
 import uuid
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import fmpy
+import hybrid_binary
+import hybrid_system
+import hybrid_writer
 import linear_system
 import linear_writer
 import reference_systems
@@ -130,23 +134,14 @@ def build_model(model: Path, compiler: list[str]) -> list[tuple[str, str, Files]
 
 def build_fmu(model: Path, version: str, compiler: list[str], objects: Files) -> Files:
     """The files of one FMU; `version` is fmi2 or fmi3, `objects` those of :func:`compile_library`."""
-    is_linear = model.name == linear_writer.MODEL
-    if is_linear:
-        description, of_binary = (
-            linear_writer.description(linear_system.EXAMPLE),
-            linear_writer.largest(),
-        )
-    else:
-        description = of_binary = ET.parse(model / "modelDescription.xml").getroot()
-    for root in (description, of_binary):
+    parts = parts_of(model, version)
+    description = parts.description
+    for root in (description, parts.of_binary):
         root.set("instantiationToken", token(model))
     description.set("generationTool", f"fmimaster {package_version()}")
     description.set("version", package_version())
-    manifest = model / "fmi-ls-manifest.xml"
-    has_manifest = manifest.exists()
-    sources = source_files(
-        model, version, of_binary, ET.parse(manifest).getroot() if has_manifest else None
-    )
+    has_manifest = parts.manifest is not None
+    sources = source_files(model, version, parts)
     c_names = sorted(name for name in sources if name.endswith(".c"))
     if version == "fmi2":
         folder = fmpy.platform
@@ -166,11 +161,46 @@ def build_fmu(model: Path, version: str, compiler: list[str], objects: Files) ->
         "documentation/index.html": documentation(model),
         "documentation/licenses/license.txt": LICENSE.read_bytes(),
     }
-    if has_manifest:
-        files[MANIFEST_PATH] = manifest.read_bytes()
-    if is_linear:
-        files[linear_writer.DATA] = linear_writer.data(linear_system.EXAMPLE)
+    if parts.manifest is not None:
+        files[MANIFEST_PATH] = parts.manifest
+    files |= parts.data
     return files | {f"sources/{name}": content for name, content in sources.items()}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an FMU is made of besides its C sources."""
+
+    description: ET.Element
+    of_binary: ET.Element
+    """The description of the variables that the binary has."""
+    events: ET.Element | None
+    """The manifest by which the binary is made."""
+    manifest: bytes | None
+    data: Files
+    """Files that the binary reads."""
+
+
+def parts_of(model: Path, version: str) -> Parts:
+    """The parts of one model: written in its folder, or made of an example."""
+    if model.name == linear_writer.MODEL:
+        example = linear_system.EXAMPLE
+        data = {linear_writer.DATA: linear_writer.data(example)}
+        return Parts(linear_writer.description(example), linear_writer.largest(), None, None, data)
+    if model.name == hybrid_binary.MODEL:
+        system = hybrid_system.EXAMPLE
+        return Parts(
+            hybrid_writer.description(system, is_fmi2=version == "fmi2"),
+            hybrid_binary.largest(),
+            hybrid_binary.largest_manifest(),
+            xml_bytes(hybrid_writer.manifest(system)),
+            {hybrid_binary.DATA: hybrid_binary.data(system)},
+        )
+    root = ET.parse(model / "modelDescription.xml").getroot()
+    path = model / "fmi-ls-manifest.xml"
+    if not path.exists():
+        return Parts(root, root, None, None, {})
+    return Parts(root, root, ET.parse(path).getroot(), path.read_bytes(), {})
 
 
 def token(model: Path) -> str:
@@ -179,6 +209,8 @@ def token(model: Path) -> str:
     paths += INTERFACE.glob("*.[ch]")
     if model.name == linear_writer.MODEL:
         paths += HERE.glob("linear_*.py")
+    if model.name == hybrid_binary.MODEL:
+        paths += HERE.glob("hybrid_*.py")
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.name.encode() + path.read_bytes())
@@ -200,22 +232,21 @@ def external_names() -> list[str]:
     return sorted({*functions, *objects})
 
 
-def source_files(
-    model: Path, version: str, description: ET.Element, manifest: ET.Element | None
-) -> Files:
+def source_files(model: Path, version: str, parts: Parts) -> Files:
     """The C sources of one FMU, by name."""
     other = "fmi3.c" if version == "fmi2" else "fmi2.c"
     paths = [*model.glob("*.c"), *INTERFACE.glob("*.[ch]")]
     sources = {path.name: path.read_bytes() for path in paths if path.name != other}
-    is_linear = model.name == linear_writer.MODEL
     sources["variables.h"] = c_header(
-        description,
-        manifest,
+        parts.of_binary,
+        parts.events,
         external_names(),
-        has_resources=is_linear,
+        has_resources=bool(parts.data),
         hears_calls=b"model_called(" in sources["model.c"],
     ).encode()
-    sources["variables.c"] = c_source(description, manifest, version, by_element=is_linear).encode()
+    is_linear = model.name == linear_writer.MODEL
+    variables = c_source(parts.of_binary, parts.events, version, by_element=is_linear)
+    sources["variables.c"] = variables.encode()
     return sources
 
 

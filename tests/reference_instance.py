@@ -31,6 +31,7 @@ MODELS = (
     "FourUnitsS2",
     "FourUnitsS3",
     "FourUnitsS4",
+    "HybridLinear",
     "LinearSystem",
     "LoopFunction",
     "LoopStart",

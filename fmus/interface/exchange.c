@@ -23,6 +23,25 @@ static double *member(fm_Instance *self, size_t offset)
     return (double *)((char *)&self->state.variables + offset);
 }
 
+/* A model whose numbers are in a file says there how many states and event indicators it has. */
+size_t fm_state_count(const fm_Instance *self)
+{
+#if FM_HAS_RESOURCES && FM_HAS_MODEL_EXCHANGE
+    return self ? (size_t)model_states(&self->state.variables) : 0;
+#else
+    return FM_STATE_COUNT;
+#endif
+}
+
+size_t fm_indicator_count(const fm_Instance *self)
+{
+#if FM_HAS_RESOURCES && FM_HAS_MODEL_EXCHANGE
+    return self ? (size_t)model_indicators(&self->state.variables) : 0;
+#else
+    return FM_INDICATOR_COUNT;
+#endif
+}
+
 fm_Status fm_set_time(fm_Instance *self, const char *function, double time)
 {
     if (!serves(self, function, MODES, 0, 0)) return FM_ERROR;
@@ -35,7 +54,7 @@ fm_Status fm_set_time(fm_Instance *self, const char *function, double time)
 
 fm_Status fm_set_states(fm_Instance *self, const char *function, const double states[], size_t count)
 {
-    if (!serves(self, function, FM_STEP_MODE, count, FM_STATE_COUNT)) return FM_ERROR;
+    if (!serves(self, function, FM_STEP_MODE, count, fm_state_count(self))) return FM_ERROR;
     for (size_t i = 0; i < count; i++) *member(self, fm_states[i].state) = states[i];
     self->state.stale = true;
     return FM_OK;
@@ -43,7 +62,7 @@ fm_Status fm_set_states(fm_Instance *self, const char *function, const double st
 
 fm_Status fm_get_states(fm_Instance *self, const char *function, double states[], size_t count)
 {
-    if (!serves(self, function, MODES | FM_INITIALIZATION_MODE, count, FM_STATE_COUNT)) return FM_ERROR;
+    if (!serves(self, function, MODES | FM_INITIALIZATION_MODE, count, fm_state_count(self))) return FM_ERROR;
     fm_refresh(self);
     for (size_t i = 0; i < count; i++) states[i] = *member(self, fm_states[i].state);
     return FM_OK;
@@ -51,7 +70,7 @@ fm_Status fm_get_states(fm_Instance *self, const char *function, double states[]
 
 fm_Status fm_get_state_derivatives(fm_Instance *self, const char *function, double derivatives[], size_t count)
 {
-    if (!serves(self, function, MODES | FM_INITIALIZATION_MODE, count, FM_STATE_COUNT)) return FM_ERROR;
+    if (!serves(self, function, MODES | FM_INITIALIZATION_MODE, count, fm_state_count(self))) return FM_ERROR;
     fm_refresh(self);
     for (size_t i = 0; i < count; i++) derivatives[i] = *member(self, fm_states[i].derivative);
     return FM_OK;
@@ -59,14 +78,14 @@ fm_Status fm_get_state_derivatives(fm_Instance *self, const char *function, doub
 
 fm_Status fm_get_nominals(fm_Instance *self, const char *function, double nominals[], size_t count)
 {
-    if (!serves(self, function, MODES | FM_INITIALIZATION_MODE, count, FM_STATE_COUNT)) return FM_ERROR;
+    if (!serves(self, function, MODES | FM_INITIALIZATION_MODE, count, fm_state_count(self))) return FM_ERROR;
     for (size_t i = 0; i < count; i++) nominals[i] = 1.0;
     return FM_OK;
 }
 
 fm_Status fm_get_indicators(fm_Instance *self, const char *function, double values[], size_t count)
 {
-    if (!serves(self, function, MODES | FM_INITIALIZATION_MODE, count, FM_INDICATOR_COUNT)) return FM_ERROR;
+    if (!serves(self, function, MODES | FM_INITIALIZATION_MODE, count, fm_indicator_count(self))) return FM_ERROR;
     fm_refresh(self);
     for (size_t i = 0; i < count; i++) values[i] = *member(self, fm_indicators[i]);
     return FM_OK;

@@ -543,13 +543,13 @@ fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, fmi3Float64 
 
 fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *nEventIndicators)
 {
-    *nEventIndicators = FM_INDICATOR_COUNT;
+    *nEventIndicators = fm_indicator_count(instance);
     return instance ? fmi3OK : fmi3Error;
 }
 
 fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *nContinuousStates)
 {
-    *nContinuousStates = FM_STATE_COUNT;
+    *nContinuousStates = fm_state_count(instance);
     return instance ? fmi3OK : fmi3Error;
 }
 

@@ -167,6 +167,8 @@ typedef struct {
 extern const fm_StateVariable fm_states[];   /* FM_STATE_COUNT; made by build.py: variables.c */
 extern const size_t fm_indicators[];         /* FM_INDICATOR_COUNT */
 
+size_t fm_state_count(const fm_Instance *self);
+size_t fm_indicator_count(const fm_Instance *self);
 fm_Status fm_set_time(fm_Instance *self, const char *function, double time);
 fm_Status fm_set_states(fm_Instance *self, const char *function, const double states[], size_t count);
 fm_Status fm_get_states(fm_Instance *self, const char *function, double states[], size_t count);

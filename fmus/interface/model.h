@@ -90,6 +90,12 @@ fm_Status model_check(fm_Instance *self, const Variables *v);
 fm_Status model_load(fm_Instance *self, Variables *v, const char *resources);
 #endif
 
+#if FM_HAS_RESOURCES && FM_HAS_MODEL_EXCHANGE
+/* How many of the continuous states and event indicators that the description has there are. */
+int model_states(const Variables *v);
+int model_indicators(const Variables *v);
+#endif
+
 #if FM_HEARS_CALLS
 /* Before a call of the FMI function `function` is done, if it needs an instance; "Instantiate" and "FreeInstance" too. */
 void model_called(Variables *v, const char *function);

@@ -42,6 +42,7 @@ ARRAYS_OF = {
     "TwoMassUpper": ["u_poly"],
     "TwoMassLower": ["u_poly"],
     "CradleBall": ["left.poly", "right.poly"],
+    "HybridLinear": ["u_x_poly"],
     "RopeMass": ["first.poly", "second.poly"],
 }
 EVENTS = "{https://fmimaster.org/fmi-ls-events}"
@@ -392,7 +393,7 @@ def test_models_with_events_have_the_same_manifest_in_both_versions(
 ) -> None:
     text = manifest(reference, "fmi2", model)
     assert text == manifest(reference, "fmi3", model)
-    with_events = {"BouncingBall", "CradleBall", "RopeMass", "ThermostatRoom"}
+    with_events = {"BouncingBall", "CradleBall", "HybridLinear", "RopeMass", "ThermostatRoom"}
     with_events |= {"TwoMassLower", "TwoMassUpper"}
     assert (text is not None) == (model in with_events)
 

@@ -1,0 +1,388 @@
+"""Event methods on random systems with events of several kinds, against the exact solution.
+
+    python conformance/event_kinds.py [--systems 6] [--kind table ...] [--method PZ ...] [--size 0.1 ...]
+                                      [--version fmi3 ...] [--number 3 ...] [--seed 28] [--failures] [--show]
+                                      [--save FOLDER] [--csv FILE]
+
+prints a row per kind and method, with the number of runs of each outcome:
+
+- right: every unit has executed the right events, each within a quarter of a step, and the states at the end are right
+  to 1 % of their ranges
+- warned: not right, and the run gives a warning
+- silent: not right, and there is no warning
+- refused: an error before the run
+- failed: an error that ends the run
+- endless: more than ``--limit`` seconds of CPU time
+
+``--failures`` lists runs that are not right, each with the options that repeat it; ``--show`` prints the events of each
+run beside the exact ones, and ``--save`` keeps the FMUs. Events are counted by the units themselves, so the outcome does
+not depend on what the importer says of them.
+
+The systems: ``random_kinds.py``. The exact solution: ``exact_hybrid.py``. The FMUs: ``fmus/HybridLinear``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import logging
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1] / "fmus"))
+
+from exact_hybrid import Execution
+from hybrid_writer import Variant, write_fmu
+from random_kinds import KINDS, SEED, SIZES, VERSIONS, Case, random_case
+
+from fmimaster import (
+    FmimasterError,
+    Results,
+    Simulation,
+    SimulationError,
+    SystemBuilder,
+    reference_path,
+)
+from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Waveform
+from fmimaster.events import EarlyReturn, LookAhead, Predictive
+from fmimaster.events.event_clock import EventClock
+from fmimaster.inputs import ADAPTIVE, Polynomial
+from fmimaster.steps import Locate
+from fmimaster.system.description import SystemDescription
+
+QUINTIC = Polynomial(2, 2)
+LOCATE = "Locate"
+METHODS: dict[str, tuple[Algorithm | None, EventClock | None]] = {
+    "default": (None, None),
+    "PZ": (Jacobi(QUINTIC), Predictive()),
+    "PZ adaptive": (Jacobi(ADAPTIVE), Predictive()),
+    "PZ held": (Jacobi(), Predictive()),
+    "E1": (Aligned(Jacobi(QUINTIC)), EarlyReturn()),
+    "E2": (Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2), EarlyReturn()),
+    "LookAhead": (Jacobi(), LookAhead()),
+    LOCATE: (GaussSeidel(), None),
+}
+"""Names as in docs/events.md. ``default`` is a run with a step size and no other option. ``Locate`` is for units without a
+manifest whose Boolean outputs are connected."""
+OUTCOMES = ("right", "warned", "silent", "refused", "failed", "endless")
+PART = 0.25
+"""Of a step: largest time difference of an event from the exact one."""
+ERROR = 1e-2
+"""Largest error of a state at the end, relative to its range."""
+MOST_LISTED = 200
+"""Runs that ``--failures`` lists."""
+
+
+class Task(NamedTuple):
+    """A run that shall be made."""
+
+    method: str
+    size: float
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, and what it came to. Times in s."""
+
+    kind: str
+    method: str
+    size: float
+    number: int
+    version: str
+    held: bool
+    angle: float
+    """[rad] By which the fastest mode turns in one step."""
+    events: int
+    """Executions of the exact solution."""
+    outcome: str = ""
+    found: int = 0
+    wrong: int = 0
+    """Executions that are missing, too many, or at a wrong time."""
+    late: float = 0.0
+    """Largest time difference of an execution, relative to the step size."""
+    error: float = 0.0
+    """Largest error of a state at the end, relative to its range."""
+    seconds: float = 0.0
+    """[s] CPU time."""
+    text: str = ""
+    """The error, or the first warning."""
+
+    @property
+    def line(self) -> str:
+        """For the list of failures."""
+        repeat = f"--kind {self.kind} --number {self.number} --size {self.size:g} --method '{self.method}'"
+        inputs = "held" if self.held else "polynomial"
+        counts = f"{self.found} of {self.events} events, {self.wrong} wrong, late {self.late:.1e} H, error {self.error:.1e}"
+        what = f"{self.version}, {inputs}, {self.angle:.2f} rad: {counts}"
+        return f"{self.outcome}: {repeat}: {what}: {self.text}"
+
+
+# Systems
+
+
+def build(
+    case: Case, folder: Path, variant: Variant, *, by_boolean: bool = False
+) -> SystemDescription:
+    """The description of the system; its FMUs are written into the folder."""
+    system = SystemBuilder(case.kind)
+    for k, (name, unit) in enumerate(case.system.units.items()):
+        fmi = {"me2": "fmi2", "me3": "fmi3", "mixed": ("fmi2", "fmi3")[k % 2]}.get(
+            case.version, case.version
+        )
+        template = reference_path(f"{fmi}/HybridLinear.fmu")
+        is_exchange = case.version.startswith("me")
+        its = replace(variant, polynomial=variant.polynomial and not is_exchange)
+        path = write_fmu(folder / f"{name}.fmu", unit, template, its)
+        system.add(name, path, interface="ModelExchange" if is_exchange else "CoSimulation")
+    for target, source in case.system.connections.items():
+        own, name = target.split(".")
+        if name in case.system.units[own].input_names:
+            output = case.system.booleans.get(source, source) if by_boolean else source
+            system.connect(output, target)
+    for name, members in case.system.shared.items() if variant.manifest else ():
+        system.share_event(name, *(f"{unit}.{event}" for unit, event in members))
+    return system.build(stop_time=case.stop_time)
+
+
+def simulation(case: Case, task: Task, folder: Path, variant: Variant) -> Simulation:
+    """The run, by public options."""
+    algorithm, clock = METHODS[task.method]
+    is_located = task.method == LOCATE
+    own = replace(variant, polynomial=variant.polynomial and not case.is_held)
+    if is_located:
+        own = Variant(polynomial=False, manifest=False, trigger=False)
+    description = build(case, folder, own, by_boolean=is_located)
+    if algorithm is None:
+        return Simulation(description, step_size=task.size)
+    step = Locate(task.size) if is_located else task.size
+    return Simulation(description, algorithm=algorithm, step_size=step, event_clock=clock)
+
+
+# Scores
+
+
+def executed(case: Case, results: Results) -> list[Execution]:
+    """The events that the units have counted. Of several of one name in a step, only the time of the last is known."""
+    found = []
+    for name, unit in case.system.units.items():
+        for event in unit.events:
+            counts, when = (
+                np.asarray(results[f"{name}.{event.name}.{c}"]) for c in ("count", "when")
+            )
+            for row, more in enumerate(np.diff(counts, prepend=0)):
+                found += [Execution(float(when[row]), name, event.name)] * int(more)
+    return sorted(found)
+
+
+def score(case: Case, size: float, results: Results) -> dict[str, object]:
+    """Fields of a run."""
+    found = executed(case, results)
+    pairs = sorted(
+        (abs(f.time - e.time), i, k)
+        for i, f in enumerate(found)
+        for k, e in enumerate(case.exact.events)
+        if f[1:] == e[1:] and abs(f.time - e.time) <= PART * size
+    )
+    of_found, of_exact, late = set[int](), set[int](), 0.0
+    for difference, i, k in pairs:
+        if i not in of_found and k not in of_exact:
+            of_found.add(i)
+            of_exact.add(k)
+            late = max(late, difference / size)
+    wrong = len(found) + len(case.exact.events) - len(of_found) - len(of_exact)
+    errors = [0.0]
+    for name, value in case.exact.final.items():
+        unit, state = name.split(".")
+        if state in case.system.units[unit].outputs and case.exact.ranges[name] > 0.0:
+            errors.append(abs(float(results[name][-1]) - value) / case.exact.ranges[name])
+    error = max(errors)
+    texts = results.statistics.warnings
+    is_right = wrong == 0 and error <= ERROR
+    outcome = "right" if is_right else "warned" if texts else "silent"
+    text = " ".join(texts[0].split()) if texts else ""
+    numbers = {"found": len(found), "wrong": wrong, "late": late, "error": error}
+    return {"outcome": outcome, "text": text, **numbers}
+
+
+def run(
+    task: Task, *, seed: int, limit: float, variant: Variant, folder: Path | None, shows: bool
+) -> Run:
+    """One run, in a process of its own."""
+    case = random_case(task.kind, task.number, seed)
+    empty = Run(
+        *(task.kind, task.method, task.size, task.number, case.version, case.is_held),
+        angle=case.exact.fastest * task.size,
+        events=len(case.exact.events),
+    )
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    work = partial(_in_child, sender, case, task, limit, variant, folder, shows)
+    process = context.Process(target=work)
+    process.start()
+    sender.close()
+    try:
+        found = receiver.recv()
+    except EOFError:  # a signal has ended it: that of the limit
+        found = {"outcome": "endless", "seconds": limit}
+    process.join()
+    return replace(empty, **found)
+
+
+def _in_child(
+    sender: Connection,
+    case: Case,
+    task: Task,
+    limit: float,
+    variant: Variant,
+    folder: Path | None,
+    shows: bool,
+) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    begin = used.ru_utime + used.ru_stime
+    most = int(begin + limit + 1)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    logging.getLogger("fmimaster").setLevel(logging.CRITICAL)  # warnings are counted, not printed
+    with tempfile.TemporaryDirectory() as temporary, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _outcome(case, task, folder or Path(temporary), variant, shows)
+    sender.send(found | {"seconds": time.process_time() - begin})
+
+
+def _outcome(
+    case: Case, task: Task, folder: Path, variant: Variant, shows: bool
+) -> dict[str, object]:
+    try:
+        results = simulation(case, task, folder, variant).run()
+    except SimulationError as error:
+        if shows and error.results is not None:
+            show(case, error.results)
+        return {
+            "outcome": "failed",
+            "text": f"{type(error).__name__}: {' '.join(str(error).split())}",
+        }
+    except FmimasterError as error:
+        return {
+            "outcome": "refused",
+            "text": f"{type(error).__name__}: {' '.join(str(error).split())}",
+        }
+    except Exception:
+        return {"outcome": "failed", "text": f"DEFECT: {traceback.format_exc()}"}
+    if shows:
+        show(case, results)
+    return score(case, task.size, results)
+
+
+def show(case: Case, results: Results) -> None:
+    """Print the events of a run and of the exact solution."""
+    rows = [(e, "exact") for e in case.exact.events] + [(e, "run") for e in executed(case, results)]
+    for execution, what in sorted(rows):
+        print(f"{execution.time:17.12f} {execution.unit}.{execution.event:12} {what}")
+    for text in results.statistics.warnings:
+        print(f"warning: {text}")
+    print(results.statistics)
+
+
+# Tables
+
+
+def tasks(a: argparse.Namespace) -> Iterator[Task]:
+    """All runs that shall be made."""
+    for kind in a.kind:
+        for number in a.number or range(a.systems):
+            case = random_case(kind, number, a.seed)
+            if case.version not in a.version:
+                continue
+            for method in a.method:
+                if method != LOCATE or case.system.booleans:
+                    yield from (
+                        Task(method, size, kind, number) for size in case.sizes if size in a.size
+                    )
+
+
+HEADER = ("kind", "method", "runs", *OUTCOMES, "error", "CPU in s")
+
+
+def table(runs: Sequence[Run]) -> list[str]:
+    """A Markdown table: a row per kind and method, and one per method; medians in the last columns."""
+    lines = ["| " + " | ".join(HEADER) + " |", "|" + " --- |" * len(HEADER)]
+    kinds = [kind for kind in KINDS if any(r.kind == kind for r in runs)]
+    for kind in kinds:
+        lines += _rows(kind, [r for r in runs if r.kind == kind])
+    return lines + (_rows("all", runs) if len(kinds) > 1 else [])
+
+
+def _rows(kind: str, runs: Sequence[Run]) -> list[str]:
+    lines = []
+    for method in METHODS:
+        some = [r for r in runs if r.method == method]
+        if some:
+            counts = [sum(r.outcome == outcome for r in some) for outcome in OUTCOMES]
+            ended = [r.error for r in some if r.outcome in ("right", "warned", "silent")]
+            error = f"{median(ended):.1e}" if ended else ""
+            seconds = f"{median(r.seconds for r in some):.2f}"
+            cells = (kind, method, str(len(some)), *map(str, counts), error, seconds)
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--systems", type=int, default=6, help="number of systems of each kind (6)")
+    parser.add_argument("--number", type=int, nargs="+", help="only these systems")
+    parser.add_argument("--kind", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--method", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--size", type=float, nargs="+", default=SIZES, help="step sizes in s")
+    parser.add_argument("--version", nargs="+", choices=VERSIONS, default=VERSIONS)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--limit", type=float, default=20.0, help="CPU time of a run in s (20)")
+    parser.add_argument("--without-states", action="store_true", help="FMUs without FMU states")
+    parser.add_argument(
+        "--without-triggers", action="store_true", help="FMUs execute events themselves"
+    )
+    parser.add_argument("--failures", action="store_true", help="list runs that are not right")
+    parser.add_argument("--show", action="store_true", help="print the events of each run")
+    parser.add_argument("--save", type=Path, help="write the FMUs of the last run into this folder")
+    parser.add_argument("--csv", type=Path, help="write all runs into this file")
+    a = parser.parse_args()
+    variant = Variant(states=not a.without_states, trigger=not a.without_triggers)
+    if a.save:
+        a.save.mkdir(parents=True, exist_ok=True)
+    work: Callable[[Task], Run] = partial(
+        run, seed=a.seed, limit=a.limit, variant=variant, folder=a.save, shows=a.show
+    )
+    runs = [work(task) for task in tasks(a)]
+    print("\n".join(table(runs)))
+    if a.csv:
+        with a.csv.open("w", newline="") as file:
+            rows = csv.DictWriter(file, [f.name for f in fields(Run)])
+            rows.writeheader()
+            rows.writerows(map(asdict, runs))
+    failed = [r for r in runs if r.outcome != "right"]
+    if a.failures and failed:
+        print("\n" + "\n".join(r.line for r in failed[:MOST_LISTED]))
+        if len(failed) > MOST_LISTED:
+            print(f"... and {len(failed) - MOST_LISTED} more")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""The suite of systems with events of several kinds: ``conformance/event_kinds.py`` and its exact solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+
+import event_kinds
+import numpy as np
+import pytest
+from event_kinds import Task
+from exact_hybrid import CoupledSystem
+from hybrid_writer import Variant
+from numpy.typing import NDArray
+from pytest import approx
+from random_kinds import KINDS, random_case
+from scipy.integrate import solve_ivp
+
+Array = NDArray[np.float64]
+
+
+def integrated(
+    system: CoupledSystem, stop_time: float, bounces: Callable[[Array], Array]
+) -> tuple[list[float], Array]:
+    """Times of the events and the last states, by a solver that knows nothing of the matrices."""
+    [table, ball] = system.units.values()
+    x = np.array([*table.states.values(), *ball.states.values()])
+    stiffness = table.modes[0].rates["v"]["x"]
+    gravity = ball.modes[0].rates["v"]["1"]
+
+    def rates(_t: float, x: Array) -> list[float]:
+        return [x[1], stiffness * x[0], x[3], gravity]
+
+    def gap(_t: float, x: Array) -> float:
+        return float(x[2] - x[0])
+
+    gap.terminal, gap.direction = True, -1  # type: ignore[attr-defined]
+    time = 0.0
+    times: list[float] = []
+    while True:
+        found = solve_ivp(rates, (time, stop_time), x, "DOP853", events=gap, rtol=1e-12, atol=1e-13)
+        time, x = float(found.t[-1]), found.y[:, -1]
+        if time >= stop_time:
+            return times, x
+        times.append(time)
+        x = bounces(x)
+
+
+def test_the_exact_solution_of_a_ball_on_a_table_is_that_of_another_solver() -> None:
+    case = random_case("table", 0)
+    reset = case.system.units["ball"].events[0].transitions[0].reset["v"]
+
+    def bounces(x: Array) -> Array:
+        return np.array([x[0], x[1], x[2], reset["v"] * x[3] + reset["u_v"] * x[1]])
+
+    times, final = integrated(case.system, case.stop_time, bounces)
+    assert len(times) == len(case.exact.events) >= 3
+    assert times == approx([e.time for e in case.exact.events], abs=1e-7)
+    assert list(final) == approx(list(case.exact.final.values()), abs=1e-6)
+
+
+def test_the_exact_solution_of_stick_and_slip_is_that_of_another_solver() -> None:
+    """A mass on a belt: its modes by the law of friction, not by the matrices of the units."""
+    case = random_case("stick-slip", 0)
+    belt, mass = case.system.units.values()
+    pull = mass.modes[1].rates["v"]
+    static = mass.events[1].transitions[0].indicators[0]["1"]
+    speed, swing = belt.modes[0].outputs["v"]["1"], belt.modes[0].rates["q"]["s"]
+
+    def rates(_t: float, x: Array) -> list[float]:
+        acceleration = x[1] if sticks else pull["x"] * x[2] + pull["v"] * x[3] + pull["1"]
+        return [x[1], swing * x[0], x[3], acceleration]
+
+    def margin(_t: float, x: Array) -> float:
+        friction = x[1] - pull["x"] * x[2] - pull["v"] * x[3]
+        return float(static - friction if sticks else speed + x[0] - x[3])
+
+    margin.terminal, margin.direction = True, -1  # type: ignore[attr-defined]
+    x = np.array([*belt.states.values(), *mass.states.values()])
+    time, sticks = 0.0, False
+    times: list[float] = []
+    while time < case.stop_time:
+        found = solve_ivp(
+            rates, (time, case.stop_time), x, "DOP853", events=margin, rtol=1e-12, atol=1e-13
+        )
+        time, x = float(found.t[-1]), found.y[:, -1]
+        if time < case.stop_time:
+            times.append(time)
+            sticks = not sticks
+            x[3] = speed + x[0] if sticks else x[3]
+    assert len(times) == len(case.exact.events) >= 3
+    assert times == approx([e.time for e in case.exact.events], abs=1e-7)
+    assert list(x) == approx(list(case.exact.final.values()), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_system_can_be_scored(kind: str) -> None:
+    case = random_case(kind, 0)
+    assert case.exact.is_clear
+    assert len(case.exact.events) >= 3
+    assert 0.0 < case.angle < pi
+
+
+def test_each_run_has_an_outcome() -> None:
+    """Of a process of its own: also if the limit of CPU time ends it."""
+
+    def outcome(method: str, limit: float) -> str:
+        task = Task(method, 0.2, "table", 0)
+        return event_kinds.run(
+            task, seed=28, limit=limit, variant=Variant(), folder=None, shows=False
+        ).outcome
+
+    assert outcome("PZ", 20.0) == "right"
+    assert outcome("default", 20.0) == "silent"
