@@ -214,6 +214,42 @@ def _facts(model: Model, place: str) -> Iterator[Finding]:
             what = f"Event '{event.name}' is shared and has no trigger: the FMU executes it itself."
             advice = "Algorithms with an event clock refuse it. Export the FMU with a trigger."
             yield Finding(place, Severity.NOTE, what, advice)
+    yield from _missing_dependencies(model, place)
+
+
+def _missing_dependencies(model: Model, place: str) -> Iterator[Finding]:
+    """Outputs that must depend on a trigger, and do not list it (requirement M10 of fmi-ls-events).
+
+    A payload acts together with its trigger only. If right limits can be read without a step, the trigger acts on an
+    indicator: after the event, at least one must be above 0.
+    """
+    advice = (
+        "Right limits may then be taken from before the event. Declare the dependency in ModelStructure (requirement M10 "
+        "of fmi-ls-events)."
+    )
+    needs = model.dependencies
+    for event in model.events:
+        if event.trigger is None:
+            continue
+        payload = {p.input for p in event.payload}
+        for output in sorted(needs):
+            if needs[output] & payload and event.trigger not in needs[output]:
+                listed_there = listed(f"'{p}'" for p in sorted(needs[output] & payload))
+                what = (
+                    f"Event '{event.name}': the output '{output}' depends on the payload {listed_there}, and not on the "
+                    f"trigger '{event.trigger}' with which it acts."
+                )
+                yield Finding(place, Severity.WARNING, what, advice)
+        found = [i.name for i in event.indicators if i.name in needs]
+        if not event.right_limits_without_step or len(found) < len(event.indicators):
+            continue
+        is_counter = model.fmi_version.startswith("2")
+        if is_counter and not any(event.trigger in needs[name] for name in found):
+            what = (
+                f"Event '{event.name}' has right limits without a step, and none of its indicators "
+                f"({listed(found)}) depends on the trigger '{event.trigger}'."
+            )
+            yield Finding(place, Severity.WARNING, what, advice)
 
 
 def _once_per_process(

@@ -13,6 +13,7 @@ from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes, Observer
+from fmimaster.run.derivatives import DerivativeCheck
 from fmimaster.run.event_execution import EventExecution, Given, Happening
 from fmimaster.run.log import Lateness, close_changes
 from fmimaster.run.loop import Loop, LoopPart
@@ -36,6 +37,7 @@ class EventHandler(LoopPart):
         self._changes = changes
         self.observer = Observer(loop)
         self._rests = Rests(loop)
+        self._derivatives = DerivativeCheck(loop)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._begins_anew = begins_anew_at_jumps(loop.programs, loop.rule)
         self.execution = execution = EventExecution(loop, changes)
@@ -102,6 +104,8 @@ class EventHandler(LoopPart):
     def _happen(self, due: frozenset[int], requests: Sequence[int]) -> tuple[bool, bool]:
         s = self._state
         observed = self.observer.look()
+        if not observed:
+            self._derivatives.look()
         found = self._look(requests) - due
         is_due = s.next_event <= s.time.seconds
         jumped = self._jumped() if s.timeline.jumps else NONE

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import zipfile
 from collections.abc import Callable, Sequence
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import reference
+from event_fmus import EXTRA
 from python_fmu import PythonFmu
 
-from fmimaster.algorithms import AutomaticSequence, Sequential
+from fmimaster import Simulation, SystemBuilder
+from fmimaster.algorithms import AutomaticSequence, Jacobi, Sequential
 from fmimaster.base.errors import (
+    AccuracyWarning,
     CallError,
     DescriptionError,
     FmimasterError,
@@ -21,7 +28,9 @@ from fmimaster.base.errors import (
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
+from fmimaster.fmu import add_manifest
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.inputs import Polynomial
 from fmimaster.results.results import Results
 from fmimaster.steps.locate import Locate
 from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope
@@ -33,6 +42,7 @@ Simulate = Callable[..., Results]
 def fall(
     *,
     z: Callable[[Any], float] = lambda v: v.x,
+    slope: float = -1.0,
     trigger: str | None = "hit",
     reset: Callable[[Any], UpdateAnswer | None] | None = None,
     step: Callable[[Any, float], StepAnswer | None] | None = None,
@@ -61,7 +71,7 @@ def fall(
     return PythonFmu(
         inputs={"hit": False, "w": 0.0},
         states={"x": 0.5},
-        outputs={"y": lambda v: v.x, "z": z, "dz": lambda v: -1.0},
+        outputs={"y": lambda v: v.x, "z": z, "dz": lambda v: slope},
         attributes={
             "hit": {"type": DataType.CLOCK},
             "w": {"variability": Variability.DISCRETE, "clocks": ("hit",)},
@@ -253,7 +263,8 @@ def test_an_early_return_without_length_is_an_event_at_the_start_of_the_step(
             return StepAnswer(v.t, early=True, event=True)
         return None  # x stays: by its indicator nothing occurs
 
-    a, b = fall(step=step, scope=Scope.PRIVATE), PythonFmu(outputs={"y": lambda v: v.t})
+    a = fall(step=step, slope=0.0, scope=Scope.PRIVATE)
+    b = PythonFmu(outputs={"y": lambda v: v.t})
     results = run(simulate, EarlyReturn(), alone=True, b=b, a=a)
     assert [(e.name, e.time) for e in results.events] == [("event of a", times[0])]
     assert results.time[-1] == 1.4
@@ -402,3 +413,34 @@ def test_locating_needs_who_can_go_back_too(simulate: Simulate) -> None:
             step_size=Locate(0.2),
             stop_time=1.4,
         )
+
+
+# Derivatives that are none -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("wrong", [("ceiling.z[1]", "x"), ("collision.z[1]", "collision.dz[2]")])
+def test_a_wrong_derivative_of_an_indicator_is_told(
+    wrong: tuple[str, str], version: str, tmp_path: Path
+) -> None:
+    """The first indicator has the own states only, the second one those of the other mass, by polynomials."""
+    indicator, derivative = wrong
+    paths = {n: reference(f"{version}/TwoMass{n.title()}.fmu") for n in ("upper", "lower")}
+    declared = paths["upper"]
+    with zipfile.ZipFile(declared) as archive:
+        text = archive.read(EXTRA).decode()
+    right = indicator.replace(".z", ".dz")
+    text = text.replace(f'derivative="{right}"', f'derivative="{derivative}"')
+    paths["upper"] = add_manifest(declared, text.encode(), tmp_path / "upper.fmu")
+    system = SystemBuilder()
+    for name, path in paths.items():
+        system.add(name, path)
+    system.connect("upper.x", "lower.u_x")
+    system.connect("upper.v", "lower.u_v")
+    system.connect("lower.x", "upper.u_x")
+    system.connect("lower.v", "upper.u_v")
+    system.share_event("collision", "upper.collision", "lower.collision")
+    settings: Any = {"algorithm": Jacobi(Polynomial(2, 2)), "event_clock": Predictive()}
+    told = rf"'upper': the indicator '{re.escape(indicator)}' of the event '\w+' changes by .* but its derivative"
+    with pytest.warns(AccuracyWarning, match=told):
+        Simulation(system, step_size=0.02, stop_time=0.5, **settings).run()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import changed, reference, system
+from edited_fmu import edited_fmu
 
 from fmimaster import PythonComponent, SystemBuilder, reference_path
 from fmimaster.front.validation import Finding, Severity, validate
@@ -280,3 +281,26 @@ def test_each_structure_of_a_changing_system_is_validated_by_itself() -> None:
     assert "'tank.inflow'" in error
     assert "first.ramp" in error
     assert "second.ramp" in error
+
+
+# Dependencies on triggers: requirement M10 of fmi-ls-events -----------------------------------------------------------
+
+
+NO_TRIGGER = {"dependencies": "u_x", "dependenciesKind": "dependent"}
+
+
+def test_indicators_that_do_not_list_the_trigger_are_told(tmp_path: Path) -> None:
+    names = ("collision.z[1]", "collision.z[2]")
+    unknowns = dict.fromkeys(names, NO_TRIGGER)
+    path = edited_fmu(reference("fmi2/TwoMassUpper.fmu"), tmp_path / "upper.fmu", unknowns=unknowns)
+    [finding] = of(Severity.WARNING, validate(path))
+    assert "Event 'collision' has right limits without a step, and none of its" in finding.what
+    assert "requirement M10" in finding.advice
+
+
+def test_an_output_that_lists_the_payload_without_its_trigger_is_told(tmp_path: Path) -> None:
+    unknowns = {"v": {"dependencies": "collision.w", "dependenciesKind": "dependent"}}
+    path = edited_fmu(reference("fmi2/TwoMassUpper.fmu"), tmp_path / "upper.fmu", unknowns=unknowns)
+    [finding] = of(Severity.WARNING, validate(path))
+    assert "the output 'v' depends on the payload 'collision.w', and not on" in finding.what
+    assert "the trigger 'collision.in'" in finding.what
