@@ -18,6 +18,9 @@ from fmimaster.system.declarations import Indicator
 ENOUGH = 20
 """So many smooth steps over which a derivative fits show that it is right."""
 
+FIRST = 2 * ENOUGH
+"""So many steps at the start of a run are made one by one for this."""
+
 TOO_MANY = 5
 """It is wrong if it does not fit over so many smooth steps, and seldom fits: single ones can have an event inside."""
 
@@ -56,16 +59,23 @@ class _Compared(NamedTuple):
 
 
 class DerivativeCheck:
-    """Compares derivatives over the first steps that are made one by one, until it is clear whether they are right."""
+    """Compares derivatives over steps that are made one by one, until it is clear whether they are right."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._open = [] if loop.clock is None else list(_compared(loop))
+        self._waits = FIRST
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next step is made alone for a comparison: only at the start of a run, since this costs time."""
+        return bool(self._open) and self._waits > 0
 
     def look(self) -> None:
         """Compare over the step that ends at the present time."""
         if not self._open:
             return
+        self._waits -= 1
         loop, now = self._loop, self._loop.state.time.seconds
         indicators = loop.indicators
         previous = indicators.previous(now, rounding(now, indicators.step))

@@ -57,6 +57,8 @@ class EventHandler(LoopPart):
         s = self._state
         if self._clock is None:
             return True
+        if self._derivatives.waits:
+            return False
         waits = s.on or s.outdated or (s.resting and self._rests.quiet)
         return not waits and self.observer.is_far
 
