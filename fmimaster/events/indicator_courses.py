@@ -19,6 +19,7 @@ from fmimaster.numerics.indicators import (
     falling_root,
     from_before,
     from_ends,
+    is_slope,
     stays_above,
     stays_above_between,
     through_slopes,
@@ -83,10 +84,6 @@ def _extrema(p: Cubic) -> list[float]:
     return [*found, c / q] if q else found
 
 
-SAME_SLOPE = 1e-9
-"""An indicator is the slope of another one if they agree to this fraction: far more than rounding, far less than
-chance."""
-
 Pairs = Sequence[tuple[int, int]]
 """Slots of the indicators of an event, each with that of its derivative; -1 if it has none."""
 
@@ -141,10 +138,8 @@ def knows_curvature(pairs: Pairs, values: Sequence[float]) -> bool:
 def _curvature(pairs: Pairs, values: Sequence[float], z: int, dz: int) -> float | None:
     """The derivative of another indicator that is the slope of this one; None if there is none."""
     for other, derivative in pairs if dz >= 0 else ():
-        if other != z and derivative >= 0:
-            w, slope = values[other], values[dz]
-            if abs(w - slope) <= SAME_SLOPE * max(abs(w), abs(slope)):
-                return values[derivative]
+        if other != z and derivative >= 0 and is_slope(values[other], values[dz]):
+            return values[derivative]
     return None
 
 

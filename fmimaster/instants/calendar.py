@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.instants.grid import EXACT
-from fmimaster.instants.instant import NEVER, Instant, Ticks, TimeBase
+from fmimaster.instants.instant import NEVER, Instant, Ticks, TimeBase, whole
 
 _new = tuple.__new__
 """Makes a named tuple without a call of Python: a third of the time."""
@@ -92,12 +92,12 @@ class Calendar:
     def exact(self, instant: Instant) -> Ticks:
         """An instant as a multiple of ``1 / resolution`` s; a double that was found is the rational number that it is."""
         if isinf(instant.ticks):
-            return _whole(Fraction(instant.seconds) * self.resolution)
+            return whole(Fraction(instant.seconds) * self.resolution)
         return instant.ticks  # type: ignore[return-value]
 
     def in_base(self, time: Fraction) -> Ticks:
         """A time in s as a multiple of ``1 / resolution`` s."""
-        return _whole(time * self.resolution)
+        return whole(time * self.resolution)
 
     def repeat(self, clock: int, first: Ticks, interval: Ticks) -> None:
         """Schedule a periodic clock, in place of what was scheduled."""
@@ -135,14 +135,14 @@ class Calendar:
         """
         exact = {clock: self.exact(tick) for clock, tick in ticks.items()}
         self.resolution, self.next, self.waiting = resolution, {}, []
-        self.merged = _whole(self.merged * factor)
+        self.merged = whole(self.merged * factor)
         self.periods = {
-            clock: Period(_whole(p.first * factor), _whole(p.interval * factor), p.taken)
+            clock: Period(whole(p.first * factor), whole(p.interval * factor), p.taken)
             for clock, p in periods.items()
         }
-        self.told = {clock: _whole(interval * factor) for clock, interval in told.items()}
+        self.told = {clock: whole(interval * factor) for clock, interval in told.items()}
         for clock, tick in exact.items():
-            self.put(clock, _whole(tick * factor))
+            self.put(clock, whole(tick * factor))
 
     def skip(self, clock: int, count: int) -> None:
         """A periodic clock has ticked so many times."""
@@ -159,11 +159,6 @@ class Calendar:
         if len(waiting) > 2 * len(self.next) + 16:
             self.waiting = [(tick, clock) for clock, tick in self.next.items()]
             heapify(self.waiting)
-
-
-def _whole(ticks: Ticks | Fraction) -> Ticks:
-    ticks = Fraction(ticks)
-    return ticks.numerator if ticks.denominator == 1 else ticks
 
 
 _BITS = 62

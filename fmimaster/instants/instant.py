@@ -68,6 +68,15 @@ NEVER = Instant(inf, inf)
 """After all times."""
 
 
+class Instants(NamedTuple):
+    """Instants as arrays of shape (n,)."""
+
+    seconds: NDArray[np.float64]
+    ticks: NDArray[np.int64] | None
+    """Multiples of ``1 / resolution`` s; None for found times."""
+    resolution: int
+
+
 class Goal(NamedTuple):
     """The end of the next step, and its cause."""
 
@@ -83,6 +92,14 @@ _NO_EVENTS: frozenset[int] = frozenset()
 def goal_at(end: Instant, cause: Cause) -> Goal:
     """A goal without events, created in a third less time, because each step needs one."""
     return _new(Goal, (end, cause, _NO_EVENTS))
+
+
+def whole(ticks: float | Fraction) -> Ticks:
+    """The same multiple, as an integer if it is one."""
+    if isinstance(ticks, int):
+        return ticks
+    ticks = Fraction(ticks)
+    return ticks.numerator if ticks.denominator == 1 else ticks
 
 
 @dataclass(frozen=True, slots=True)

@@ -687,8 +687,9 @@ static int is_answered(const fm_kernel *k, const fm_ahead *ahead)
     return 0;
 }
 
-/* The event at the end of an interval; whether Python must look at it. */
-static int let_happen(fm_kernel *k, fm_ahead *ahead, int number, const fm_watch *watches, int n_watches, int *stopped)
+/* The event at the end of the first of two intervals; whether Python must look at it. */
+static int let_happen(fm_kernel *k, fm_ahead *ahead, int number, const fm_watch *watches, int n_watches, const double *times,
+                      int *stopped)
 {
     int rows = k->n_rows;
     *stopped = execute(k, ahead->programs[number], k->end, k->end);
@@ -697,6 +698,9 @@ static int let_happen(fm_kernel *k, fm_ahead *ahead, int number, const fm_watch 
         if (watches[i].renew && watches[i].renew(watches[i].self, k) != FM_OK)
             *stopped = fm_fail(k, ahead->programs[number], FM_ERROR, 0);
     ahead->happened = *stopped || is_answered(k, ahead);
+    for (int i = 0; i < n_watches && !ahead->happened; i++)
+        if (watches[i].is_quiet_after)
+            ahead->happened = !watches[i].is_quiet_after(watches[i].self, k, times[1], times[2]);
     return ahead->happened;
 }
 
@@ -719,7 +723,7 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
             break;
         accept(k, commit);
         is_after = ahead && ahead->numbers[i] >= 0;
-        if (is_after && let_happen(k, ahead, ahead->numbers[i], watches, n_watches, &stopped)) {
+        if (is_after && let_happen(k, ahead, ahead->numbers[i], watches, n_watches, times + i, &stopped)) {
             *done = i + 1;
             break;
         }

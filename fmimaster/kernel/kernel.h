@@ -304,6 +304,8 @@ typedef struct {
 typedef struct {
     int (*is_quiet)(void *self, fm_kernel *kernel, double begin, double end, double next);
     int (*renew)(void *self, fm_kernel *kernel); /* after an event inside the stretch; null if there is nothing to do */
+    /* after that, for the step from the event on; null if it has no say. 0: Python must look */
+    int (*is_quiet_after)(void *self, fm_kernel *kernel, double begin, double end);
     void *self;
 } fm_watch;
 
@@ -645,6 +647,7 @@ typedef struct {
 /* watch.c: whether the event clock would do nothing at the end of a step that was attempted and is not yet committed, nor
  * shorten the next one; 0 if that is not certain. */
 int fm_clock_is_quiet(void *self, fm_kernel *k, double begin, double end, double next);
+int fm_clock_is_quiet_after(void *self, fm_kernel *k, double begin, double end);
 
 /* observer.c: the same for n events that FMUs execute themselves inside a step: a counter tells of them, slot -1 for none, or the
  * indicators of the member from first[i] to first[i + 1]. An FMU may miss an event by the time `near` in s. */

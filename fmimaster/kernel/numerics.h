@@ -235,6 +235,9 @@ static inline double fm_cubic_slope(const double *p, double s)
     return p[1] + s * (2.0 * p[2] + s * 3.0 * p[3]);
 }
 
+/* An indicator is the slope of another one if they agree to this fraction: far more than rounding, far less than chance. */
+#define FM_SAME_SLOPE 1e-09
+
 /* Trials for the root of a cubic: tangents need a few, halvings alone about 60. */
 #define FM_MOST_TANGENTS 200
 
@@ -267,6 +270,12 @@ static inline double fm_falling_root(const double *p, double low, double high)
         trials += 1;
     }
     return t;
+}
+
+/* Whether an indicator of this value is the slope of another one, as a relative velocity is that of a distance. */
+static inline int fm_is_slope(double value, double slope)
+{
+    return fabs(value - slope) <= FM_SAME_SLOPE * larger(fabs(value), fabs(slope));
 }
 
 /* The line through a value with a slope. */

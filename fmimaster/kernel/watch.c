@@ -51,16 +51,50 @@ static int stays_off(const fm_clock_data *w, int64_t s, const double *values, do
     return 0;
 }
 
-/* Predictive.clip leaves a step alone that begins at `time`, once the present outputs are in the history. */
-static int needs_no_clip(const fm_clock_data *w, const fm_kernel *k, double time, double length)
+/* _curvature: the derivative of another indicator of the set s that is the slope of the indicator i; whether there is one. */
+static int finds_curvature(const fm_clock_data *w, int64_t s, int64_t i, const double *values, double *found)
 {
+    for (int64_t j = w->first[s]; w->slopes[i] >= 0 && j < w->first[s + 1]; j++) {
+        if (j == i || w->indicators[j] == w->indicators[i] || w->slopes[j] < 0)
+            continue;
+        if (fm_is_slope(values[w->indicators[j]], values[w->slopes[i]])) {
+            *found = values[w->slopes[j]];
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The same where there is no point before: without_history. 0 as well if a shorter step is to tell the curvature. */
+static int stays_off_at_once(const fm_clock_data *w, int64_t s, const double *values, double length)
+{
+    int stays = 0, knows = w->locates;
+    for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
+        double curvature = 0.0;
+        knows |= finds_curvature(w, s, i, values, &curvature);
+        double slope = w->slopes[i] < 0 ? 0.0 : values[w->slopes[i]];
+        double p[4] = {values[w->indicators[i]], slope, curvature / 2, 0.0};
+        stays |= fm_stays_above(p, length);
+    }
+    return stays && knows;
+}
+
+/* Predictive.clip leaves a step alone that begins at `time`. In the history, the points before it are from `from` on, once
+ * `shift` points more are in it. */
+static int needs_no_clip(const fm_clock_data *w, const fm_kernel *k, int from, int shift, double time, double length)
+{
+    const double *values = k->outputs[FM_FLOAT64];
     point newest, older, *has_older = 0;
-    if (!previous(w, k, 0, w->distance, time, w->near * length, &newest))
-        return 0;
-    if (w->lacks_slopes && previous(w, k, 0, w->distance, newest.time, w->near * length, &older))
+    if (!previous(w, k, from, shift, time, w->near * length, &newest)) {
+        for (int s = 0; s < w->n; s++)
+            if (!stays_off_at_once(w, s, values, length))
+                return 0;
+        return 1;
+    }
+    if (w->lacks_slopes && previous(w, k, from, shift, newest.time, w->near * length, &older))
         has_older = &older;
     for (int s = 0; s < w->n; s++)
-        if (!stays_off(w, s, k->outputs[FM_FLOAT64], time, &newest, has_older, length))
+        if (!stays_off(w, s, values, time, &newest, has_older, length))
             return 0;
     return 1;
 }
@@ -141,7 +175,7 @@ static int none_is_on(const fm_clock_data *w, const fm_kernel *k)
 }
 
 /* LookAhead.clip leaves a step from `time` to `end` alone. */
-static int foresees_none(const fm_clock_data *w, const fm_kernel *k, double time, double end)
+static int foresees_none(const fm_clock_data *w, const fm_kernel *k, int from, int shift, double time, double end)
 {
     const double *values = k->outputs[FM_FLOAT64];
     point before;
@@ -150,7 +184,7 @@ static int foresees_none(const fm_clock_data *w, const fm_kernel *k, double time
         if (ahead >= 0.0 && time + (ahead == 0.0 ? w->shortest : ahead) < end)
             return 0;
     }
-    if (!previous(w, k, 0, w->distance, time, 0.0, &before))
+    if (!previous(w, k, from, shift, time, 0.0, &before))
         return 1;
     for (int s = 0; s < w->n; s++) {
         int stays = !w->is_foreseen[s];
@@ -173,17 +207,29 @@ static int all_are_numbers(const fm_clock_data *w, const fm_kernel *k)
     return 1;
 }
 
-int fm_clock_is_quiet(void *self, fm_kernel *k, double begin, double end, double next)
+/* The clock finds no event at `time`, and leaves the step after it alone. */
+static int leaves_alone(const fm_clock_data *w, const fm_kernel *k, int from, int shift, double time, double end)
 {
-    const fm_clock_data *w = self;
-    if (w->locates && !passes_none(w, k, begin, end - begin))
-        return 0;
     note_largest(w, k);
     if (w->detects && !none_is_on(w, k))
         return 0;
     if (w->checks && !all_are_numbers(w, k))
         return 0;
-    if (w->predicts && !needs_no_clip(w, k, end, next - end))
+    if (w->predicts && !needs_no_clip(w, k, from, shift, time, end - time))
         return 0;
-    return !w->foresees || foresees_none(w, k, end, next);
+    return !w->foresees || foresees_none(w, k, from, shift, time, end);
+}
+
+int fm_clock_is_quiet(void *self, fm_kernel *k, double begin, double end, double next)
+{
+    const fm_clock_data *w = self;
+    if (w->locates && !passes_none(w, k, begin, end - begin))
+        return 0;
+    return leaves_alone(w, k, 0, w->distance, end, next);
+}
+
+int fm_clock_is_quiet_after(void *self, fm_kernel *k, double begin, double end)
+{
+    const fm_clock_data *w = self;
+    return leaves_alone(w, k, w->distance, 0, begin, end);
 }

@@ -41,6 +41,10 @@ def cubic_slope(p: Doubles, s: float) -> Number:
     return p[1] + s * (2.0 * p[2] + s * 3.0 * p[3])
 
 
+SAME_SLOPE = 1e-9
+"""An indicator is the slope of another one if they agree to this fraction: far more than rounding, far less than
+chance."""
+
 MOST_TANGENTS = 200
 """Trials for the root of a cubic: tangents need a few, halvings alone about 60."""
 
@@ -72,6 +76,11 @@ def falling_root(p: Doubles, low: float, high: float) -> Number:
         value = cubic(p, t)
         trials += 1
     return t
+
+
+def is_slope(value: float, slope: float) -> bool:
+    """Whether an indicator of this value is the slope of another one, as a relative velocity is that of a distance."""
+    return abs(value - slope) <= SAME_SLOPE * max(abs(value), abs(slope))
 
 
 def line(now: float, slope: float, p: Doubles) -> None:

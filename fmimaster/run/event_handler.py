@@ -127,6 +127,11 @@ class EventHandler(LoopPart):
         happened, ends = self._let_happen(Happening(causes, waiting, ticks, bool(requests)))
         return observed or happened, ends
 
+    def go_on(self) -> bool:
+        """Process the events that are on after ticks whose programs the executor has run; whether an FMU ends the run."""
+        found = self._look(())
+        return bool(found) and self._let_happen(Happening(fired=dict.fromkeys(found, DETECTED)))[1]
+
     def rejoin(
         self,
         names: tuple[str, ...],

@@ -21,7 +21,8 @@ from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.goal import Goals
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
-from fmimaster.run.outlook import Lookout, TicksAhead
+from fmimaster.run.outlook import Lookout
+from fmimaster.run.ticks_ahead import TicksAhead
 
 OFTEN = 16
 """After so many single steps the loop yields: far fewer than a block of rows has room for."""
@@ -191,6 +192,8 @@ def over_known(parts: LoopParts) -> Way | None:
             )
             if along.has_renewed(done - 1):
                 s.previous = 0.0
+            if rows is not None and not ends:
+                ends = events.go_on()
         return Done(outlook.goal(done), outcome) if rows is None else Done(None, None, ends)
 
     return way

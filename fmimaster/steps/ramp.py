@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf, isinf
 from typing import ClassVar, NamedTuple
 
@@ -12,11 +13,11 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid
-from fmimaster.instants.instant import Goal, Instant, PointsAhead, TimeBase
+from fmimaster.instants.instant import Goal, Instant, Instants, PointsAhead, TimeBase, whole
 from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause
 from fmimaster.steps.estimator import Measured
-from fmimaster.steps.step_rule import StepRule
+from fmimaster.steps.step_rule import NextSteps, StepRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class EvenSteps(PointsAhead):
         """The n-th point after an instant, counted from 0."""
         if isinf(first.ticks):
             return Instant(float(self._seconds_after(first, n + 1)[-1]))
-        return self.base.instant(int(first.ticks) + (n + 1) * self.step)
+        return self.base.instant(whole(first.ticks + (n + 1) * self.step))
 
     def _count(self, first: Instant, last: Instant, most: int) -> int:
         """Largest number of points before the last one; one point too many does no harm."""
@@ -71,9 +72,11 @@ class EvenSteps(PointsAhead):
             sizes = np.full(count + 1, self._size)
             sizes[0] = first.seconds
             return np.add.accumulate(sizes)[1:]
-        return Grid(self.base, int(first.ticks), self.step).seconds_between(
-            first, Instant(inf), count
-        )
+        # the ticks of a clock may be between those of the base
+        ticks = Fraction(first.ticks)
+        finer = TimeBase(self.base.resolution * ticks.denominator)
+        grid = Grid(finer, ticks.numerator, self.step * ticks.denominator)
+        return grid.seconds_between(Instant(first.seconds, ticks.numerator), Instant(inf), count)
 
 
 class Ramped(NamedTuple):
@@ -126,7 +129,7 @@ class Ramp(StepRule[Ramped]):
             return Goal(Instant(now.seconds + longest), RAMP)
         if isinf(now.ticks):  # a time that was found
             return Goal(Instant(now.seconds + size), STEP_SIZE)
-        return Goal(base.instant(int(now.ticks) + step), STEP_SIZE)
+        return Goal(base.instant(whole(now.ticks + step)), STEP_SIZE)
 
     def decide(
         self, memory: Ramped, now: Instant, length: float, errors: Sequence[Measured]
@@ -145,6 +148,22 @@ class Ramp(StepRule[Ramped]):
             return None
         # a length that rounding has made shorter than this could shorten the next step
         return EvenSteps(base, step, least=(size / self.growth + size) / 2)
+
+    def after_restarts(self, memory: Ramped, begins: Instants) -> Iterator[NextSteps]:
+        """Steps that grow, then steps of the full size."""
+        base, step, size, _ = memory
+        now, longest = begins.seconds, np.full(len(begins.seconds), self.first * size)
+        ticks = begins.ticks if self.first * size >= size else None
+        step *= begins.resolution // base.resolution
+        while True:
+            are_short = longest < size
+            if ticks is None:
+                ends = now + np.where(are_short, longest, size)
+            else:
+                ticks = ticks + step
+                ends = ticks / begins.resolution
+            yield NextSteps(ends, are_short, np.full(len(ends), ticks is not None))
+            now, longest = ends, self.growth * (ends - now)
 
     def restart(self, memory: Ramped) -> Ramped:
         """Short steps again."""

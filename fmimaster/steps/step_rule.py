@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.instants.grid import Grid
-from fmimaster.instants.instant import Goal, Instant, PointsAhead, TimeBase, exact, goal_at
+from fmimaster.instants.instant import (
+    Goal,
+    Instant,
+    Instants,
+    PointsAhead,
+    TimeBase,
+    exact,
+    goal_at,
+)
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Twin
 from fmimaster.program.indicators import Indicators
@@ -64,6 +75,17 @@ class RatePattern(NamedTuple):
     def components(self) -> frozenset[str]:
         """All that have a step size."""
         return self.last.ends
+
+
+class NextSteps(NamedTuple):
+    """Steps at several places of a run: see :meth:`StepRule.after_restarts`."""
+
+    ends: NDArray[np.float64]
+    """[s]"""
+    are_short: NDArray[np.bool_]
+    """Whether each ends because steps grow again after an event, not by the step size."""
+    are_exact: NDArray[np.bool_]
+    """Whether each end is an exact time; otherwise it is found."""
 
 
 Memory = TypeVar("Memory")
@@ -123,9 +145,9 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
     def __init_subclass__(cls) -> None:
         # a class with slots is created twice, and super() without arguments refers to the first one
         super(StepRule, cls).__init_subclass__()
-        # inherited `ahead` and `twin` describe the methods of the base class, not those of the subclass
+        # inherited `ahead`, `after_restarts` and `twin` describe the methods of the base class, not those of the subclass
         if not vars(cls).keys().isdisjoint(_KNOWN_AHEAD):
-            for name in {"ahead", "twin"} - vars(cls).keys():
+            for name in {"ahead", "after_restarts", "twin"} - vars(cls).keys():
                 setattr(cls, name, getattr(StepRule, name))
 
     def __post_init__(self) -> None:
@@ -272,9 +294,19 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
         del memory
         return None
 
+    def after_restarts(self, memory: Memory, begins: Instants) -> Iterator[NextSteps] | None:
+        """The steps after each of some instants at which it restarts, if they follow a formula; None if there is none.
+
+        The executor can then do the steps between the ticks of clocks in one call. Yields the first steps, the second
+        ones and so on, without an end. A subclass that overrides ``propose`` or ``decide`` has none, unless it overrides
+        this method as well.
+        """
+        del memory, begins
+        return None
+
 
 _KNOWN_AHEAD = {"propose", "decide"}
-"""Methods that ``ahead`` and ``twin`` replace."""
+"""Methods that ``ahead``, ``after_restarts`` and ``twin`` replace."""
 
 
 @dataclass(frozen=True, slots=True)

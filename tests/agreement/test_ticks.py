@@ -14,10 +14,12 @@ from kernel_encodings import as_written
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.algorithms import Jacobi
+from fmimaster.events import EarlyReturn, LookAhead, Predictive
+from fmimaster.events.event_clock import EventClock
 from fmimaster.inputs import Polynomial
 from fmimaster.run import Backend
 from fmimaster.run.native.executor import NativeExecutor
-from fmimaster.run.outlook import TicksAhead
+from fmimaster.run.ticks_ahead import TicksAhead
 
 
 def sampler(counter: int, resolution: int, shift: int = 0) -> dict[str, Any]:
@@ -221,3 +223,63 @@ def test_rows_with_more_clocks_than_a_number_has_bits_are_the_same_in_both_execu
 def test_no_grid_point_is_missed_between_ticks_before_t_0(backend: Backend) -> None:
     results = simulate(two_rates(), start_time=-1, stop_time=1, step_size="1/4", backend=backend)
     assert {-0.75, -0.5, -0.25, 0.25, 0.5, 0.75} <= set(results.time.tolist())
+
+
+def bouncing() -> SystemBuilder:
+    """Beside the plants and samplers of two rates a ball on a floor, whose height is sampled too."""
+    builder = two_rates()
+    fmu = reference_path("fmi3/CradleBall.fmu")
+    builder.add("floor", fmu, {"x": -1.0, "m": 1e300, "r": 0.5, "right.m": 1.0, "right.r": 0.5})
+    builder.add("ball", fmu, {"x": 3.0, "r": 0.5, "g": -9.81, "left.m": 1e300, "left.r": 0.5})
+    builder.add("height", reference_path("fmi3/Sampler.fmu"), sampler(1, 7))
+    for name in "xva":
+        builder.connect(f"floor.{name}", f"ball.left.{name}")
+        builder.connect(f"ball.{name}", f"floor.right.{name}")
+    builder.connect("ball.x", "height.u")
+    builder.share_event("bounce", "floor.right", "ball.left")
+    return builder
+
+
+CLOCKS = [
+    Predictive(),
+    Predictive(go_back=False),
+    LookAhead(),
+    LookAhead(in_fmu=True),
+    EarlyReturn(),
+]
+
+
+@pytest.mark.parametrize("step", [*STEPS, "1/70"])
+@pytest.mark.parametrize("clock", CLOCKS, ids=str)
+def test_ticks_beside_an_event_clock(clock: EventClock, step: str) -> None:
+    """The rule restarts at each tick, and events come between ticks and at them."""
+    algorithm = Jacobi(Polynomial(2, 2))
+    reference, native = (
+        run(bouncing, step, backend, event_clock=clock, algorithm=algorithm)
+        for backend in (Backend.REFERENCE, Backend.NATIVE)
+    )
+    expected, found = facts(reference), facts(native)
+    for name, value in expected.items():
+        assert found[name] == value, name
+    assert [(e.time, e.left, e.right) for e in native.events] == [
+        (e.time, e.left, e.right) for e in reference.events
+    ]
+    assert not clock.fires or len(native.events) > 8
+
+
+@pytest.mark.parametrize("clock", [Predictive(), LookAhead()], ids=str)
+def test_ticks_beside_an_event_clock_are_left_to_the_kernel(
+    clock: EventClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = list[int]()
+    repeat = NativeExecutor.repeat
+
+    def noted(*arguments: Any) -> Any:
+        found = repeat(*arguments)
+        done.append(found.done)
+        return found
+
+    monkeypatch.setattr(NativeExecutor, "repeat", noted)
+    results = run(bouncing, "1/10", Backend.NATIVE, event_clock=clock)
+    assert sum(done) > 0.8 * results.statistics.steps
+    assert sum(done) > 4 * len(done)

@@ -206,6 +206,8 @@ class _Function:
     data: str
     renew: Any = ffi.NULL
     """Of a watch: what is called after an event inside a stretch."""
+    after: Any = ffi.NULL
+    """Of a watch: what is asked about the step after such an event."""
 
 
 TWINS: Mapping[str, _Function] = {
@@ -224,7 +226,9 @@ TWINS: Mapping[str, _Function] = {
 
 WATCHES: Mapping[str, _Function] = {
     "changes": _Function(lib.fm_is_unchanged, "fm_changes_data", lib.fm_note_values),
-    "event clock": _Function(lib.fm_clock_is_quiet, "fm_clock_data"),
+    "event clock": _Function(
+        lib.fm_clock_is_quiet, "fm_clock_data", after=lib.fm_clock_is_quiet_after
+    ),
     "observer": _Function(lib.fm_observer_is_quiet, "fm_observer_data"),
 }
 """What ends stretches of steps, by the names of the twins."""
@@ -245,8 +249,8 @@ def lend_watches(lender: Lender, context: Context, twins: Sequence[Twin]) -> Any
     """What fm_repeat asks after each attempt: an array of them."""
     functions = [WATCHES[twin.name] for twin in twins]
     watches = [
-        (function.call, function.renew, lend_data(lender, context, twin, function.data))
-        for function, twin in zip(functions, twins, strict=True)
+        (f.call, f.renew, f.after, lend_data(lender, context, twin, f.data))
+        for f, twin in zip(functions, twins, strict=True)
     ]
     return lender.lent(ffi.new("fm_watch[]", watches))
 
