@@ -223,8 +223,7 @@ class Indicators:
         part = HELD if s.event in self.resting else ROUNDING
         return all(
             dz >= 0
-            and abs(values[z])
-            <= self._rest_of_value(z, dz, part)  # first: it seldom is, in any step
+            and abs(values[z]) <= self.negligible(z, dz, part)  # first: it seldom is, in any step
             and abs(values[dz]) <= self._rest_of_slope(s, z, dz, self.step, values, part)
             for z, dz in s.pairs
         )
@@ -330,11 +329,11 @@ class Indicators:
                 and abs(values[slope] - values[z]) <= self._rest(z)
                 and abs(values[dz] - values[other]) > self._rest(other)  # else each is of the other
             ):
-                least = max(least, 2 * self._rest_of_value(other, slope, part) / length**2)
+                least = max(least, 2 * self.negligible(other, slope, part) / length**2)
         return least
 
-    def _rest_of_value(self, z: int, dz: int, part: float = ROUNDING) -> float:
-        """The largest negligible value of an indicator with a derivative. An indicator that was always 0 has no own
+    def negligible(self, z: int, dz: int, part: float = ROUNDING) -> float:
+        """The largest negligible value of an indicator with a derivative, by their slots. One that was always 0 has no own
         scale."""
         return max(self._rest(z, part), REST * self.step * self.store.largest.item(dz))
 

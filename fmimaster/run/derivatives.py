@@ -33,8 +33,8 @@ SMOOTH = 0.25
 SHORTEST = 0.1
 """Of a usual step: values at the ends of shorter steps differ by the errors of extrapolated inputs."""
 
-VISIBLE = 1e-6
-"""An indicator that changes by less than this part of its largest value may consist of rounding errors."""
+VISIBLE = 1e3
+"""An indicator of a body at rest changes by the errors of extrapolated inputs: a change must be so many times larger."""
 
 OWN, OF_INPUTS = 0.05, 0.2
 """Largest part of the fastest change by which a derivative may differ, for indicators of the own states of an FMU, and for
@@ -63,7 +63,9 @@ class DerivativeCheck:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._open = [] if loop.clock is None else list(_compared(loop))
+        # with other clocks FMUs execute events themselves, and no prediction needs derivatives
+        fires = loop.clock is not None and loop.clock.fires
+        self._open = _compared(loop) if fires else []
         self._waits = FIRST
 
     @property
@@ -142,7 +144,7 @@ def _fits(
     measured = (after[z] - before[z]) / length
     low, high = min(before[dz], after[dz]), max(before[dz], after[dz])
     fastest = max(abs(measured), abs(low), abs(high))
-    if not fastest * length > VISIBLE * indicators.store.largest.item(z):  # NaN, too
+    if not fastest * length > VISIBLE * indicators.negligible(z, dz):  # NaN, too
         return None
     if high - low > SMOOTH * fastest:
         return None
