@@ -162,7 +162,7 @@ def _refuse_untriggered(plan: Plan) -> None:
 
 def _refuse_hidden_right_limits(plan: Plan) -> None:
     """In FMI 2.0 outputs can be read only after a step, unless the FMU declares otherwise (proposal, requirement
-    I27)."""
+    I25)."""
     for event in plan.events:
         for m in event.members:
             planned = plan.instances[m.instance]

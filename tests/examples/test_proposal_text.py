@@ -11,31 +11,65 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proposal_schemas import MANIFEST, PROPOSAL, SYSTEM
+from proposal_schemas import MANIFEST, POLYNOMIALS, PROPOSAL, SYSTEM
 
 from fmimaster.studies.demos.methods import METHODS, run_method
 
 ROOT = PROPOSAL.parents[1]
-PARTS = sorted(PROPOSAL.glob("*.adoc"))
-TEXT = "\n".join(part.read_text(encoding="utf-8") for part in PARTS)
-NORMATIVE = "\n".join(part.read_text(encoding="utf-8") for part in PARTS if part.name[0] in "23456")
+DOCUMENTS = ("events", "shared-events", "input-polynomials")
+PARTS = {d: sorted((PROPOSAL / d).glob("*.adoc")) for d in DOCUMENTS}
+TEXTS = {d: "\n".join(p.read_text(encoding="utf-8") for p in parts) for d, parts in PARTS.items()}
+TEXT = "\n".join(TEXTS.values())
+INFORMATIVE = re.compile(
+    r"^\[\[(introduction|sequences|rationale|appendix)\]\]\n== .+", re.MULTILINE
+)
+NORMATIVE = "\n".join(
+    part.read_text(encoding="utf-8").partition("[[rationale]]")[0]
+    for parts in PARTS.values()
+    for part in parts
+    if not INFORMATIVE.match(part.read_text(encoding="utf-8"))
+)
 REQUIREMENT = re.compile(r"^\[\[R-([MFIS])(\d+)\]\](\w+)(?: \(([\w -]+)\))?::\n(.+)$", re.MULTILINE)
-CLASSES = {"indicators", "triggers", "look-ahead", "shared", "optional feature", ""}
+CLASSES = {"indicators", "triggers", "look-ahead", "shared", "contacts", "polynomials", ""}
 KEY_WORDS = (
     r"\b(MUST|MUST NOT|SHOULD|SHOULD NOT|MAY|REQUIRED|SHALL|SHALL NOT|RECOMMENDED|OPTIONAL)\b"
 )
+USED_BEFORE = {"M": 13, "F": 17, "I": 39, "S": 8}
+"""The last numbers of version 0.2."""
 
 
-def test_requirements_are_numbered_without_gaps_and_name_a_class() -> None:
-    numbers: dict[str, list[int]] = {}
+def numbers_not_used() -> set[str]:
+    """Those of the appendix: numbers are never used for another requirement."""
+    table = TEXT[TEXT.index("[[numbers]]") : TEXT.index("[[contributions]]")]
+    rows = re.findall(r"^\|([MFIS]\d+(?:, [MFIS]\d+)*)$", table, re.MULTILINE)
+    return {number for row in rows for number in row.split(", ")}
+
+
+def test_requirements_are_numbered_once_and_name_a_class() -> None:
+    names: list[str] = []
     for letter, number, name, of_class, _ in REQUIREMENT.findall(TEXT):
         assert name == letter + number
         assert of_class in CLASSES, name
-        numbers.setdefault(letter, []).append(int(number))
-    assert set(numbers) == set("MFIS")
-    for letter, found in numbers.items():
-        assert sorted(found) == list(range(1, len(found) + 1)), letter
-    assert len(REQUIREMENT.findall(TEXT)) == TEXT.count("[[R-")
+        names.append(name)
+    assert len(names) == len(set(names)) == TEXT.count("[[R-")
+    retired = numbers_not_used()
+    assert retired.isdisjoint(names)
+    assert {f"{a}{k}" for a, last in USED_BEFORE.items() for k in range(1, last + 1)} <= {
+        *retired,
+        *names,
+    }
+    assert len(names) == 47
+
+
+def test_each_requirement_has_a_test_in_the_kit() -> None:
+    page = (PROPOSAL / "kit" / "index.md").read_text(encoding="utf-8")
+    table = page[page.index("## Which test shows which requirement") :]
+    shown = set(
+        re.findall(
+            r"\b[MFIS]\d+\b", "\n".join(re.findall(r"^\| ([MFIS].*?) \|", table, re.MULTILINE))
+        )
+    )
+    assert shown == {name for _, _, name, _, _ in REQUIREMENT.findall(TEXT)}
 
 
 def test_a_requirement_has_a_key_word_of_rfc_2119_and_other_normative_text_has_none() -> None:
@@ -48,15 +82,17 @@ def test_a_requirement_has_a_key_word_of_rfc_2119_and_other_normative_text_has_n
 
 
 def test_every_reference_has_a_target_and_every_link_a_file() -> None:
-    targets = set(re.findall(r"\[\[([\w-]+)\]\]", TEXT))
-    assert set(re.findall(r"<<([\w-]+),", TEXT)) <= targets
+    targets = {d: set(re.findall(r"\[\[([\w-]+)\]\]", text)) for d, text in TEXTS.items()}
+    for document, text in TEXTS.items():
+        assert set(re.findall(r"<<([\w-]+),", text)) <= targets[document]
+        for file, place in re.findall(r"link:([\w./-]+)(?:#([\w-]+))?\[", text):
+            assert (PROPOSAL / document / file.replace(".html", ".adoc")).exists(), file
+            assert not place or place in targets[file.split("/")[1]], place
     assert re.findall(r"<<[\w-]+>>", TEXT) == []  # the two renderers make other texts of it
-    for file in re.findall(r"link:([\w./-]+)\[", TEXT):
-        assert (PROPOSAL / file).exists(), file
 
 
 def test_the_text_names_every_element_and_attribute_of_the_schemas() -> None:
-    for path in (MANIFEST, SYSTEM):
+    for path in (MANIFEST, POLYNOMIALS, SYSTEM):
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r'<xs:(?:element|attribute) name="(\w+)"', text):
             assert f"`{name}`" in NORMATIVE, name
@@ -82,16 +118,17 @@ def test_the_figures_of_the_rationale_are_those_of_today(name: str, size: str) -
 
 
 @pytest.mark.skipif(shutil.which("asciidoctor") is None, reason="asciidoctor is not installed")
-def test_asciidoctor_renders_it_without_a_complaint(tmp_path: Path) -> None:
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_asciidoctor_renders_it_without_a_complaint(document: str, tmp_path: Path) -> None:
     """It is what the FMI project uses, with these options."""
     command = ["asciidoctor", "-b", "html5", "--failure-level", "INFO", "-v"]
-    command += ["-o", str(tmp_path / "index.html"), str(PROPOSAL / "index.adoc")]
+    command += ["-o", str(tmp_path / "index.html"), str(PROPOSAL / document / "index.adoc")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.fixture(scope="module")
-def page() -> Any:
+def pages() -> Any:
     if find_spec("asciidoc") is None:
         pytest.skip("asciidoc is not installed")
     sys.path.insert(0, str(ROOT / "tools"))
@@ -99,31 +136,32 @@ def page() -> Any:
         import asciidoc_pages  # type: ignore[import-not-found]
     finally:
         sys.path.pop(0)
-    return asciidoc_pages.render(PROPOSAL / "index.adoc"), asciidoc_pages
+    rendered = {d: asciidoc_pages.render(PROPOSAL / d / "index.adoc") for d in DOCUMENTS}
+    return rendered, asciidoc_pages
 
 
-def test_the_documentation_renders_it(page: Any) -> None:
-    root, tool = page
-    identifiers = {e.get("id") for e in root.iter("*") if e.get("id")}
-    local = {a.get("href")[1:] for a in root.iter("a") if a.get("href", "").startswith("#")}
-    assert local <= identifiers
-    requirements = {f"R-{a}{b}" for a, b, *_ in REQUIREMENT.findall(TEXT)}
-    assert requirements <= identifiers
-    [title] = tool.contents(root)
-    assert title["name"] == "FMI Layered Standard for Events (FMI-LS-EVENTS)"
-    assert [c["name"][:2] for c in title["children"]] == [f"{k}." for k in range(1, 10)]
+def test_the_documentation_renders_it(pages: Any) -> None:
+    rendered, tool = pages
+    for document, root in rendered.items():
+        identifiers = {e.get("id") for e in root.iter("*") if e.get("id")}
+        local = {a.get("href")[1:] for a in root.iter("a") if a.get("href", "").startswith("#")}
+        assert local <= identifiers
+        requirements = {f"R-{a}{b}" for a, b, *_ in REQUIREMENT.findall(TEXTS[document])}
+        assert requirements <= identifiers
+        [title] = tool.contents(root)
+        sections = [c["name"][:2] for c in title["children"]]
+        assert sections == [f"{k}." for k in range(1, len(sections) + 1)]
+        assert title["name"].startswith("FMI Layered Standard for ")
 
 
-def test_requirements_are_not_inside_of_other_lists(page: Any) -> None:
+def test_requirements_are_not_inside_of_other_lists(pages: Any) -> None:
     """A list right after another one would become a part of it."""
-    root, _ = page
-    assert root.xpath(".//li//dt[@id] | .//dd//dt[@id]") == []
+    for root in pages[0].values():
+        assert root.xpath(".//li//dt[@id] | .//dd//dt[@id]") == []
 
 
-def test_examples_are_shown_in_colours(page: Any) -> None:
-    root, _ = page
-    [block, *_] = root.xpath(
-        ".//div[@class='highlight']//code[contains(., 'two-mass') or contains(., 'Event')]"
-    )
+def test_examples_are_shown_in_colours(pages: Any) -> None:
+    root = pages[0]["events"]
+    [block, *_] = root.xpath(".//div[@class='highlight']//code[contains(., 'Event')]")
     assert block.xpath(".//span[@class='nt']")
     assert "&lt;" not in block.text_content()

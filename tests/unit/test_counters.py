@@ -1,4 +1,4 @@
-"""Triggers that count, with Event Mode and without it (proposal, requirements I20 to I22)."""
+"""Triggers that count, with Event Mode and without it (proposal, requirement I20)."""
 
 from __future__ import annotations
 

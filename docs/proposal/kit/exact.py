@@ -84,6 +84,9 @@ def rows(motion: Motion) -> list[tuple[float, Array]]:
     """Times and states, with one row for each superdense instant."""
     x, t, found = motion.start, 0.0, [(0.0, motion.start)]
     whole = flow(motion, SPACING)
+    while on := [j for j in motion.jumps if is_on(motion, j, x)]:
+        x = on[0].reset @ x
+        found.append((t, x))
     for k in range(1, round(motion.stop / SPACING) + 1):
         end = k * SPACING
         while True:
@@ -184,6 +187,9 @@ def cradle() -> Motion:
 MOTIONS = {
     "ball": bodies(
         ("h", "v"), ((1.0, 0.0),), (wall(1, 0, 0.0, -1.0, 0.7),), 2.4, constant=(-9.81,)
+    ),
+    "start-ball": bodies(
+        ("h", "v"), ((0.0, -3.0),), (wall(1, 0, 0.0, -1.0, 0.7),), 1.0, constant=(-9.81,)
     ),
     # a mass of 0.2 kg on a spring of 1 N/m, which hits the ceiling with its upper edge
     "ceiling": bodies(

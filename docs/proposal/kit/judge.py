@@ -96,8 +96,9 @@ def exact_of(case: dict[str, Any], folder: Path = HERE / "exact") -> tuple[list[
     time, columns = read(folder / f"{case['motion']}.csv")
     names = case.get("values") or [n for n in columns if n != "time" and not n.startswith("der(")]
     kept = time <= case["stop"] + SAME_TIME
-    values = np.column_stack([columns[name][kept] for name in names])
-    rates = np.column_stack([columns[f"der({name})"][kept] for name in names])
+    scale = case.get("scale", 1.0)
+    values = scale * np.column_stack([columns[name][kept] for name in names])
+    rates = scale * np.column_stack([columns[f"der({name})"][kept] for name in names])
     return names, Exact(time[kept], values, rates)
 
 

@@ -9,6 +9,8 @@ needs NumPy. KIT then has, for each case and version of FMI, ``cases/<case>-<ver
     inputs/           inputs as CSV
     exact/            exact results as CSV
     judge.py          compares results with them
+    check_fmu.py      checks an FMU, with the modules that it uses, the schemas, and experiments/ for the reference FMUs
+    importer.py       an importer of the class indicators
 """
 
 from __future__ import annotations
@@ -27,7 +29,16 @@ import exact
 
 HERE = Path(__file__).resolve().parent
 MANIFEST = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
-OPTIONAL = ("Event", "Policy", "LookAhead", "InputPolynomial")
+CHECKER = (
+    *(
+        "check_fmu.py",
+        "check_manifest.py",
+        "check_continuous.py",
+        "check_triggers.py",
+        "check_inputs.py",
+    ),
+    *("driven.py", "fmu_under_test.py", "simulated.py", "report.py"),
+)
 LEVEL = "http://fmi-standard.org/fmi-ls-manifest"
 
 
@@ -43,7 +54,10 @@ def reduced(manifest: bytes, case: dict[str, Any]) -> bytes:
             continue
         for attribute in case.get("without", ()):
             element.attrib.pop(attribute, None)
-    return ET.tostring(root, encoding="UTF-8", xml_declaration=True)
+    text = ET.tostring(root, encoding="unicode")
+    for pattern, other in case.get("replace", ()):
+        text = re.sub(pattern, other, text)
+    return text.encode()
 
 
 def described(description: bytes, case: dict[str, Any]) -> bytes:
@@ -84,8 +98,10 @@ def make(built: Path, kit: Path) -> None:
     """
     for name in ("cases", "inputs", "exact"):
         (kit / name).mkdir(parents=True, exist_ok=True)
-    for name in ("cases.json", "judge.py", "exact.py", "index.md"):
+    for name in ("cases.json", "judge.py", "exact.py", "index.md", *CHECKER, "importer.py"):
         shutil.copy(HERE / name, kit / name)
+    for source in (HERE / "experiments", HERE.parent / "schema"):
+        shutil.copytree(source, kit / source.name, dirs_exist_ok=True)
     cases = json.loads((HERE / "cases.json").read_text())["cases"]
     for case in cases:
         for version in case["versions"]:

@@ -1,0 +1,140 @@
+"""An FMU of FMI 2.0 or FMI 3.0 as the checker reads it: its variables and its manifests. Needs FMPy."""
+
+from __future__ import annotations
+
+import shutil
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import fmpy
+
+LEVEL = "{http://fmi-standard.org/fmi-ls-manifest}"
+EVENTS = "org.fmimaster.fmi-ls-events"
+POLYNOMIALS = "org.fmimaster.fmi-ls-input-polynomials"
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of the manifest; names of variables, and None for what is not declared."""
+
+    name: str
+    scope: str
+    indicators: tuple[str, ...]
+    derivatives: tuple[str | None, ...]
+    trigger: str | None
+    announce: str | None
+    active: str | None
+    without_step: bool
+    payload: tuple[tuple[str, str], ...]
+    """Output and input of each payload."""
+    contact: Mapping[str, str] | None
+
+
+class Fmu:
+    """An unpacked FMU with its manifests."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = Path(fmpy.extract(str(path)))
+        self.description = fmpy.read_model_description(str(self.folder), validate=False)
+        self.is_fmi3 = self.description.fmiVersion.startswith("3")
+        self.variables = {v.name: v for v in self.description.modelVariables}
+        self.manifest = self._manifest(EVENTS)
+        self.version = (
+            (self.manifest.get(f"{LEVEL}fmi-ls-version") or "") if self.manifest is not None else ""
+        )
+        found = () if self.manifest is None else self.manifest.iterfind("Event")
+        self.events = tuple(_event(e) for e in found)
+        self.policy = self._one("Policy")
+        self.look_ahead = (self._one("LookAhead") or {}).get("next")
+        own = self._manifest(POLYNOMIALS)
+        roots = [r for r in (self.manifest, own) if r is not None]
+        self.polynomials = [dict(e.attrib) for r in roots for e in r.iterfind("InputPolynomial")]
+        signals = [s for e in self.events for s in (e.trigger, e.announce) if s]
+        clocks = [s for s in signals if s in self.variables and self.variables[s].type == "Clock"]
+        untriggered = [e for e in self.events if e.trigger is None]
+        can = self.description.coSimulation
+        self.event_mode = self.is_fmi3 and bool(can.hasEventMode) and bool(clocks or untriggered)
+
+    @property
+    def saves_states(self) -> bool:
+        """Whether it can get and set its FMU state."""
+        return bool(self.description.coSimulation.canGetAndSetFMUstate)
+
+    def close(self) -> None:
+        """Remove the unpacked files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def manifest_file(self, name: str) -> Path:
+        """Where the manifest of a layered standard is, or would be."""
+        return self.folder / "extra" / name / "fmi-ls-manifest.xml"
+
+    def _manifest(self, name: str) -> ET.Element | None:
+        file = self.manifest_file(name)
+        return ET.parse(file).getroot() if file.is_file() else None
+
+    def _one(self, tag: str) -> dict[str, str] | None:
+        element = None if self.manifest is None else self.manifest.find(tag)
+        return None if element is None else dict(element.attrib)
+
+    def policy_value(self, name: str) -> int | None:
+        """The value of the policy parameter; None if there is none."""
+        return int(self.policy[name]) if self.policy and name in self.policy else None
+
+    def dependencies(self, output: str) -> list[str] | None:
+        """The variables on which an output depends directly, by ModelStructure; None if it does not say."""
+        for unknown in self.description.outputs:
+            if unknown.variable.name == output:
+                if unknown.dependencies is None:
+                    return None
+                return [v.name for v in unknown.dependencies]
+        return None
+
+    def dependencies_of(self, known: str) -> list[str]:
+        """The outputs that depend directly on a variable; all if ModelStructure does not say."""
+        outputs = [u.variable.name for u in self.description.outputs]
+        return [n for n in outputs if (d := self.dependencies(n)) is None or known in d]
+
+    def observed(self) -> list[str]:
+        """Scalar outputs that show what an event does, and indicators; no announcements and no forecast."""
+        left_out = {e.announce for e in self.events} | {self.look_ahead}
+        names = [
+            v.name
+            for v in self.description.modelVariables
+            if v.causality == "output"
+            and v.type in GETTERS
+            and v.type != "Clock"
+            and not v.dimensions
+        ]
+        more = [n for e in self.events for n in (*e.indicators, *e.derivatives, e.active) if n]
+        return [n for n in dict.fromkeys((*names, *more)) if n not in left_out]
+
+
+def _event(element: ET.Element) -> Event:
+    indicators = list(element.iterfind("Indicator"))
+    contact = element.find("Contact")
+    return Event(
+        element.get("name", ""),
+        element.get("scope", ""),
+        tuple(i.get("name", "") for i in indicators),
+        tuple(i.get("derivative") for i in indicators),
+        element.get("trigger"),
+        element.get("announce"),
+        element.get("active"),
+        element.get("rightLimitsWithoutStep", "false").strip() in ("true", "1"),
+        tuple((p.get("output", ""), p.get("input", "")) for p in element.iterfind("Payload")),
+        None if contact is None else dict(contact.attrib),
+    )
+
+
+GETTERS = {
+    "Real": "getReal",
+    "Integer": "getInteger",
+    "Float64": "getFloat64",
+    "Int32": "getInt32",
+    "Int64": "getInt64",
+    "Boolean": "getBoolean",
+    "Clock": "getClock",
+}
