@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from fmimaster.instants.grid import same
 
@@ -26,6 +27,28 @@ FEW = 8
 MOST_MICROSTEPS = 1000
 """With more event iterations in an event, more events at one time, or more early returns without an event, the sequence is
 assumed not to end: the system is illegitimate."""
+
+
+MOST_IN_A_STEP = 3000
+"""With more events of one instance within a usual step, or more steps towards events, time hardly advances: the system has
+much faster events than steps, or they are its own reaction to the one before. A ball with flights of a thirtieth of a step
+has thirty."""
+
+
+STEPS = "steps towards events"
+"""Kind of what is counted between events."""
+
+
+class Span(NamedTuple):
+    """What has happened within a usual step."""
+
+    begin: float
+    """[s]"""
+    end: float
+    """[s]"""
+    number: int
+    step: float
+    """Length in s of a usual step."""
 
 
 def accumulation(times: Sequence[float], step: float) -> float | None:
@@ -65,6 +88,17 @@ class EventHistory:
         self._at = 0.0
         self._count = 0
         self._causes: deque[frozenset[int]] = deque(maxlen=FEW)
+        self._within: dict[object, tuple[float, int]] = {}
+        """For each kind: the first time in s within a usual step, and how many there were since then."""
+
+    def too_dense(self, kind: object, time: float, step: float) -> Span | None:
+        """Count one of a kind. Returns what there was since the first of them within a usual step of ``step`` s, if that is
+        too much."""
+        begin, count = self._within.get(kind, (time, 0))
+        if not begin <= time < begin + step:
+            begin, count = time, 0
+        self._within[kind] = begin, count + 1
+        return Span(begin, time, count + 1, step) if count >= MOST_IN_A_STEP else None
 
     def add(self, kind: object, time: float, step: float) -> float | None:
         """Add an event of a run with usual steps of ``step`` s. Returns the time in s at which such events accumulate,
@@ -74,6 +108,10 @@ class EventHistory:
             return None
         times.append(time)
         return accumulation(times, step)
+
+    def restart(self, kind: object) -> None:
+        """Count a kind anew."""
+        self._within.pop(kind, None)
 
     @property
     def causes(self) -> frozenset[int]:

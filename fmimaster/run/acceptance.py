@@ -7,6 +7,7 @@ from typing import Any
 
 from fmimaster.base.errors import NotANumberError
 from fmimaster.events.event_clock import Retry
+from fmimaster.events.zeno import FEW, STEPS
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.plan import Plan
@@ -17,8 +18,7 @@ from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
-from fmimaster.run.failures import no_progress, step_failure, too_short
-from fmimaster.run.log import unrepeated
+from fmimaster.run.failures import no_approach, no_progress, step_failure, too_short, unrepeated
 from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.run.planned_events import read_all
 from fmimaster.steps.estimator import Measured
@@ -74,6 +74,10 @@ MOST_TRIES = 1000
 MOST_HALVINGS = 10
 """Most halvings of a step whose iteration does not converge: if a thousandth of it does not converge, the length is not
 the reason."""
+
+
+TOWARDS = frozenset({Kind.PREDICTED, Kind.LOOK_AHEAD, Kind.LOCATED, Kind.OUTDATED_OUTPUTS})
+"""Causes of steps that are shorter because of an event."""
 
 
 class Acceptance(LoopPart):
@@ -156,6 +160,10 @@ class Acceptance(LoopPart):
         self._indicators.renew()
         begin = s.time.seconds
         s.step_log.add(begin, end.seconds, cause)
+        if cause.kind in TOWARDS:
+            span = s.accumulating.too_dense(STEPS, end.seconds, self._size)
+            if span is not None:
+                raise no_approach([str(c) for c in s.step_log.causes[-FEW:]], span)
         s.previous = end.seconds - begin
         if self._decides_after:
             s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, self.errors(end.seconds))

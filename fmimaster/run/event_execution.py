@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fmimaster.base.errors import SimulationError
-from fmimaster.events.zeno import FEW
+from fmimaster.events.zeno import FEW, STEPS, Span
 from fmimaster.instants.grid import rounding
 from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Outcome
@@ -25,6 +25,7 @@ from fmimaster.run.failures import (
     illegitimate,
     next_event_is_nan,
     still_on,
+    too_dense,
     too_often_late,
     unknown_event,
 )
@@ -71,6 +72,7 @@ class _EventChecks(LoopPart):
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)
+        self._recorded = loop.recorded
         self._size = float(loop.rule.exact_size)
         self._told_by_fmus = frozenset(
             k
@@ -88,6 +90,12 @@ class _EventChecks(LoopPart):
             if e not in self._indicators.by_themselves and self._indicators.still_on(e):
                 raise still_on(self._plan, events[e], time, s.event_log.late.get(events[e].name))
         members = {i for e in fired for i in events[e].instances}
+        if fired:
+            s.accumulating.restart(STEPS)
+        for i in sorted(members):
+            span = s.accumulating.too_dense(i, time, self._size)
+            if span is not None:
+                raise self._too_dense(i, span)
         for i in sorted(causes.keys() - members):
             self._check_accumulation(f"events of {self._names[i]}", time)
         for k in sorted(ticks & self._told_by_fmus):
@@ -100,6 +108,23 @@ class _EventChecks(LoopPart):
         self.check_members(
             e for e in fired if all(self._plan.instances[i].event_mode for i in events[e].instances)
         )
+
+    def _too_dense(self, instance: int, span: Span) -> SimulationError:
+        """The error for events of an instance that are too close to each other: with its indicators, and its mode."""
+        name, found = self._names[instance], dict[str, object]()
+        values = self._indicators.present()
+        for s in self._indicators.sets:
+            if s.instance == instance:
+                declared = self._indicators.declaration(s).indicators
+                found |= {
+                    f"{name}.{i.name}": f"{values[z]:.6g}"
+                    for z, i in zip(s.z, declared, strict=True)
+                }
+        discrete = {c.name for c in self._plan.recorded if not c.type.is_float}
+        known = self._recorded([name])
+        found |= {n: v for n, v in known.items() if n in discrete}
+        last = [e.name for e in self._state.event_log.events[-FEW:] if name in e.components]
+        return too_dense(self._plan, instance, last, found, span)
 
     def illegitimate(self, instances: Collection[int]) -> SimulationError:
         """The error for events that do not end at the present time: with what has changed in the last iterations."""

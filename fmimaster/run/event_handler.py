@@ -15,7 +15,8 @@ from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes, Observer
 from fmimaster.run.derivatives import DerivativeCheck
 from fmimaster.run.event_execution import EventExecution, Given, Happening
-from fmimaster.run.log import Lateness, close_changes
+from fmimaster.run.failures import close_changes
+from fmimaster.run.log import Lateness
 from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.run.rest import Rests
 from fmimaster.steps.step_rule import CHANGE, StepRule

@@ -1,12 +1,12 @@
-"""Errors for failed steps and events: with the names of instances, and advice."""
+"""Errors for failed steps and events, and warnings about them: with the names of instances, and advice."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from fmimaster.base.errors import CallError, ConvergenceError, SimulationError, ZenoError
 from fmimaster.base.text import listed
-from fmimaster.events.zeno import MOST_MICROSTEPS
+from fmimaster.events.zeno import MOST_MICROSTEPS, Span
 from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.plan import Plan
 from fmimaster.program.programs import Halt, Reason
@@ -170,6 +170,39 @@ def accumulating(name: str, limit: float, time: float) -> ZenoError:
     )
 
 
+def too_dense(
+    plan: Plan, instance: int, events: Sequence[str], values: Mapping[str, object], span: Span
+) -> SimulationError:
+    """The error for events of an instance that happen so often that time hardly advances.
+
+    Parameters
+    ----------
+    events
+        Names of the last of them.
+    values
+        Present values of its indicators, and of its outputs of discrete types, which show its mode.
+    """
+    shown = ", ".join(f"{name} = {value}" for name, value in values.items())
+    gap = (span.end - span.begin) / span.number
+    last = listed([f"'{name}'" for name in dict.fromkeys(events)], MOST_NAMES)
+    return SimulationError(
+        f"creeping: '{plan.instances[instance].name}' has had {span.number} events from t = {span.begin:.12g} s to "
+        f"t = {span.end:.12g} s, one each {gap:.3g} s, within a usual step of {span.step:.6g} s: time hardly advances. The "
+        f"last ones: {last}. Now: {shown}. Look for events that cannot be off, for modes that switch each other back at "
+        "once, and for indicators that depend on held inputs; or use smaller steps if the system is that fast."
+    )
+
+
+def no_approach(causes: Sequence[str], span: Span) -> SimulationError:
+    """The error for steps towards events that are never reached, so many that time hardly advances."""
+    return SimulationError(
+        f"creeping: {span.number} steps from t = {span.begin:.12g} s to t = {span.end:.12g} s, within a usual step of "
+        f"{span.step:.6g} s: time hardly advances. The last ones ended by: {listed([*dict.fromkeys(causes)], MOST_NAMES)}. "
+        "Look for an event that is predicted and does not happen: check the derivatives of its indicators; or use smaller "
+        "steps."
+    )
+
+
 def next_event_is_nan(names: str, time: float) -> SimulationError:
     """The error for instances that name NaN as the time of their next event."""
     return SimulationError(
@@ -217,4 +250,22 @@ def too_often_late(
         f"at t = {first[0]:.12g} s ({first[1]:.3g}), now at t = {now[0]:.12g} s "
         f"({now[1]:.3g}). It happens more often than steps can follow; perhaps its events accumulate. "
         "Take smaller steps, or the event clock EarlyReturn, which reports the time at which they do."
+    )
+
+
+def close_changes(name: str, time: float, gap: float, step: float) -> str:
+    """The warning about discrete outputs of a component that change and change back within a step; all in s."""
+    return (
+        f"'{name}' has changed discrete outputs and changed them back within {gap:.6g} s at t = {time:.12g} s, and steps "
+        f"are {step:.6g} s long: if it does so inside a step, this is not found (Locate). Use shorter steps than that"
+    )
+
+
+def unrepeated(names: Sequence[str], time: float) -> str:
+    """The warning about a change of a discrete output that did not occur again in the same step from a time in s."""
+    who = " or ".join(f"'{name}'" for name in names)
+    return (
+        f"a discrete output of {who} changed in a step from t = {time:.12g} s, and not when the step was repeated with the "
+        "same length, so the change is not located (Locate): the FMU state that was restored is not complete. Ask the "
+        "FMU's vendor"
     )

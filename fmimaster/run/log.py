@@ -279,24 +279,6 @@ class Delayed:
         )
 
 
-def close_changes(name: str, time: float, gap: float, step: float) -> str:
-    """The warning about discrete outputs of a component that change and change back within a step; all in s."""
-    return (
-        f"'{name}' has changed discrete outputs and changed them back within {gap:.6g} s at t = {time:.12g} s, and steps "
-        f"are {step:.6g} s long: if it does so inside a step, this is not found (Locate). Use shorter steps than that"
-    )
-
-
-def unrepeated(names: Sequence[str], time: float) -> str:
-    """The warning about a change of a discrete output that did not occur again in the same step from a time in s."""
-    who = " or ".join(f"'{name}'" for name in names)
-    return (
-        f"a discrete output of {who} changed in a step from t = {time:.12g} s, and not when the step was repeated with the "
-        "same length, so the change is not located (Locate): the FMU state that was restored is not complete. Ask the "
-        "FMU's vendor"
-    )
-
-
 @dataclass
 class EventLog:
     """The events of a run in their order, and how often one was late."""

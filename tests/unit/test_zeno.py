@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from python_fmu import PythonFmu
 
 from fmimaster.base.errors import SimulationError, ZenoError
-from fmimaster.events.zeno import MOST_MICROSTEPS, EventHistory, accumulation
+from fmimaster.events.predictive import Predictive
+from fmimaster.events.zeno import MOST_IN_A_STEP, MOST_MICROSTEPS, EventHistory, accumulation
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.results.results import Results
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
+from fmimaster.system.model import DataType
 
 STEP = 0.1
 """[s] Of a usual step: gaps below 1e-6 s are short."""
@@ -160,3 +163,52 @@ def test_a_time_event_that_names_the_present_time_for_ever_is_told(simulate: Sim
         SimulationError, match=r"illegitimate: events at t = 0 s do not end: 'clock'"
     ):
         simulate({"clock": unit}, event_mode=True, step_size=1, stop_time=3)
+
+
+# More events than time can outrun -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gap", "is_too_dense"), [(3e-5, True), (4e-5, False)])
+def test_a_rate_is_judged_by_a_usual_step(gap: float, is_too_dense: bool) -> None:
+    history = EventHistory()
+    times = [1 + k * gap for k in range(3 * MOST_IN_A_STEP)]
+    found = [history.too_dense("a", time, STEP) for time in times]
+    assert any(found) == is_too_dense
+    assert history.too_dense("b", times[-1], STEP) is None
+
+
+def test_events_that_creep_end_with_a_message_that_names_them_and_the_mode(
+    simulation: Callable[..., Any],
+) -> None:
+    """Each event lets the next one come a microsecond later."""
+
+    def update(v: Any) -> None:
+        if v.again:
+            v.x, v.mode = 1e-6, 1 - v.mode
+
+    def step(v: Any, h: float) -> None:
+        v.x -= h
+
+    event = EventDeclaration("slip", Scope.PRIVATE, (Indicator("z", "dz"),), None, "again", ())
+    unit = PythonFmu(
+        inputs={"again": False},
+        states={"x": 0.5, "mode": 0},
+        outputs={"z": lambda v: v.x, "dz": lambda v: -1.0, "sticks": lambda v: v.mode},
+        attributes={
+            "again": {"type": DataType.CLOCK},
+            "dz": {"derivative_of": "z"},
+            "sticks": {"type": DataType.INT32},
+        },
+        step=step,
+        update=update,
+        events=[event],
+        has_event_mode=True,
+    )
+    run = simulation({"mass": unit}, [], event_clock=Predictive(), step_size=0.1, stop_time=1)
+    with pytest.raises(SimulationError, match="creeping: 'mass' has had 3001 events") as caught:
+        run.run()
+    message = str(caught.value)
+    assert "one each 1e-06 s" in message
+    assert "The last ones: 'mass.slip'. Now: mass.z = " in message
+    assert "mass.sticks = " in message
+    assert caught.value.results.time[-1] == pytest.approx(0.503, abs=1e-4)
