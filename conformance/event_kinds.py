@@ -18,7 +18,8 @@ prints a row per kind and method, with the number of runs of each outcome:
 run beside the exact ones, and ``--save`` keeps the FMUs. Events are counted by the units themselves, so the outcome does
 not depend on what the importer says of them.
 
-The systems: ``random_kinds.py``. The exact solution: ``exact_hybrid.py``. The FMUs: ``fmus/HybridLinear``.
+The systems: ``hybrid_kinds.py``, ``random_kinds.py``. The exact solution: ``exact_hybrid.py``. The FMUs:
+``fmus/HybridLinear``.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "fmus"))
 
 from exact_hybrid import Execution
+from hybrid_kinds import KINDS
 from hybrid_writer import Variant, write_fmu
-from random_kinds import KINDS, SEED, SIZES, VERSIONS, Case, random_case
+from random_kinds import SEED, SIZES, VERSIONS, Case, random_case
 
 from fmimaster import (
     FmimasterError,

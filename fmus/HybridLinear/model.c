@@ -194,7 +194,7 @@ static void execute(fm_Instance *self, Variables *v, int event, double s, bool t
     States x = get_states(v), after = x;
     Inputs u = inputs_at(v, s);
     int payload = (int)system_of(v)->payload[event];
-    if (triggered && payload >= 0) u.of[payload] = MEMBER(v, const double, w_1, event);
+    if (triggered && payload >= 0) u.of[payload] = *(const double *)((const char *)v + fm_events[event].payload[0]);
     for (int i = 0; i < STATES; i++) after.of[i] = value_of(&what->reset[i], &x, &u);
     set_states(v, after);
     int before = v->mode;

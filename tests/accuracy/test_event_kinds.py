@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from event_kinds import Task
 from exact_hybrid import CoupledSystem
+from hybrid_kinds import KINDS
 from hybrid_writer import Variant
 from numpy.typing import NDArray
 from pytest import approx
-from random_kinds import KINDS, random_case
+from random_kinds import random_case
 from scipy.integrate import solve_ivp
 
 Array = NDArray[np.float64]
@@ -104,11 +105,12 @@ def test_a_system_can_be_scored(kind: str) -> None:
 def test_each_run_has_an_outcome() -> None:
     """Of a process of its own: also if the limit of CPU time ends it."""
 
-    def outcome(method: str, limit: float) -> str:
-        task = Task(method, 0.2, "table", 0)
+    def outcome(method: str, kind: str, limit: float) -> str:
+        task = Task(method, 0.2, kind, 0)
         return event_kinds.run(
             task, seed=28, limit=limit, variant=Variant(), folder=None, shows=False
         ).outcome
 
-    assert outcome("PZ", 20.0) == "right"
-    assert outcome("default", 20.0) == "silent"
+    assert outcome("PZ", "table", 20.0) == "right"
+    assert outcome("E2", "chain", 20.0) == "right"
+    assert outcome("PZ", "table", -1.0) == "endless"
