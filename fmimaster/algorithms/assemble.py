@@ -37,6 +37,7 @@ from fmimaster.system.states import State
 
 if TYPE_CHECKING:
     from fmimaster.algorithms.richardson import Comparison
+    from fmimaster.program.input_errors import InputErrors
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class ProgramsRequest:
     """Hooks that are called at the end of each step, at the start and at events."""
     comparisons: Sequence[Comparison] = ()
     """For step doubling: the comparison of the two halves of a step with the whole step."""
+    checked_step: float = 0.0
+    """Length in s of a usual step, if inputs that follow polynomials are checked at the end of each step; 0 if not."""
     inputs: Mapping[str, Polynomial] = field(default_factory=dict)
     """Names or globs of inputs → polynomials over a step, instead of the polynomial of the algorithm."""
     in_halves: bool = False
@@ -103,6 +106,8 @@ class ProgramsDraft:
     """The attempt of steps without history, if it is another one."""
     settings: Sequence[FmuSettings] = field(init=False)
     """Parameters of FMUs that the run sets, for each variant."""
+    errors: InputErrors | None = None
+    """Checks the inputs that follow polynomials."""
     initialize: Program = field(init=False)
     commit: Program = field(init=False)
     renew: Program = field(init=False)
@@ -176,7 +181,12 @@ def write_other_programs(draft: ProgramsDraft) -> None:
     """The start, accepted steps, a history that is cleared, the end, and the replay of a step."""
     plan, p = draft.plan, draft.p
     draft.initialize = _initialize(plan, p, draft.settings[0], draft.request.settling)
-    draft.commit, draft.renew, draft.terminate = _common_programs(plan, p)
+    if step := draft.request.checked_step:
+        from fmimaster.program.input_errors import input_errors  # only with an event clock
+
+        again = [] if draft.again is None else [draft.again]
+        draft.errors = input_errors(plan, [a.program for a in (*draft.attempts, *again)], step)
+    draft.commit, draft.renew, draft.terminate = _common_programs(plan, p, draft.errors)
     draft.replay = _replay(plan, p, draft.algorithm.repeats(plan))
     instructions = draft.replay.twice.instructions + draft.replay.back.instructions
     ready = State.STEP_MODE
@@ -209,6 +219,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),
         undoes=draft.undoes,
+        errors=draft.errors,
         replay=draft.replay,
         quiet=quiet_programs(plan, p, p.polynomial_inputs),
         pattern=algorithm.pattern(),
@@ -283,9 +294,13 @@ def _initialize(plan: Plan, p: Emitter, settings: FmuSettings, settling: Settlin
     return program
 
 
-def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]:
+def _common_programs(
+    plan: Plan, p: Emitter, errors: InputErrors | None
+) -> tuple[Program, Program, Program]:
     """The programs that accept a step, clear the history, and end the run."""
     ready, history = State.STEP_MODE, bool(p.history)
+    if errors is not None:
+        p.call(errors)
     for buffer in p.between:
         p.remember(buffer)
     p.remember()

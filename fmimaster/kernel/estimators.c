@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "doubles.h"
 #include "numerics.h"
 
 #include <math.h>
@@ -78,4 +79,53 @@ int fm_energy_difference(void *self, fm_kernel *k)
     now[d->error] = sqrt(sums[0] / d->n);
     now[d->worst] = worst;
     return FM_OK;
+}
+
+/* fmimaster/program/input_errors.py: the difference at the end of a step, which counts less if the step is short. */
+static double input_error(const fm_input_errors_data *d, const fm_kernel *k, int m, double begin)
+{
+    int64_t i = d->instances[m];
+    double time = k->read[i];
+    if (k->degree[i] < 0 || !(time == k->read[d->sources[m]]))
+        return 0.0;
+    int n = k->route_begin[i + 1] - k->route_begin[i];
+    int degree = k->degree[i] < d->taken[m] ? k->degree[i] : (int)d->taken[m];
+    double given = fm_horner(k->coefficients[i] + d->columns[m], n, degree, time - k->centre[i]);
+    double actual = d->factors[m] * ((const double *)k->outputs[FM_FLOAT64])[d->slots[m]] + d->offsets[m];
+    double part = (time - begin) / d->step;
+    return fabs((given - actual) / d->factors[m]) * (part < 1.0 ? part : 1.0);
+}
+
+int fm_input_errors(void *self, fm_kernel *k)
+{
+    const fm_input_errors_data *d = self;
+    const double *now = k->outputs[FM_FLOAT64], *then = k->history->outputs[FM_FLOAT64];
+    d->steps[0] += 1.0;
+    for (int m = 0; m < d->n; m++) {
+        int64_t slot = d->slots[m];
+        d->low[m] = smaller(smaller(d->low[m], then[slot]), now[slot]);
+        d->high[m] = larger(larger(d->high[m], then[slot]), now[slot]);
+        double error = input_error(d, k, m, k->history->read[d->instances[m]]);
+        if (error > d->errors[m]) {
+            d->errors[m] = error;
+            d->times[m] = k->read[d->instances[m]];
+        }
+    }
+    return FM_OK;
+}
+
+int fm_inputs_are_near(void *self, fm_kernel *k, double begin, double end, double next)
+{
+    const fm_input_errors_data *d = self;
+    const double *now = k->outputs[FM_FLOAT64], *then = k->history->outputs[FM_FLOAT64];
+    (void)end, (void)next;
+    for (int m = 0; m < d->n; m++) {
+        int64_t slot = d->slots[m];
+        double low = smaller(smaller(d->low[m], then[slot]), now[slot]);
+        double high = larger(larger(d->high[m], then[slot]), now[slot]);
+        double bound = larger(d->largest * (high - low), d->rounding * larger(fabs(low), fabs(high)));
+        if (input_error(d, k, m, begin) > bound)
+            return 0;
+    }
+    return 1;
 }

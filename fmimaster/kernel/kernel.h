@@ -767,6 +767,18 @@ typedef struct {
 } fm_energy_difference_data;
 int fm_energy_difference(void *self, fm_kernel *kernel);
 
+/* estimators.c: how far inputs that follow polynomials are from their sources. A hook of the commit notes the largest
+ * differences; a watch tells whether one is too large in a step that is not accepted yet. */
+typedef struct {
+    int n;
+    double step, largest, rounding;
+    const int64_t *instances, *columns, *sources, *slots, *taken;
+    const double *factors, *offsets;
+    double *errors, *times, *low, *high, *steps;
+} fm_input_errors_data;
+int fm_input_errors(void *self, fm_kernel *kernel);
+int fm_inputs_are_near(void *self, fm_kernel *kernel, double begin, double end, double next);
+
 /* loop.c: an algebraic loop of n unknowns, which is solved by Anderson acceleration; the hook comes after it, if it fails. */
 #define FM_MOST_ANDERSON 16 /* differences that are remembered */
 typedef struct {

@@ -245,7 +245,7 @@ def make_programs(draft: Draft) -> None:
         history=max(
             0 if clock is None else max(clock.history, points_to_observe(plan, clock)),
             *(estimator.history(degree) for estimator in rule.estimators),
-            0,
+            0 if clock is None else 1,
         ),
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
         settling=Settling(settings.loop_solver),
@@ -256,6 +256,7 @@ def make_programs(draft: Draft) -> None:
             *extrapolation_measures(plan),
         ),
         comparisons=[c for e in rule.estimators if (c := e.comparison(degree)) is not None],
+        checked_step=0.0 if clock is None else float(rule.exact_size),
         inputs=inputs,
         in_halves=clock is not None and clock.in_halves,
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Fit
+
+if TYPE_CHECKING:
+    from fmimaster.program.input_errors import InputErrors
 
 
 class EventPrograms(Protocol):
@@ -132,6 +135,8 @@ class Programs:
     """Instances whose inputs are polynomials at any time."""
     undoes: bool = False
     """Whether an attempt can be undone."""
+    errors: InputErrors | None = None
+    """Checks the inputs that follow polynomials; part of the commit."""
     held: frozenset[int] = frozenset()
     """Instances whose inputs are held at the mean of a polynomial at any time."""
     notes: tuple[str, ...] = ()

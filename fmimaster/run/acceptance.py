@@ -79,6 +79,9 @@ the reason."""
 TOWARDS = frozenset({Kind.PREDICTED, Kind.LOOK_AHEAD, Kind.LOCATED, Kind.OUTDATED_OUTPUTS})
 """Causes of steps that are shorter because of an event."""
 
+MOST_SHORTER = 6
+"""Most tries of a step whose inputs are not foreseen: an output that jumps inside of it is not foreseen by shorter ones."""
+
 
 class Acceptance(LoopPart):
     """Accepts steps, or undoes them: the one place for errors that are too large, for changes that are located, for
@@ -194,6 +197,7 @@ class Acceptance(LoopPart):
         found = (
             self._passed_event(outcome)
             or self._rejection(goal, changed, end - now, outcome)
+            or self._unforeseen(end - now, outcome)
             or self._halved(end - now, outcome)
         )
         if found is None:
@@ -247,6 +251,18 @@ class Acceptance(LoopPart):
         if largest == inf:
             found = [m._replace(error=inf) if isnan(m.error) else m for m in found]
         return found, largest
+
+    def _unforeseen(self, length: float, outcome: Outcome) -> Retry | None:
+        """Half the length for a step at whose end an input is far from its source, unless the rule decides on steps."""
+        s, errors, now = self._state, self._programs.errors, self._state.time.seconds
+        # outputs that were outdated have jumped
+        if errors is None or self._rejects or outcome.stopped is not None or s.outdated:
+            return None
+        if s.tries >= MOST_SHORTER or not now + length / 2 > now:
+            return None
+        if not errors.are_large(self._executor.store, now, s.retry is not None):
+            return None
+        return Retry(length / 2, self._rule.rejection)
 
     def _halved(self, length: float, outcome: Outcome) -> Retry | None:
         """Half the length for an iteration that did not converge, unless the rule has decided on it."""

@@ -72,6 +72,10 @@ class LoopParts:
 
     def _twins(self) -> Sequence[Twin] | None:
         twins, loop = [*self.changes.twins()], self.loop
+        if (
+            loop.programs.undoes and loop.programs.errors is not None
+        ):  # before those that take a step for accepted
+            twins.insert(0, loop.programs.errors.twin(loop.executor.store))
         if loop.clock is not None:
             found = watch_data(loop.clock, loop.indicators), self.events.observer.watch()
             if None in found:

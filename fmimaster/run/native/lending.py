@@ -219,6 +219,7 @@ TWINS: Mapping[str, _Function] = {
     "step size": _Function(lib.fm_step_size, "fm_step_size_data"),
     "prediction error": _Function(lib.fm_prediction_error, "fm_prediction_error_data"),
     "difference of energies": _Function(lib.fm_energy_difference, "fm_energy_difference_data"),
+    "errors of inputs": _Function(lib.fm_input_errors, "fm_input_errors_data"),
     "start of a loop": _Function(lib.fm_loop_begin, "fm_loop_data"),
     "sweep of a loop": _Function(lib.fm_loop_sweep, "fm_loop_data"),
 }
@@ -229,6 +230,7 @@ WATCHES: Mapping[str, _Function] = {
     "event clock": _Function(
         lib.fm_clock_is_quiet, "fm_clock_data", after=lib.fm_clock_is_quiet_after
     ),
+    "errors of inputs": _Function(lib.fm_inputs_are_near, "fm_input_errors_data"),
     "observer": _Function(lib.fm_observer_is_quiet, "fm_observer_data"),
 }
 """What ends stretches of steps, by the names of the twins."""
