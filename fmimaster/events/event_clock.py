@@ -93,6 +93,10 @@ class EventClock(TypedArguments, ABC):
         """The step-size rule for a step size given as a number with this clock."""
         return FixedStep(size)
 
+    def usual_rule_with_history(self, size: Time | None) -> StepRule[Any]:
+        """The same, where inputs are extrapolated from points before a step: after an event there are none."""
+        return self.usual_rule(size)
+
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
         """An earlier end of the step, and its cause; or events that happen at the present time.
 
@@ -161,10 +165,16 @@ class EarlyReturn(EventClock):
     silences: ClassVar[bool] = True
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
-        """Free steps: the step after an event has the full size."""
+        """Free steps: the step after an event has the full size, with held inputs and with those that sweeps correct."""
         from fmimaster.steps.ramp import FreeStep  # most runs have another rule
 
         return FreeStep(size)
+
+    def usual_rule_with_history(self, size: Time | None) -> StepRule[Any]:
+        """Short steps after each event, where an extrapolation has one point only."""
+        from fmimaster.steps.ramp import Ramp  # most runs have another rule
+
+        return Ramp(size)
 
     def detect(self, indicators: Indicators) -> frozenset[int]:
         """Active events at which no FMU has stopped: at the end of a step, after a jump of an input, or in two FMUs at

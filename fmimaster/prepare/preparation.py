@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.assemble import ProgramsRequest, assemble
@@ -40,7 +40,7 @@ from fmimaster.run.changes import points_to_observe
 from fmimaster.run.event_handler import begins_anew_at_jumps
 from fmimaster.steps.estimator import control_measures, control_signals
 from fmimaster.steps.schedule import Schedule, make_schedule
-from fmimaster.steps.step_rule import FixedStep, RatePattern
+from fmimaster.steps.step_rule import FixedStep, RatePattern, StepRule, Time
 from fmimaster.system.declarations import Interface
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.model import Model
@@ -311,13 +311,17 @@ def read_description(settings: Settings) -> SystemDescription:
 
 def _scheduled(draft: Draft) -> Schedule:
     settings, clock = draft.settings, draft.settings.used.event_clock
+    usual_rule: Callable[[Time | None], StepRule[Any]] = FixedStep
+    if clock is not None:
+        extrapolates = settings.algorithm_used.course.uses_history
+        usual_rule = clock.usual_rule_with_history if extrapolates else clock.usual_rule
     return make_schedule(
         draft.models,
         draft.description.experiment,
         start_time=settings.start_time,
         stop_time=settings.stop_time,
         step_size=settings.step_size,
-        usual_rule=FixedStep if clock is None else clock.usual_rule,
+        usual_rule=usual_rule,
         points=draft.jumps,
         needs_stop_time=draft.needs_stop_time,
     )

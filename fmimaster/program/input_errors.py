@@ -31,7 +31,7 @@ runs with wrong events have more than 1.5e-3."""
 AGAIN = 0.1
 """A step that was undone is tried again with steps whose differences are at most this part of the limit."""
 
-FEW_UNDONE, MOST_UNDONE = 5, 0.1
+FEW_UNDONE, MOST_UNDONE = 5, 0.2
 """More undone steps than this number, and than this part of the others, show that steps are too long. Right runs with less
 than 0.7 rad in a step have undone at most 2 %, and runs with wrong events, all with more than 1 rad, at least 40 %."""
 
@@ -183,7 +183,7 @@ class InputErrors(Hook):
         given = horner(coefficients, 1, min(degree, one.taken), time - courses.centre.item(i))
         actual = one.factor * store.outputs[DataType.FLOAT64].item(one.slot) + one.offset
         part = min((time - begin) / self.step, 1.0)
-        return abs((given - actual) / one.factor) * part
+        return float(abs((given - actual) / one.factor) * part)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -203,8 +203,8 @@ class InputErrors(Hook):
         worst, order = relative.item(k), self.followed[k].degree + 2
         better = self.step * (LARGEST / max(worst, LARGEST)) ** (1 / order)
         return (
-            f"Steps are too long for the prediction of inputs: {when} from its source by {100 * worst:.2g} % of the range of "
-            f"that (limit: {100 * LARGEST:g} %). Events may be missing, wrong or late. Take steps of about "
+            f"Steps are too long for the prediction of inputs: {when} from its source by {100 * worst:.2g} % of its range "
+            f"(limit: {100 * LARGEST:g} %). Events may be missing, wrong or late. Take steps of about "
             f"{_rounded_down(better):g} s.",
         )
 

@@ -72,10 +72,9 @@ class LoopParts:
 
     def _twins(self) -> Sequence[Twin] | None:
         twins, loop = [*self.changes.twins()], self.loop
-        if (
-            loop.programs.undoes and loop.programs.errors is not None
-        ):  # before those that take a step for accepted
-            twins.insert(0, loop.programs.errors.twin(loop.executor.store))
+        errors = loop.programs.errors
+        if errors is not None and loop.programs.undoes:
+            twins.insert(0, errors.twin(loop.executor.store))  # others take a step for accepted
         if loop.clock is not None:
             found = watch_data(loop.clock, loop.indicators), self.events.observer.watch()
             if None in found:

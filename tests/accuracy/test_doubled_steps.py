@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fmimaster import Results, Simulation, reference_path, simulate
+from fmimaster import AccuracyWarning, Results, Simulation, reference_path, simulate
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Refreshed, Richardson, Waveform
 from fmimaster.events import EarlyReturn, LookAhead, Predictive
 from fmimaster.inputs import ADAPTIVE, LINEAR, Polynomial
@@ -66,9 +66,9 @@ def test_events_that_fmus_execute_in_the_first_half_of_a_step_are_observed(
         results = simulate(path, algorithm=algorithm, event_clock=LookAhead(), **options)
         return [(e.name, e.time) for e in results.events]
 
-    usual, doubled = (
-        events(a) for a in (Jacobi(Polynomial(2, 1)), Richardson(Jacobi(Polynomial(2, 1))))
-    )
+    with pytest.warns(AccuracyWarning, match="Steps are too long"):  # the first one
+        usual = events(Jacobi(Polynomial(2, 1)))
+    doubled = events(Richardson(Jacobi(Polynomial(2, 1))))
     assert [name for name, _ in doubled] == [name for name, _ in usual] == ["collision"] * 2
     assert [time for _, time in doubled] == pytest.approx([time for _, time in usual], abs=1e-4)
 

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmimaster import OptionError, Results, Simulation, SystemBuilder, reference_path
+from fmimaster import (
+    AccuracyWarning,
+    OptionError,
+    Results,
+    Simulation,
+    SystemBuilder,
+    reference_path,
+)
 from fmimaster.algorithms import GaussSeidel, Waveform
 from fmimaster.events import Intermediate
 from fmimaster.results import Kind
@@ -151,14 +158,10 @@ def test_others_meet_the_fmu_where_it_stops(backend: Backend) -> None:
     builder.add("lag", reference_path("fmi3/Dahlquist.fmu"))
     builder.add("tank", TANK)
     builder.connect("tank.level", "lag.u")
-    r = run(
-        builder,
-        step_size=1,
-        stop_time=1,
-        event_clock=Intermediate(),
-        record_intermediate_values=False,
-        backend=backend,
-    )
+    settings = {"step_size": 1, "stop_time": 1, "event_clock": Intermediate()}
+    # the tank publishes the slope of its level, and is followed in a straight line
+    with pytest.warns(AccuracyWarning, match="'lag.u' differed from its source by 27 %"):
+        r = run(builder, record_intermediate_values=False, backend=backend, **settings)
     assert [e.time for e in r.events] == pytest.approx(EVENTS[:1], abs=1e-7)
     assert sum(i.restores for i in r.statistics.instances) == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import Jacobi
-from fmimaster.base.errors import FmimasterError
+from fmimaster.base.errors import AccuracyWarning, FmimasterError
 from fmimaster.base.installation import reference_path
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.front.simulation import Simulation
@@ -178,10 +179,16 @@ def two_mass(version: str, **settings: Any) -> Results:
     return Simulation(reference_path(f"systems/two-mass-b3-{version}.ssp"), **given).run()
 
 
+def too_long() -> AbstractContextManager[Any]:
+    return pytest.warns(AccuracyWarning, match="Steps are too long for the prediction of inputs")
+
+
 @pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
 @pytest.mark.parametrize("inputs", [Polynomial(1, 0), Polynomial(2, 2)])
 def test_look_ahead_reports_the_events_of_both_masses(version: str, inputs: Polynomial) -> None:
-    results = two_mass(version, algorithm=Jacobi(inputs))
+    said: AbstractContextManager[Any] = nullcontext() if inputs.is_hold else too_long()
+    with said:  # events are inside of steps
+        results = two_mass(version, algorithm=Jacobi(inputs))
     assert " ".join(event.name[0] for event in results.events) == SEQUENCE
     assert all(event.cause.kind is Kind.EXECUTED for event in results.events)
     shared = [event for event in results.events if event.shared]
@@ -193,7 +200,8 @@ def test_look_ahead_reports_the_events_of_both_masses(version: str, inputs: Poly
 def test_inputs_are_not_extrapolated_over_an_event_that_an_fmu_executes(version: str) -> None:
     """They were, and the upper mass broke off with more than 1000 events in a step."""
     try:
-        results = two_mass(version, algorithm=Jacobi(Polynomial(2, 2)))
+        with too_long():
+            results = two_mass(version, algorithm=Jacobi(Polynomial(2, 2)))
     except FmimasterError as error:
         pytest.fail(str(error))
     held = two_mass(version)
