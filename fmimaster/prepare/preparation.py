@@ -313,7 +313,9 @@ def _scheduled(draft: Draft) -> Schedule:
     settings, clock = draft.settings, draft.settings.used.event_clock
     usual_rule: Callable[[Time | None], StepRule[Any]] = FixedStep
     if clock is not None:
-        extrapolates = settings.algorithm_used.course.uses_history
+        extrapolates = settings.algorithm_used.course.uses_history and any(
+            link.input.is_continuous for link in draft.resolved.links
+        )
         usual_rule = clock.usual_rule_with_history if extrapolates else clock.usual_rule
     return make_schedule(
         draft.models,
