@@ -179,16 +179,22 @@ def simulation(case: Case, task: Task, folder: Path, variant: Variant) -> Simula
 # Scores
 
 
-def executed(case: Case, results: Results) -> list[Execution]:
-    """The events that the units have counted. Of several of one name in a step, only the time of the last is known."""
+def executed(case: Case, results: Results) -> list[tuple[Execution, float]]:
+    """The events that the units have counted, and the times in s at which others can see their effect first.
+
+    An event of inputs that have jumped is executed at the start of a step; others see it at the end. Of several events of
+    one name in a step, only the time of the last is known.
+    """
     found = []
     for name, unit in case.system.units.items():
         for event in unit.events:
             counts, when = (
                 np.asarray(results[f"{name}.{event.name}.{c}"]) for c in ("count", "when")
             )
-            for row, more in enumerate(np.diff(counts, prepend=0)):
-                found += [Execution(float(when[row]), name, event.name)] * int(more)
+            for row in np.flatnonzero(np.diff(counts, prepend=0)):
+                more = int(counts[row] - (counts[row - 1] if row else 0))
+                one = Execution(float(when[row]), name, event.name)
+                found += [(one, float(results.time[row]))] * more
     return sorted(found)
 
 
@@ -196,14 +202,14 @@ def score(case: Case, size: float, results: Results) -> dict[str, object]:
     """Fields of a run."""
     found = executed(case, results)
     pairs = sorted(
-        (abs(f.time - e.time), i, k)
-        for i, f in enumerate(found)
+        (min(abs(f.time - e.time), abs(seen - e.time)), i, k)
+        for i, (f, seen) in enumerate(found)
         for k, e in enumerate(case.exact.events)
-        if f[1:] == e[1:] and abs(f.time - e.time) <= PART * size
+        if f[1:] == e[1:]
     )
     of_found, of_exact, late = set[int](), set[int](), 0.0
     for difference, i, k in pairs:
-        if i not in of_found and k not in of_exact:
+        if difference <= PART * size and i not in of_found and k not in of_exact:
             of_found.add(i)
             of_exact.add(k)
             late = max(late, difference / size)
@@ -292,7 +298,9 @@ def _outcome(
 
 def show(case: Case, results: Results) -> None:
     """Print the events of a run and of the exact solution."""
-    rows = [(e, "exact") for e in case.exact.events] + [(e, "run") for e in executed(case, results)]
+    rows = [(e, "exact") for e in case.exact.events] + [
+        (e, f"run, seen at {seen:.12g}") for e, seen in executed(case, results)
+    ]
     for execution, what in sorted(rows):
         print(f"{execution.time:17.12f} {execution.unit}.{execution.event:12} {what}")
     for text in results.statistics.warnings:

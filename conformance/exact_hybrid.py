@@ -74,7 +74,7 @@ class Solution:
     ranges: Mapping[str, float]
     """ "unit.state" → largest value minus smallest one."""
     is_clear: bool
-    """No event has caused another one at its instant, and no two units had different events at one."""
+    """No event was on at the start or has caused another one at its instant, and no two were of one instant."""
     fastest: float
     """[rad/s] Largest absolute value of an eigenvalue in any mode."""
 
@@ -214,6 +214,8 @@ class _Solver:
         self._regimes: dict[tuple[int, ...], tuple[_Regime, Array]] = {}
 
     def run(self, most: int) -> Solution | None:
+        regime, _ = self._regime()
+        self.is_clear = all(regime.largest(event, self.x) > 0.0 for event in regime.possible)
         while self.time < self.stop_time:
             if not self._to_event():
                 break

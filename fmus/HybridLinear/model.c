@@ -199,9 +199,18 @@ static void execute(fm_Instance *self, Variables *v, int event, double s, bool t
     set_states(v, after);
     int before = v->mode;
     v->mode = (int32_t)what->next;
+    for (int other = 0; other < EVENTS; other++) v->memory.event[other].armed = false;
     MEMBER(v, int32_t, count_1, event)++;
     MEMBER(v, double, when_1, event) = v->time + s;
     if (self) fm_report(self, FM_OK, "Event '%d' at t = %.15g s: the mode %d becomes %d.", event + 1, v->time + s, before, v->mode);
+}
+
+/* An event can occur when it has been above zero. Inputs that were set since may have taken it to zero or below at once. */
+static void arm(Variables *v, double s)
+{
+    States x = get_states(v);
+    for (int event = 0; event < EVENTS; event++)
+        if (is_possible(v, event) && largest_indicator(v, event, s, &x) > 0.0) v->memory.event[event].armed = true;
 }
 
 static void calculate_outputs(Variables *v, double s)
@@ -220,6 +229,7 @@ static void calculate_outputs(Variables *v, double s)
         }
         MEMBER(v, double, largest_1, event) = largest_indicator(v, event, s, &x);
     }
+    arm(v, s);
 }
 
 /* Where Event Mode is not used, a trigger is a counter, and acts when it is set. */
@@ -249,8 +259,10 @@ static double first_event(const Variables *v, double s, double h, bool located[]
     States x = get_states(v), end = flow(v, s, x, h);
     double first = h;
     for (int event = 0; event < EVENTS; event++) {
-        located[event] = largest_indicator(v, event, s, &x) > 0.0 && largest_indicator(v, event, s + h, &end) <= 0.0;
-        double before = 0.0, after = h;
+        bool is_above = largest_indicator(v, event, s, &x) > 0.0;
+        bool is_below = largest_indicator(v, event, s + h, &end) <= 0.0;
+        located[event] = is_above ? is_below : v->memory.event[event].armed;
+        double before = 0.0, after = is_above ? h : 0.0;
         while (located[event] && after - before > EVENT_WIDTH) {
             double middle = before + (after - before) / 2;
             States at = flow(v, s, x, middle);
@@ -276,6 +288,7 @@ static bool advance(Variables *v, double *s, double end, bool looks, bool locate
         bool found = false;
         for (int event = 0; looks && event < EVENTS; event++) found = found || located[event];
         *s = found ? *s + until : next;
+        arm(v, *s);
         if (found) return true;
     }
     return false;
@@ -287,8 +300,11 @@ static fm_Status solve(fm_Instance *self, Variables *v, double *h, bool looks, b
     for (int count = 0; count < MOST_EVENTS; count++) {
         bool located[EVENTS] = {false};
         if (!advance(v, &s, *h, looks, located)) return FM_OK;
-        for (int event = 0; event < EVENTS; event++)
-            if (located[event]) fm_count(announcement(v, event));
+        for (int event = 0; event < EVENTS; event++) {
+            if (!located[event]) continue;
+            fm_count(announcement(v, event));
+            v->memory.event[event].armed = false;
+        }
         bool at_the_end = *h - s <= AT_THE_END;
         if (stops) {
             if (at_the_end) set_states(v, flow(v, s, get_states(v), *h - s));
@@ -309,7 +325,7 @@ fm_Status model_step(fm_Instance *self, Variables *v, double *h)
 {
     execute_counted(self, v);
     v->memory.shown = false;
-    for (int event = 0; event < EVENTS; event++) v->memory.event[event] = (fm_EventMemory){.done = false};
+    for (int event = 0; event < EVENTS; event++) v->memory.event[event].done = v->memory.event[event].located = false;
     bool stops = v->eventPolicy == EXECUTE ? fm_stopping(self) == FM_BY_RETURN
                                            : v->eventPolicy == ANNOUNCE && fm_stopping(self) != FM_NEVER;
     fm_Status status = solve(self, v, h, v->eventPolicy == EXECUTE || stops, stops);

@@ -9,6 +9,7 @@ typedef struct { double value[FM_MOST_PAYLOAD]; } fm_Payload;
 typedef struct {
     bool located;            /* it occurred at the end of the last step, and waits for its execution */
     bool done;               /* it was executed since the last step */
+    bool armed;              /* HybridLinear: its largest indicator has been above zero since it was located or possible */
     fm_Payload located_payload;   /* where located: what the inputs said of the partners */
     double now[2];           /* indicators as they were calculated last, for everyone who reads them */
     double before[2];        /* these at the start of the last step */

@@ -165,3 +165,25 @@ def test_a_payload_replaces_an_input(tmp_path: Path) -> None:
     )
     assert [e.time for e in results.events] == approx([0.5], abs=1e-9)
     assert (results["left.v"][-1], results["right.v"][-1]) == approx((0.0, 2.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("policy", [0, 1])
+def test_inputs_that_jump_over_zero_make_an_event_at_the_start_of_the_step(
+    instance: Make, version: str, policy: int
+) -> None:
+    relay = instance(RELAY, version).initialize(eventPolicy=policy)
+    if version == "fmi3":
+        relay.update()
+        relay.fmu.enterStepMode()
+    relay.step(0.1)
+    relay["u"] = 1.5
+    if version == "fmi3":
+        event_waits, _, is_early, time = relay.step(0.1)
+        relay.fmu.enterEventMode()
+        assert (bool(event_waits), bool(is_early), time) == (True, True, 0.1)
+        assert relay.active("up.out")
+    elif policy == 1:
+        assert relay.discarded_step(0.1) == 0.1
+    else:
+        relay.step(0.1)
+        assert (relay["up.count"], relay["up.when"], relay["y"]) == (1, 0.1, 1.0)
