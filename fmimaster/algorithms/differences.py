@@ -14,6 +14,10 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
+SMALL = 1e-4
+"""Part of its magnitude by which an input is shifted if outputs may depend on it in any way: far above rounding, and small
+for a curve."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Input:
@@ -44,7 +48,8 @@ class _Input:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shift(Hook):
-    """Shifts an input by its magnitude: the effect of rounding is smallest, and the outputs are linear."""
+    """Shifts an input by its magnitude: the effect of rounding is smallest, and the outputs are linear. Where that is only
+    assumed, it is shifted by a small part of it."""
 
     name: str
     input: _Input
@@ -54,6 +59,8 @@ class _Shift(Hook):
         value = self.input.value(store)
         variable = self.input.route.link.input
         size = max(abs(value), abs(variable.nominal))
+        if self.input.correction.means is Means.ASSUMED:
+            size *= SMALL
         above = (inf if variable.max is None else variable.max) - value
         below = value - (-inf if variable.min is None else variable.min)
         change = min(size, above) if above >= min(size, below) else -min(size, below)
@@ -88,7 +95,7 @@ def emit_differences(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
     """
     for i in sorted(p.corrected & set(instances)):
         correction = plan.corrections[i]
-        if correction.means is not Means.DIFFERENCES:
+        if not correction.is_measured:
             continue
         p.get(i)
         buffer, column = p.keep(), 0

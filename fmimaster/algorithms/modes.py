@@ -221,7 +221,7 @@ class Corrected(InputMode):
         correction = plan.corrections.get(instance)
         if not depending:
             return IN_THE_MIDDLE
-        corrected = correction.outputs if correction is not None and correction.means else ()
+        corrected = correction.outputs if correction is not None and correction.is_sure else ()
         if depending <= {v.name for v in corrected}:
             return FULLY_CORRECTED
         if can_be_divided(plan, instance):

@@ -60,7 +60,7 @@ class Subsequence(InputMode):
         how = "held at the mean of its ends" if is_held else "interpolated"
         what = f"the step is divided into {self.parts} parts; in each part inputs are {how}"
         correction = plan.corrections.get(instance)
-        can_be_corrected = correction is not None and correction.means is not None
+        can_be_corrected = correction is not None and correction.is_sure
         return Treatment(what, self.parts, is_held=is_held, is_corrected=can_be_corrected)
 
     def emit(self, order: Order, inputs: Polynomial, plan: Plan, p: Emitter) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.assumed_partials import correct_means
 from fmimaster.base.errors import OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Instances, Plan
@@ -49,7 +50,7 @@ def write_attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) ->
     if not algorithm.measures_itself:
         # before outputs are corrected and inputs set: only here are both the inputs and the outputs of the step available
         p.measure()
-    p.correct_means()
+    correct_means(plan, p)
     attempt = p.program("attempt")
     begin = p.begin_buffer
     rollback = Program("rollback", ())

@@ -30,6 +30,8 @@ class Means(Enum):
 
     DIRECTIONAL_DERIVATIVES = "by its directional derivatives"
     DIFFERENCES = "by differences in Initialization Mode"
+    ASSUMED = "by differences in Initialization Mode, as if the dependence were linear"
+    """For event clocks only, and while outputs agree with it: see :mod:`fmimaster.algorithms.assumed_partials`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,16 @@ class Correction:
         """Numbers of elements of outputs and inputs."""
         return sum(v.size for v in self.outputs), sum(v.size for v in self.inputs)
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether the outputs can be corrected by partial derivatives that are known to be valid in the whole run."""
+        return self.means not in (None, Means.ASSUMED)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the partial derivatives are differences in Initialization Mode."""
+        return self.means in (Means.DIFFERENCES, Means.ASSUMED)
+
 
 def find_corrections(
     models: Sequence[Model],
@@ -60,6 +72,8 @@ def find_corrections(
     events: Sequence[PlanEvent],
     layout: Layout,
     further: Sequence[Collection[str]] = (),
+    *,
+    assumes_linear: bool = False,
 ) -> dict[int, Correction]:
     """Instance → its correction; instances without such outputs are missing.
 
@@ -67,6 +81,8 @@ def find_corrections(
     ----------
     further
         Per instance, names of outputs that are corrected besides those that feed others or indicate events.
+    assumes_linear
+        Whether dependencies that the FMU does not declare as linear are taken for linear, as long as outputs agree.
     """
     found = {}
     read = _read(models, links, events)
@@ -95,7 +111,7 @@ def find_corrections(
                 for v in s.variables
             )
             is_linear = _is_linear(model, outputs, depends)
-            means = _means(model, is_linear and is_readable)
+            means = _means(model, is_readable, is_linear, assumes_linear)
             found[i] = Correction(means, outputs, slots, depends, inputs, is_linear)
     return found
 
@@ -189,12 +205,15 @@ _LINEAR = (DependencyKind.CONSTANT, DependencyKind.FIXED, DependencyKind.TUNABLE
 """Kinds of dependencies with a constant factor in a run, because tunable parameters are not changed."""
 
 
-def _means(model: Model, can_be_measured: bool) -> Means | None:
-    """The source of partial derivatives; they can be measured if they are constant and outputs can be read at the
-    start."""
+def _means(model: Model, is_readable: bool, is_linear: bool, assumes_linear: bool) -> Means | None:
+    """The source of partial derivatives; they can be measured if outputs can be read at the start."""
     if model.capabilities.provides_directional_derivatives:
         return Means.DIRECTIONAL_DERIVATIVES
-    return Means.DIFFERENCES if can_be_measured else None
+    if not is_readable:
+        return None
+    if is_linear:
+        return Means.DIFFERENCES
+    return Means.ASSUMED if assumes_linear else None
 
 
 def _is_linear(

@@ -297,6 +297,7 @@ def complete_plan(draft: PlanDraft) -> None:
             draft.events,
             layout,
             () if system.structure is None else draft.read,
+            assumes_linear=draft.request.use.corrects,
         ),
         step_groups=in_order_of_sweeps(groups, step_loops, models, order.trigger_sequence),
         settled=settled(step_loops, models, draft.request.loops, groups, in_event_mode),

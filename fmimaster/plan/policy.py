@@ -42,6 +42,11 @@ class EventUse:
     refreshes: bool = False
     """Whether FMUs without own events also use Event Mode, to read outputs again with new inputs."""
 
+    @property
+    def corrects(self) -> bool:
+        """Whether indicators are corrected for held inputs wherever this is possible: the importer finds the events."""
+        return self.fires and self.policy is Policy.IGNORE and not self.policies
+
     def policies_of(self, instance: int) -> tuple[Policy, ...]:
         """The policy of one instance in each variant of the algorithm; a single one if there are no variants."""
         return tuple(p.get(instance, Policy.EXECUTE) for p in self.policies) or (self.policy,)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance
-from fmimaster.plan.corrections import Means
 from fmimaster.plan.layout import Group
 from fmimaster.plan.links import is_held
 from fmimaster.plan.plan import InstancePlan, Plan
@@ -200,7 +199,7 @@ def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
         n_buffers,
         history=history,
         n_triggers=len(plan.triggers),
-        partials={i: c.shape for i, c in plan.corrections.items() if c.means is Means.DIFFERENCES},
+        partials={i: c.shape for i, c in plan.corrections.items() if c.is_measured},
     )
     given = {Group.STRUCTURAL, Group.START, Group.INITIAL}
     for (i, group, name), (kind, slot) in plan.layout.slots.items():
