@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite, nan
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -24,9 +24,11 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
-WORSE = 4.0
-"""Partial derivatives are wrong if the corrected output is farther from what its slope predicts than the output itself, by
-this factor."""
+WRONG = 0.5
+"""Partial derivatives are wrong if outputs contradict their corrections by more than this part of these."""
+
+JUMP = 10.0
+"""A larger contradiction has another cause, for example an input that has jumped."""
 
 NEGLIGIBLE = 1e-7
 """Corrections below this part of the value show nothing; those below the error of the prediction neither."""
@@ -34,11 +36,14 @@ NEGLIGIBLE = 1e-7
 CLEAR = 4.0
 """A correction that is larger than the error of the prediction by this factor shows at once that it is wrong."""
 
+SHORT = 0.125
+"""Of the step before: a longer step shows nothing of an output without a slope."""
+
 OLD = 0.8
 """What remains of an older change of a slope at each point."""
 
 MOST_STRIKES = 3
-"""Others are wrong if so many in a row are worse than none."""
+"""Others are wrong if so many in a row contradict."""
 
 
 def correct_means(plan: Plan, p: Emitter) -> None:
@@ -87,22 +92,28 @@ def _outputs(plan: Plan, instances: Iterable[int]) -> Iterable[_Output]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AssumedPartials(Hook):
-    """Compares corrected and uncorrected outputs with the values that their slopes predict, and drops what is wrong.
+    """Compares how corrections change from point to point with the values that slopes predict, and drops what is wrong.
+
+    In a short step after a long one, for example towards an event, nearly all of a correction vanishes. The output must not
+    jump by that.
 
     Attributes
     ----------
     before : shape (outputs,)
         The outputs before they were corrected.
+    noted : shape (2, 2, outputs)
+        For the newest point and the one before: the time in s, and the correction of each output.
     strikes, bends : shape (outputs,)
-        How many corrections in a row were worse than none, and how fast slopes change: by this the prediction is wrong.
+        How often in a row a correction was contradicted; and how fast slopes change, or an output without a slope.
     dropped : shape (3, outputs)
-        Time in s at which the partial derivatives of an instance were dropped because of this output, and the differences
-        with and without correction; NaN before.
+        Time in s at which the partial derivatives of an instance were dropped because of this output, the change of the
+        correction, and the contradiction; NaN before.
     """
 
     plan: Plan
     outputs: tuple[_Output, ...]
     before: NDArray[np.float64] = field(init=False)
+    noted: NDArray[np.float64] = field(init=False)
     strikes: NDArray[np.float64] = field(init=False)
     bends: NDArray[np.float64] = field(init=False)
     dropped: NDArray[np.float64] = field(init=False)
@@ -111,6 +122,7 @@ class AssumedPartials(Hook):
     def __post_init__(self) -> None:
         n = len(self.outputs)
         object.__setattr__(self, "before", np.zeros(n))
+        object.__setattr__(self, "noted", np.full((2, 2, n), np.nan))
         object.__setattr__(self, "strikes", np.zeros(n))
         object.__setattr__(self, "bends", np.zeros(n))
         object.__setattr__(self, "dropped", np.full((3, n), np.nan))
@@ -118,20 +130,13 @@ class AssumedPartials(Hook):
     def __call__(self, store: ValueStore) -> bool:
         """Compare; outputs of an instance whose partial derivatives are wrong get their values from before."""
         values = store.outputs[DataType.FLOAT64]
-        start, read = store.history[0][0][DataType.FLOAT64], store.history[0][1]
-        second = store.history[1][1] if len(store.history) > 1 else np.full_like(read, np.nan)
         wrong = set()
         for k, one in enumerate(self.outputs):
-            length = store.read.item(one.instance) - read.item(one.instance)
-            if not (isfinite(length) and length > 0.0):
-                continue
-            if not isfinite(
-                second.item(one.instance)
-            ):  # an event was before: the FMU may be in another mode
-                self.strikes[k] = 0.0
-            if self._is_wrong(k, one, values, start, length):
+            now, correction = store.read.item(one.instance), values.item(one.slot) - self.before[k]
+            is_used = store.partials[one.instance].any()  # those of one that was wrong are 0
+            if is_used and self._is_wrong(k, one, store, now, correction):
                 wrong.add(one.instance)
-                self.dropped[0, k] = store.read.item(one.instance)
+            self.noted[0, :, k] = now, correction
         for k, one in enumerate(self.outputs):
             if one.instance in wrong:
                 values[one.slot] = self.before[k]
@@ -140,60 +145,76 @@ class AssumedPartials(Hook):
         return False
 
     def _is_wrong(
-        self,
-        k: int,
-        one: _Output,
-        values: NDArray[np.float64],
-        start: NDArray[np.float64],
-        length: float,
+        self, k: int, one: _Output, store: ValueStore, now: float, correction: float
     ) -> bool:
-        """Whether the correction of an output contradicts its slope."""
-        corrected, uncorrected, first = (
-            values.item(one.slot),
-            self.before.item(k),
-            start.item(one.slot),
-        )
-        largest = max(abs(corrected), abs(uncorrected), abs(first))
-        if one.slope < 0:
+        """Whether the correction of an output contradicts its values and slopes."""
+        (before, read), *older = store.history[:2]
+        begin = read.item(one.instance)
+        if not now > begin:
             return False
-        slopes = start.item(one.slope), values.item(one.slope)
-        bend = max(abs(slopes[1] - slopes[0]) / length, OLD * self.bends.item(k))
-        self.bends[k] = bend
-        unsure, change = bend * length**2, abs(corrected - uncorrected)
-        if not change > max(NEGLIGIBLE * largest, unsure):
+        if self.noted[0, 0, k] == begin:  # that step was accepted
+            self.noted[1, :, k] = self.noted[0, :, k]
+        last = self.noted.item(1, 1, k) if self.noted[1, 0, k] == begin else 0.0
+        start, length = before[DataType.FLOAT64].item(one.slot), now - begin
+        age = begin - older[0][1].item(one.instance) if older else nan
+        if not age > 0.0:  # an event was before: the FMU may be in another mode
+            self.strikes[k] = last = 0.0
+        slope, unsure = 0.0, inf
+        if one.slope >= 0:
+            slopes = before[DataType.FLOAT64].item(one.slope), self._value(store, one.slope)
+            bend = max(abs(slopes[1] - slopes[0]) / length, OLD * self.bends.item(k))
+            self.bends[k] = bend
+            slope, unsure = (slopes[0] + slopes[1]) / 2, bend * length**2
+        elif age > 0.0:
+            slope = (start - older[0][0][DataType.FLOAT64].item(one.slot)) / age
+            self.bends[k] = bend = max(abs(slope), OLD * self.bends.item(k))
+            unsure = bend * length if length < SHORT * age else inf
+        value, change = self._value(store, one.slot), abs(correction - last)
+        if not change > max(NEGLIGIBLE * max(abs(value), abs(start)), unsure):
             return False
-        predicted = first + length * (slopes[0] + slopes[1]) / 2
-        self.dropped[1:, k] = differences = corrected - predicted, uncorrected - predicted
-        is_worse = abs(differences[0]) > WORSE * abs(differences[1])
+        contradiction = value - start - length * slope
+        is_worse = WRONG * change < abs(contradiction) < JUMP * change
         self.strikes[k] = self.strikes.item(k) + 1.0 if is_worse else 0.0
-        return is_worse and (change > CLEAR * unsure or self.strikes.item(k) >= MOST_STRIKES)
+        if is_worse and (change > CLEAR * unsure or self.strikes.item(k) >= MOST_STRIKES):
+            self.dropped[:, k] = now, correction - last, contradiction
+            return True
+        return False
+
+    @staticmethod
+    def _value(store: ValueStore, slot: int) -> float:
+        return float(store.outputs[DataType.FLOAT64].item(slot))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Instances whose outputs are not corrected any more."""
         found: dict[int, str] = {}
-        for one, (time, with_it, without) in zip(
+        for one, (time, change, contradiction) in zip(
             self.outputs, self.dropped.T.tolist(), strict=True
         ):
             if isfinite(time) and one.instance not in found:
                 name = self.plan.instances[one.instance].name
                 found[one.instance] = (
                     f"'{one.name}' does not depend on held inputs as it did in Initialization Mode: at t = {time:.6g} s "
-                    f"its slope contradicts this (difference {with_it:.3g}, without it {without:.3g}). From then "
-                    f"on outputs of '{name}' belong to inputs that are held over a step, so events may be found late. Use "
-                    "smaller steps, or an FMU with directional derivatives."
+                    f"its correction by these inputs changed by {change:.3g}, and its values contradict this by "
+                    f"{contradiction:.3g}. From then on outputs of '{name}' belong to inputs that are held over a step, "
+                    "so events may be found late. Use smaller steps, or an FMU with directional derivatives."
                 )
         return tuple(found.values())
 
     def remembered(self) -> tuple[float, ...]:
         """What was dropped, and what the next point is judged by."""
-        every = self.dropped.ravel(), self.strikes, self.bends
-        return tuple(np.concatenate(every).tolist())
+        return tuple(np.concatenate([array.ravel() for array in self._kept]).tolist())
 
     def remember(self, numbers: tuple[float, ...]) -> None:
         """Continue with the result of :meth:`remembered`."""
-        rows = np.array(numbers).reshape(5, -1)
-        self.dropped[:], self.strikes[:], self.bends[:] = rows[:3], rows[3], rows[4]
+        first = 0
+        for array in self._kept:
+            array.ravel()[:] = numbers[first : first + array.size]
+            first += array.size
+
+    @property
+    def _kept(self) -> tuple[NDArray[np.float64], ...]:
+        return self.dropped, self.noted, self.strikes, self.bends
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -226,8 +226,15 @@ def test_outputs_that_nothing_uses_are_left_alone() -> None:
 # Indicators ------------------------------------------------------------------------------------------------------------
 
 
-def approaching(**options: Any) -> dict[str, PythonFmu]:
-    """A wall that moves as 1.2 - t, and a body at 0 that sees it at distance u and has a trigger."""
+def approaching(*, is_readable: bool = True, **options: Any) -> dict[str, PythonFmu]:
+    """A wall that moves as 1.2 - t, and a body at 0 that sees it at distance u and has a trigger. When it has been hit, its
+    indicator is 1.
+
+    Parameters
+    ----------
+    is_readable
+        Whether its outputs can be read in Initialization Mode.
+    """
     wall = PythonFmu(
         outputs={"y": lambda v: 1.2 - v.t, "dy": lambda v: -1.0},
         attributes={"dy": {"derivative_of": "y"}},
@@ -237,14 +244,25 @@ def approaching(**options: Any) -> dict[str, PythonFmu]:
         v.said = v.hit
 
     contact = EventDeclaration(
-        "contact", Scope.PRIVATE, (Indicator("z"),), trigger="hit", right_limits_without_step=True
+        "contact",
+        Scope.PRIVATE,
+        (Indicator("z", "dz"),),
+        trigger="hit",
+        right_limits_without_step=True,
     )
     body = PythonFmu(
         inputs={"u": 5.0, "hit": 0},
         states={"said": 0},
-        outputs={"z": lambda v: v.u if v.hit == 0 else 1.0},
-        depends={"z": ["u", "hit"]},
-        attributes={"hit": {"type": DataType.INT32}, "said": {"type": DataType.INT32}},
+        outputs={
+            "z": lambda v: v.u if v.hit == 0 else 1.0,
+            "dz": lambda v: -1.0 if v.hit == 0 else 0.0,
+        },
+        depends={"z": ["u", "hit"], "dz": ["hit"]},
+        attributes={
+            "hit": {"type": DataType.INT32},
+            "said": {"type": DataType.INT32},
+            "z": {"get_in_initialization": is_readable},
+        },
         events=[contact],
         step=step,
         **options,
@@ -253,8 +271,9 @@ def approaching(**options: Any) -> dict[str, PythonFmu]:
 
 
 def contact(simulate: Simulate, **options: Any) -> Results:
+    stop_time = options.pop("stop_time", 2)
     system = approaching(**options), ["wall.y -> body.u"]
-    return simulate(*system, event_clock=Predictive(), step_size=0.5, stop_time=2)
+    return simulate(*system, event_clock=Predictive(), step_size=0.5, stop_time=stop_time)
 
 
 @pytest.mark.parametrize(
@@ -262,15 +281,68 @@ def contact(simulate: Simulate, **options: Any) -> Results:
     [
         {"partials": {"z": {"u": 1.0}}},
         {"dependency_kinds": {"z": {"u": DependencyKind.CONSTANT}}},
+        {},
     ],
-    ids=["directional derivatives", "differences"],
+    ids=["directional derivatives", "differences", "differences of what is not said to be linear"],
 )
 def test_an_event_that_is_seen_by_a_held_input_is_met_at_its_time(
     simulate: Simulate, options: dict[str, Any]
 ) -> None:
-    results = contact(simulate, **options)
+    results = contact(simulate, **options, stop_time=1.2)
     assert [e.time for e in results.events] == approx([1.2], abs=1e-8)
     assert not results.statistics.warnings
+
+
+@pytest.mark.filterwarnings("ignore::fmimaster.base.errors.AccuracyWarning")
+def test_partial_derivatives_of_another_mode_are_dropped_before_they_change_anything(
+    simulate: Simulate,
+) -> None:
+    """From the event on the indicator does not depend on the input any more. It is 1 in each row."""
+    results = contact(simulate)
+    assert [e.time for e in results.events] == approx([1.2], abs=1e-8)
+    assert set(results["body.z"][results.time > 1.3].tolist()) == {1.0}
+    (warning,) = results.statistics.warnings
+    assert "'body.z' does not depend on held inputs as it did in Initialization Mode" in warning
+    assert "outputs of 'body' belong to inputs that are held over a step" in warning
+
+
+def test_what_is_not_said_to_be_linear_is_corrected_for_event_clocks_only() -> None:
+    assert plan_of(units(target()), CONNECTIONS).corrections[1].means is None
+
+
+def curved(exponent: float) -> dict[str, PythonFmu]:
+    """A body that sees a wall of position 4 - t - t**2 by a power of it, with the slope of that."""
+    wall = PythonFmu(
+        outputs={"y": lambda v: 4 - v.t - v.t**2, "dy": lambda v: -1 - 2 * v.t},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
+    body = PythonFmu(
+        inputs={"u": 4.0, "w": 0.0},
+        outputs={
+            "z": lambda v: v.u**exponent - 1.0,
+            "dz": lambda v: exponent * v.u ** (exponent - 1) * v.w,
+        },
+        depends={"z": ["u"], "dz": ["u", "w"]},
+        events=[EventDeclaration("end", Scope.PRIVATE, (Indicator("z", "dz"),))],
+    )
+    return {"wall": wall, "body": body}
+
+
+@pytest.mark.parametrize(("exponent", "is_kept"), [(1.0, True), (3.0, False)])
+@pytest.mark.filterwarnings("ignore::fmimaster.base.errors.AccuracyWarning")
+def test_a_curve_contradicts_its_tangent(
+    simulate: Simulate, exponent: float, *, is_kept: bool
+) -> None:
+    results = simulate(
+        curved(exponent),
+        ["wall.y -> body.u", "wall.dy -> body.w"],
+        algorithm=Jacobi(Polynomial(1, 1)),
+        event_clock=Predictive(),
+        step_size=0.1,
+        stop_time=1.2,
+    )
+    told = [text for text in results.statistics.warnings if "does not depend" in text]
+    assert bool(told) != is_kept
 
 
 def test_where_partial_derivatives_cannot_be_had_a_warning_says_how_late_events_may_be(
@@ -280,7 +352,7 @@ def test_where_partial_derivatives_cannot_be_had_a_warning_says_how_late_events_
         pytest.warns(AccuracyWarning) as warned,
         caplog.at_level(logging.WARNING, "fmimaster"),
     ):
-        results = contact(simulate)
+        results = contact(simulate, is_readable=False)
     (event,) = results.events
     (warning, *_) = results.statistics.warnings
     assert tuple(str(w.message) for w in warned) == results.statistics.warnings
