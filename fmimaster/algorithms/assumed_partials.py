@@ -16,7 +16,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.plan.corrections import Means
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -46,16 +45,14 @@ MOST_STRIKES = 3
 """Others are wrong if so many in a row contradict."""
 
 
-def correct_means(plan: Plan, p: Emitter) -> None:
-    """Correct outputs of instances whose inputs were held at means; partial derivatives that are assumed are checked."""
-    assumed = [
-        i
-        for i in sorted(p.means)
-        if (c := plan.corrections.get(i)) is not None and c.means is Means.ASSUMED
-    ]
-    if not assumed:
-        p.correct_means()
-        return
+def correct_and_check(plan: Plan, p: Emitter, assumed: Iterable[int]) -> None:
+    """Correct outputs of instances whose inputs were held at means, and check the partial derivatives that are assumed.
+
+    Parameters
+    ----------
+    assumed
+        Instances with such partial derivatives.
+    """
     check = AssumedPartials(plan, tuple(_outputs(plan, assumed)))
     p.call(_Uncorrected(check))
     p.correct_means()

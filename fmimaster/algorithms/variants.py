@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.assumed_partials import correct_means
 from fmimaster.base.errors import OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Instances, Plan
@@ -50,7 +49,13 @@ def write_attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) ->
     if not algorithm.measures_itself:
         # before outputs are corrected and inputs set: only here are both the inputs and the outputs of the step available
         p.measure()
-    correct_means(plan, p)
+    assumed = [i for i in sorted(p.means) if plan.is_corrected_as_if_linear(i)]
+    if assumed:
+        from fmimaster.algorithms.assumed_partials import correct_and_check  # few runs need it
+
+        correct_and_check(plan, p, assumed)
+    else:
+        p.correct_means()
     attempt = p.program("attempt")
     begin = p.begin_buffer
     rollback = Program("rollback", ())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.text import count
-from fmimaster.plan.corrections import Correction
+from fmimaster.plan.corrections import Correction, Means
 from fmimaster.plan.events import PlanEvent, Trigger, reached_by_events
 from fmimaster.plan.graph import collected
 from fmimaster.plan.layout import Group, Layout, Route
@@ -190,6 +190,11 @@ class Plan:
             count(len(self.links), "connection"),
         )
         return f"<Plan of {instances} ({names}{more}), {links}>"
+
+    def is_corrected_as_if_linear(self, instance: int) -> bool:
+        """Whether outputs of an instance are corrected by partial derivatives that may be wrong later."""
+        correction = self.corrections.get(instance)
+        return correction is not None and correction.means is Means.ASSUMED
 
     def nominals(self) -> dict[DataType, NDArray[np.float64]]:
         """Nominal value of each output slot; inf for signals, whose changes are ignored."""
