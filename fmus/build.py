@@ -55,8 +55,11 @@ LINK_FLAGS = ("-shared", "-fPIC")
 NO_COMPILER = 3
 """Exit status when there is no C compiler, or none that works."""
 
-MANIFEST_PATH = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
-"""Where in an FMU the manifest of its events is."""
+MANIFEST_PATHS = {
+    "fmi-ls-manifest.xml": hybrid_writer.MANIFEST,
+    "input-polynomials.xml": hybrid_writer.POLYNOMIALS,
+}
+"""Where in an FMU the manifests of its layered standards are, by their files in the folder of a model."""
 
 ONLY_FMI3 = {
     *("ClockKinds", "Countdown", "EventAdder", "EventDelay", "EventSource", "FillingTank"),
@@ -140,14 +143,11 @@ def build_fmu(model: Path, version: str, compiler: list[str], objects: Files) ->
         root.set("instantiationToken", token(model))
     description.set("generationTool", f"fmimaster {package_version()}")
     description.set("version", package_version())
-    has_manifest = parts.manifest is not None
     sources = source_files(model, version, parts)
     c_names = sorted(name for name in sources if name.endswith(".c"))
     if version == "fmi2":
         folder = fmpy.platform
-        description = fmi2_description(
-            description, c_names, MANIFEST_PATH if has_manifest else None
-        )
+        description = fmi2_description(description, c_names, parts.manifests)
     else:
         folder = fmpy.platform_tuple
         description = fmi3_description(description)
@@ -161,9 +161,7 @@ def build_fmu(model: Path, version: str, compiler: list[str], objects: Files) ->
         "documentation/index.html": documentation(model),
         "documentation/licenses/license.txt": LICENSE.read_bytes(),
     }
-    if parts.manifest is not None:
-        files[MANIFEST_PATH] = parts.manifest
-    files |= parts.data
+    files |= parts.manifests | parts.data
     return files | {f"sources/{name}": content for name, content in sources.items()}
 
 
@@ -176,7 +174,7 @@ class Parts:
     """The description of the variables that the binary has."""
     events: ET.Element | None
     """The manifest by which the binary is made."""
-    manifest: bytes | None
+    manifests: Files
     data: Files
     """Files that the binary reads."""
 
@@ -186,21 +184,22 @@ def parts_of(model: Path, version: str) -> Parts:
     if model.name == linear_writer.MODEL:
         example = linear_system.EXAMPLE
         data = {linear_writer.DATA: linear_writer.data(example)}
-        return Parts(linear_writer.description(example), linear_writer.largest(), None, None, data)
+        return Parts(linear_writer.description(example), linear_writer.largest(), None, {}, data)
     if model.name == hybrid_binary.MODEL:
         system = hybrid_system.EXAMPLE
         return Parts(
             hybrid_writer.description(system, is_fmi2=version == "fmi2"),
             hybrid_binary.largest(),
             hybrid_binary.largest_manifest(),
-            xml_bytes(hybrid_writer.manifest(system)),
+            hybrid_writer.manifests(system),
             {hybrid_binary.DATA: hybrid_binary.data(system)},
         )
     root = ET.parse(model / "modelDescription.xml").getroot()
-    path = model / "fmi-ls-manifest.xml"
-    if not path.exists():
-        return Parts(root, root, None, None, {})
-    return Parts(root, root, ET.parse(path).getroot(), path.read_bytes(), {})
+    files = {name: model / name for name in MANIFEST_PATHS if (model / name).exists()}
+    manifests = {MANIFEST_PATHS[name]: path.read_bytes() for name, path in files.items()}
+    of_events = files.get("fmi-ls-manifest.xml")
+    events = None if of_events is None else ET.parse(of_events).getroot()
+    return Parts(root, root, events, manifests, {})
 
 
 def token(model: Path) -> str:

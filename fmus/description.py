@@ -230,11 +230,11 @@ def fmi3_description(description: ET.Element) -> ET.Element:
 
 
 def fmi2_description(
-    description: ET.Element, source_files: Iterable[str], manifest_path: str | None = None
+    description: ET.Element, source_files: Iterable[str], manifest_paths: Iterable[str] = ()
 ) -> ET.Element:
     """FMI 2.0's modelDescription.xml, without the variables that FMI 2.0 cannot express.
 
-    `manifest_path` is where in the FMU the manifest of the events is.
+    `manifest_paths` are where in the FMU the manifests of its layered standards are.
     """
     kept = [v for v in fmi2_variables(description) if v.type in FMI2_TYPES and v.length == 1]
     index = {v.reference: str(number) for number, v in enumerate(kept, start=1)}
@@ -257,11 +257,11 @@ def fmi2_description(
         root.append(_type_definitions(types))
     root.append(child(description, "LogCategories"))
     root.append(child(description, "DefaultExperiment"))
-    if manifest_path is not None:
-        tool = ET.SubElement(
-            ET.SubElement(root, "VendorAnnotations"), "Tool", name=manifest_path.split("/")[1]
-        )
-        ET.SubElement(tool, "Manifest", path=manifest_path)
+    paths = sorted(manifest_paths)
+    annotations = ET.SubElement(root, "VendorAnnotations") if paths else root
+    for path in paths:
+        tool = ET.SubElement(annotations, "Tool", name=path.split("/")[1])
+        ET.SubElement(tool, "Manifest", path=path)
     container = ET.SubElement(root, "ModelVariables")
     container.extend(_scalar_variable(v, index) for v in kept)
     root.append(_model_structure(description, kept, index))

@@ -19,6 +19,8 @@ from hybrid_system import INDICATORS, ORDERS, Event, Form, HybridSystem
 
 MANIFEST = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
 """Where in an FMU the manifest of its events is."""
+POLYNOMIALS = "extra/org.fmimaster.fmi-ls-input-polynomials/fmi-ls-manifest.xml"
+"""Where the manifest of its input polynomials is."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,14 @@ def fmu_files(
         root.set(name, built.attrib[name])
     if is_fmi2:
         sources = [f.attrib["name"] for f in built.iterfind("CoSimulation/SourceFiles/File")]
-        root = fmi2_description(root, sources, MANIFEST if variant.manifest else None)
+        root = fmi2_description(root, sources, manifests(system, variant))
     files |= {
         "modelDescription.xml": xml_bytes(root),
         DATA: data(system, has_triggers=variant.trigger),
     }
-    files.pop(MANIFEST, None)
-    return files | ({MANIFEST: xml_bytes(manifest(system, variant))} if variant.manifest else {})
+    for path in (MANIFEST, POLYNOMIALS):
+        files.pop(path, None)
+    return files | manifests(system, variant)
 
 
 # Descriptions
@@ -274,18 +277,41 @@ def _known(system: HybridSystem, variant: Variant, forms: Iterable[Form]) -> lis
 # Manifest
 
 
-def manifest(system: HybridSystem, variant: Variant | None = None) -> ET.Element:
-    """fmi-ls-manifest.xml."""
+def manifests(system: HybridSystem, variant: Variant | None = None) -> dict[str, bytes]:
+    """The manifests of events and of input polynomials, by their places in the FMU."""
     variant = variant or Variant()
+    if not variant.manifest:
+        return {}
+    found = {MANIFEST: xml_bytes(_of_events(system, variant))}
+    if variant.polynomial and system.signals:
+        found[POLYNOMIALS] = xml_bytes(_of_polynomials(system))
+    return found
+
+
+def _root(name: str, text: str) -> ET.Element:
     prefix = "{http://fmi-standard.org/fmi-ls-manifest}"
     ET.register_namespace("fmi-ls", prefix[1:-1])
     root = ET.Element("fmiLayeredStandardManifest")
-    root.set(f"{prefix}fmi-ls-name", "org.fmimaster.fmi-ls-events")
-    root.set(f"{prefix}fmi-ls-version", "0.2.0")
-    root.set(f"{prefix}fmi-ls-description", "Event indicator sets, shared events, look-ahead")
+    for attribute, value in (("name", name), ("version", "0.3.0"), ("description", text)):
+        root.set(f"{prefix}fmi-ls-{attribute}", value)
+    return root
+
+
+def _scope(system: HybridSystem, event: Event) -> str:
+    """Coupled, if the indicators of an event that is not shared depend on inputs."""
+    if event.shared:
+        return "shared"
+    forms = [form for t in event.transitions.values() for form in t.indicators]
+    names = {name for form in forms for name, factor in form.items() if factor}
+    return "private" if names.isdisjoint(system.input_names) else "coupled"
+
+
+def _of_events(system: HybridSystem, variant: Variant) -> ET.Element:
+    text = "Event indicator sets, shared events, look-ahead"
+    root = _root("org.fmimaster.fmi-ls-events", text)
     for event in system.events:
         element = ET.SubElement(root, "Event", name=event.name)
-        element.set("scope", "shared" if event.shared else "private")
+        element.set("scope", _scope(system, event))
         if variant.trigger:
             element.set("announce", f"{event.name}.out")
             element.set("trigger", f"{event.name}.in")
@@ -298,7 +324,13 @@ def manifest(system: HybridSystem, variant: Variant | None = None) -> ET.Element
     if variant.trigger and system.events:
         values = {"parameter": "eventPolicy", "execute": "0", "announce": "1", "ignore": "2"}
         ET.SubElement(root, "Policy", values)
-    for signal in system.signals if variant.polynomial else ():
+    return root
+
+
+def _of_polynomials(system: HybridSystem) -> ET.Element:
+    text = "Inputs as polynomials over a communication step"
+    root = _root("org.fmimaster.fmi-ls-input-polynomials", text)
+    for signal in system.signals:
         attributes = {"input": signal.value, "coefficients": f"{signal.value}_poly"}
         if signal.first:
             attributes["derivative"] = signal.first

@@ -165,13 +165,6 @@ static fm_Status solve(fm_Instance *self, Variables *v, Motion *m, double *h, bo
                      "t = %.15g s.", MOST_EVENTS, v->time, v->time + *h, v->time + s);
 }
 
-/* Does an event that has happened at this instant occur once more? The gap has not changed, only velocities have; that of
- * the partner is in the payload. Those that approach each other are those that the reset drives apart. */
-static bool occurs_again(const Variables *v, int event, Motion m, fm_Payload payload)
-{
-    return indicators(v, event, 0.0, reset(v, event, 0.0, m, payload)).v > indicators(v, event, 0.0, m).v;
-}
-
 /* Events by trigger, in FMI 2.0 ------------------------------------------------------------------------------------ */
 
 static bool is_triggered(Variables *v, int event)
@@ -205,8 +198,7 @@ static bool is_taken_back(Variables *v, int event)
 }
 
 /* Makes the states, which are outputs, those after the events that the importer has triggered and the next step is to
- * execute. At one instant an event that has happened happens again if it is triggered once more and its indicators say
- * that it occurs once more. */
+ * execute: each trigger once, also the second one at an instant. The importer alone judges whether an event happens. */
 static void show_triggered_events(Variables *v)
 {
     fm_Memory *memory = &v->memory;
@@ -218,10 +210,8 @@ static void show_triggered_events(Variables *v)
             if (!trigger(v, event) || fm_events[event].shared != (pass == 0)) continue;
             if (trigger(v, event)->count == of_event->shown) continue;
             Motion m = get_motion(v);
-            bool has_happened = of_event->done || is_shown(v, event);
             of_event->shown = trigger(v, event)->count;
             fm_Payload payload = triggered_payload(v, event);
-            if (has_happened && !occurs_again(v, event, m, payload)) continue;
             if (!memory->shown) memcpy(memory->left, (double[]){m.x, m.v}, sizeof memory->left);
             memory->shown = true;
             memory->step = 0.0;
@@ -271,14 +261,12 @@ fm_Status model_step(fm_Instance *self, Variables *v, double *h)
     return status;
 }
 
-/* Is `event` to be executed now, in Event Mode? Where it is announced and triggered it is executed once; after that it
- * is executed again only if it occurs again, which its indicators say, and is triggered again. */
+/* Is `event` to be executed now, in Event Mode? Once for each trigger; without one, once where it has occurred. */
 static bool is_due(Variables *v, int event, Motion m)
 {
     const fm_EventMemory *memory = &v->memory.event[event];
-    bool active = trigger(v, event) && trigger(v, event)->active;
-    if (memory->done) return active && occurs_again(v, event, m, triggered_payload(v, event));
-    if (active) return true;
+    if (trigger(v, event) && trigger(v, event)->active) return true;
+    if (memory->done) return false;
     if (v->eventPolicy == IGNORE) return false;
     if (v->eventPolicy == ANNOUNCE && trigger(v, event)) return false;
     if (fm_events[event].shared) return memory->located;

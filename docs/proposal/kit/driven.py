@@ -179,6 +179,8 @@ class Driven:
                     r.go(start + wait * self.short)
                 if number == 0 or wait:
                     r.set_inputs()
+                if number:
+                    r.read(self.names)  # as an importer does: it passes right limits to other FMUs
                 r.trigger(found.event)
             r.go(max(start, r.time) + self.short)
             return r.read(self.names)
