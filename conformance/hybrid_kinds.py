@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from exact_hybrid import CoupledSystem
@@ -219,101 +220,98 @@ def clutch(chance: Chance, fastest: float) -> CoupledSystem:
         "load": {"w": 0.0, "angle": 0.0},
     }
     is_double = bool(chance.choice((0, 1)))
-    units = {
-        name: _half_of_clutch(
-            name, inertia, torque[name], extra[name], starts[name], (capacity, limit), is_double
-        )
+    halves = {
+        name: _Half(name, inertia, torque[name], extra[name], capacity, limit, is_double)
         for name in inertia
     }
+    units = {name: half.system(starts[name]) for name, half in halves.items()}
     connections: dict[str, str] = {}
     for name, other in (("engine", "load"), ("load", "engine")):
-        connections |= {f"{name}.u_{letter}": f"{other}.{letter}" for letter in ("w", "a")}
-        connections |= {f"{name}.u_{letter}": f"{other}.{letter}" for letter in ("torque", "slope")}
+        names = ("w", "a", "torque", "slope")
+        connections |= {f"{name}.u_{signal}": f"{other}.{signal}" for signal in names}
     shared = {e.name: (("engine", e.name), ("load", e.name)) for e in units["engine"].events}
     return CoupledSystem(units, connections, shared)
 
 
-def _half_of_clutch(
-    name: str,
-    inertia: Mapping[str, float],
-    torque: dict[str, float],
-    extra: Mapping[str, Form],
-    starts: Mapping[str, float],
-    friction: tuple[float, float],
-    is_double: bool,
-) -> HybridSystem:
-    """The engine or the load. Torques on the load by the engine are positive if the engine is faster.
+@dataclass(frozen=True)
+class _Half:
+    """The engine or the load. Torques on the load by the engine are positive if the engine is faster."""
 
-    `is_double`: the lock has two indicators, the difference of the speeds and its derivative.
-    """
-    [other] = [n for n in inertia if n != name]
-    sign = 1.0 if name == "engine" else -1.0
-    own, both = inertia[name], sum(inertia.values())
-    capacity, limit = friction
+    name: str
+    inertia: Mapping[str, float]
+    torque: Mapping[str, float]
+    """A form of states."""
+    extra: Mapping[str, Form]
+    """Rates of states beside the speed w."""
+    capacity: float
+    limit: float
+    """Torque that the clutch passes in slip, and torque at which it slips."""
+    is_double: bool
+    """The lock has two indicators: the difference of the speeds and its derivative."""
 
-    def accelerated(mode: int) -> dict[str, float]:
+    @property
+    def sign(self) -> float:
+        return 1.0 if self.name == "engine" else -1.0
+
+    @property
+    def other(self) -> float:
+        """Moment of inertia of the other half."""
+        return sum(self.inertia.values()) - self.inertia[self.name]
+
+    def brake(self, mode: int) -> float:
+        """Torque by the clutch in slip."""
+        return self.capacity * (-self.sign if mode == ENGINE_FAST else self.sign)
+
+    def accelerated(self, mode: int) -> dict[str, float]:
+        own, both = self.inertia[self.name], sum(self.inertia.values())
         if mode == LOCKED:
-            return {n: f / both for n, f in torque.items()} | {"u_torque": 1 / both}
-        brake = -sign * capacity if mode == ENGINE_FAST else sign * capacity
-        return {n: f / own for n, f in torque.items()} | {"1": brake / own}
+            return {n: f / both for n, f in self.torque.items()} | {"u_torque": 1 / both}
+        return {n: f / own for n, f in self.torque.items()} | {"1": self.brake(mode) / own}
 
-    def slope(mode: int) -> dict[str, float]:
-        """Time derivative of the torque."""
-        found: dict[str, float] = {}
-        for state, factor in torque.items():
-            for n, f in (accelerated(mode) if state == "w" else extra[state]).items():
-                found[n] = found.get(n, 0.0) + factor * f
-        return found
+    def mode(self, number: int) -> Mode:
+        accelerated = self.accelerated(number)
+        slope: dict[str, float] = {}  # the time derivative of the torque
+        for state, factor in self.torque.items():
+            for n, f in (accelerated if state == "w" else self.extra[state]).items():
+                slope[n] = slope.get(n, 0.0) + factor * f
+        outputs: dict[str, Form] = {"w": {"w": 1.0}, "a": accelerated}
+        outputs |= {"torque": self.torque, "slope": slope}
+        return Mode({"w": accelerated, **self.extra}, outputs, on=number == LOCKED)
 
-    def mode(number: int) -> Mode:
-        rates: dict[str, Form] = {"w": accelerated(number), **extra}
-        outputs: dict[str, Form] = {"w": {"w": 1.0}, "a": accelerated(number)}
-        outputs |= {"torque": torque, "slope": slope(number)}
-        return Mode(rates, outputs, on=number == LOCKED)
+    def lock(self, mode: int) -> Transition:
+        """At equal speeds; then both have the common speed and acceleration."""
+        own, both = self.inertia[self.name], sum(self.inertia.values())
+        factor = self.sign if mode == ENGINE_FAST else -self.sign
+        rate = {n: factor * f for n, f in self.accelerated(mode).items()} | {"u_a": -factor}
+        indicators = ({"w": factor, "u_w": -factor}, rate)[: 1 + self.is_double]
+        common: Form = {"w": own / both, "u_w": self.other / both}
+        partner: dict[str, Form] = {"u_w": common, "u_a": self.accelerated(LOCKED)}
+        return Transition(indicators, LOCKED, {"w": common}, partner)
 
-    # The torque that the clutch passes to the load: T1 - J1 a = (J2 T1 - J1 T2) / (J1 + J2)
-    passed = {n: sign * f * inertia[other] / both for n, f in torque.items()}
-    passed["u_torque"] = -sign * own / both
-    above, below = ({n: k * f for n, f in passed.items()} for k in (-1.0, 1.0))
+    def slip(self, mode: int) -> Transition:
+        """Where the clutch passes the limit of the torque; then the other half has the acceleration of its new mode."""
+        own, both = self.inertia[self.name], sum(self.inertia.values())
+        factor = -1.0 if mode == ENGINE_FAST else 1.0
+        # The torque that is passed to the load: T1 - J1 a = (J2 T1 - J1 T2) / (J1 + J2)
+        rest = {n: factor * self.sign * f * self.other / both for n, f in self.torque.items()}
+        rest |= {"u_torque": -factor * self.sign * own / both, "1": self.limit}
+        apart = {"u_torque": 1 / self.other, "1": -self.brake(mode) / self.other}
+        return Transition((rest,), mode, partner={"u_a": apart})
 
-    def closing(number: int, factor: float) -> tuple[Form, ...]:
-        """The difference of the speeds in a mode, times 1 or -1."""
-        rate = {n: factor * sign * f for n, f in accelerated(number).items()}
-        difference = {"w": factor * sign, "u_w": -factor * sign}
-        return (difference, rate | {"u_a": -factor * sign})[: 1 + is_double]
-
-    common: dict[str, Form] = {"w": {"w": own / both, "u_w": inertia[other] / both}}
-    events = (
-        Event(
-            "lock",
-            {
-                ENGINE_FAST: Transition(closing(ENGINE_FAST, 1.0), LOCKED, common),
-                ENGINE_SLOW: Transition(closing(ENGINE_SLOW, -1.0), LOCKED, common),
-            },
-            shared=True,
-            payload=("w", "u_w"),
-        ),
-        Event(
-            "ahead",
-            {LOCKED: Transition(({"1": limit} | above,), ENGINE_FAST)},
-            shared=True,
-            payload=("torque", "u_torque"),
-        ),
-        Event(
-            "behind",
-            {LOCKED: Transition(({"1": limit} | below,), ENGINE_SLOW)},
-            shared=True,
-            payload=("torque", "u_torque"),
-        ),
-    )
-    return HybridSystem(
-        starts,
-        tuple(mode(n) for n in (LOCKED, ENGINE_SLOW, ENGINE_FAST)),
-        {"w": "a", "a": "", "torque": "slope", "slope": ""},
-        (Signal("u_w", "u_a"), Signal("u_torque", "u_slope")),
-        events,
-        start_mode=ENGINE_FAST,
-    )
+    def system(self, starts: Mapping[str, float]) -> HybridSystem:
+        locks = {mode: self.lock(mode) for mode in (ENGINE_SLOW, ENGINE_FAST)}
+        events = [Event("lock", locks, shared=True, payload=("w", "u_w"))]
+        for name, mode in (("ahead", ENGINE_FAST), ("behind", ENGINE_SLOW)):
+            slip = {LOCKED: self.slip(mode)}
+            events.append(Event(name, slip, shared=True, payload=("torque", "u_torque")))
+        return HybridSystem(
+            starts,
+            tuple(self.mode(n) for n in (LOCKED, ENGINE_SLOW, ENGINE_FAST)),
+            {"w": "a", "a": "", "torque": "slope", "slope": ""},
+            (Signal("u_w", "u_a"), Signal("u_torque", "u_slope")),
+            tuple(events),
+            start_mode=ENGINE_FAST,
+        )
 
 
 def chain(chance: Chance, fastest: float) -> CoupledSystem:
@@ -337,7 +335,10 @@ def chain(chance: Chance, fastest: float) -> CoupledSystem:
             part = (1 + e) * masses[other] / (mass + masses[other])
             distance: dict[str, float] = {f"{side}_x": gap, "x": -gap, "1": -0.5}
             speed: dict[str, float] = {f"{side}_v": gap, "v": -gap}
-            hit = Transition((distance, speed), 0, {"v": {"v": 1 - part, f"{side}_v": part}})
+            reset: Form = {"v": 1 - part, f"{side}_v": part}
+            back = (1 + e) * mass / (mass + masses[other])
+            seen: Form = {f"{side}_v": 1 - back, "v": back}
+            hit = Transition((distance, speed), 0, {"v": reset}, {f"{side}_v": seen})
             events.append(Event(side, {0: hit}, shared=True, payload=("v", f"{side}_v")))
             signals.append(Signal(*(f"{side}_{letter}" for letter in "xva")))
             connections |= _connected((f"mass{k + 1}.{side}", f"mass{other + 1}."))

@@ -13,6 +13,7 @@ from hybrid_system import (
     INPUTS,
     MODES,
     OUTPUTS,
+    PARTNER,
     SIGNALS,
     STATES,
     Event,
@@ -32,6 +33,7 @@ _TRANSITION = np.dtype(
     [
         *(("next", "f8"), ("count", "f8")),
         *(("indicator", _FORM, INDICATORS), ("reset", _FORM, STATES)),
+        *(("partner", _FORM, PARTNER), ("input", "f8", PARTNER)),
     ]
 )
 _MODE = np.dtype(
@@ -96,6 +98,10 @@ def _fill_transition(system: HybridSystem, to: Any, event: Event, mode: int) -> 
         to["indicator"][k] = _form(system, form)
     for k, state in enumerate(system.states):
         to["reset"][k] = _form(system, transition.reset.get(state, {state: 1.0}))
+    to["input"] = -1
+    for k, (name, form) in enumerate(transition.partner.items()):
+        to["input"][k] = system.input_names.index(name)
+        to["partner"][k] = _form(system, form)
 
 
 def _form(system: HybridSystem, form: Form) -> Any:

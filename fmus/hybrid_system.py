@@ -10,6 +10,8 @@ STATES, SIGNALS, OUTPUTS, EVENTS, MODES, INDICATORS = 4, 4, 6, 4, 3, 2
 ORDERS = 3
 """A signal is an input with the inputs of its first and its second derivative."""
 INPUTS = SIGNALS * ORDERS
+PARTNER = 2
+"""How many inputs can be told by a shared event."""
 
 Form = Mapping[str, float]
 """An affine form: factors by the names of states and inputs, and the constant by the name "1"."""
@@ -36,6 +38,8 @@ class Transition:
     next: int
     reset: Mapping[str, Form] = field(default_factory=dict)
     """States that it changes, by their values before it; all others stay."""
+    partner: Mapping[str, Form] = field(default_factory=dict)
+    """Of a shared event: inputs that it changes in the other member, likewise. They count until inputs are set."""
 
 
 @dataclass(frozen=True)

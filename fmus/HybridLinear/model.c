@@ -7,7 +7,7 @@
 
 /* As in hybrid_writer.py */
 enum { STATES = 4, SIGNALS = 4, ORDERS = 3, INPUTS = SIGNALS * ORDERS, OUTPUTS = 6, EVENTS = 4, MODES = 3 };
-enum { INDICATORS = 2, COEFFICIENTS = 6 };
+enum { INDICATORS = 2, COEFFICIENTS = 6, PARTNER = 2 };
 
 typedef struct { double x[STATES], u[INPUTS], one; } Form;   /* an affine form of states and inputs */
 typedef struct { double of[STATES]; } States;
@@ -16,7 +16,8 @@ typedef struct { double of[INPUTS]; } Inputs;                /* value, first and
 /* What an event does in a mode; next < 0: it cannot happen there. */
 typedef struct {
     double next, count;
-    Form indicator[INDICATORS], reset[STATES];
+    Form indicator[INDICATORS], reset[STATES], partner[PARTNER];
+    double input[PARTNER];     /* those that the event changes in its partner, to `partner`; < 0: none */
 } Transition;
 
 typedef struct {
@@ -185,6 +186,21 @@ static fm_Clock *trigger(Variables *v, int event)
     return (fm_Clock *)((char *)v + fm_events[event].trigger);
 }
 
+/* The inputs that a shared event changes in its partner, until they are set; the others as they are now. */
+static void see_partner(Variables *v, const Transition *what, const States *x, const Inputs *left)
+{
+    Inputs now = *left;
+    for (int i = 0; i < PARTNER; i++)
+        if (what->input[i] >= 0.0) now.of[(int)what->input[i]] = value_of(&what->partner[i], x, left);
+    memcpy((char *)v + offsetof(Variables, u_1), now.of, sizeof now.of);
+    for (int i = 0; i < SIGNALS; i++) {
+        const double *u = now.of + i * ORDERS;
+        double *c = (double *)((char *)v + offsetof(Variables, poly_1)) + i * COEFFICIENTS;
+        memcpy(c, (double[COEFFICIENTS]){u[0], u[1], u[2] / 2}, COEFFICIENTS * sizeof *c);
+    }
+    v->memory.input_age = 0.0;
+}
+
 /* At v->time + s, and with the payload in place of an input if the event is triggered. An event that cannot happen in this
  * mode has no effect. */
 static void execute(fm_Instance *self, Variables *v, int event, double s, bool triggered)
@@ -197,6 +213,7 @@ static void execute(fm_Instance *self, Variables *v, int event, double s, bool t
     if (triggered && payload >= 0) u.of[payload] = *(const double *)((const char *)v + fm_events[event].payload[0]);
     for (int i = 0; i < STATES; i++) after.of[i] = value_of(&what->reset[i], &x, &u);
     set_states(v, after);
+    if (triggered && payload >= 0) see_partner(v, what, &x, &u);
     int before = v->mode;
     v->mode = (int32_t)what->next;
     for (int other = 0; other < EVENTS; other++) v->memory.event[other].armed = false;

@@ -114,3 +114,12 @@ def test_each_run_has_an_outcome() -> None:
     assert outcome("PZ", "table", 20.0) == "right"
     assert outcome("E2", "chain", 20.0) == "right"
     assert outcome("PZ", "table", -1.0) == "endless"
+
+
+@pytest.mark.parametrize("number", [0, 5])
+def test_a_member_of_fmi_2_shows_what_its_partner_does_at_a_shared_event(number: int) -> None:
+    """Unequal masses: with the old speed of the partner the event would be on again."""
+    task = Task("PZ", 0.1, "chain", number)
+    found = event_kinds.run(task, seed=28, limit=20.0, variant=Variant(), folder=None, shows=False)
+    assert found.version == "fmi2"
+    assert found.outcome == "right"
