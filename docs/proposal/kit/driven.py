@@ -24,6 +24,8 @@ NEAR = 1e-3
 """Steps: how near to the event an FMU that stops at it has to stop, and how far before it a trigger is tried early."""
 SLOPE = 1e-3
 """Relative: as near is a difference quotient over a thousandth of a step to the derivative."""
+JUMP = 3.0
+"""Changes by derivatives: an indicator that changes by more in a step has jumped."""
 MOST_EVENTS = 20
 Values = dict[str, float]
 
@@ -92,7 +94,8 @@ class Driven:
         with run(self.fmu, self.experiment, policy) as instance:
             for time, event in found.before:
                 instance.go_in_steps(time)
-                instance.trigger(event)
+                if policy != self.fmu.policy_value("execute"):
+                    instance.trigger(event)
             instance.go_in_steps(found.time - earlier)
             yield instance
 
@@ -135,20 +138,56 @@ class Driven:
                     )
                 if stop.at_event:
                     r.handle()
+                elif self.quiet is not None:
+                    self._not_by_itself(triggered, at_begin, values, begin, r.time)
                 was = now
         return None
+
+    def _not_by_itself(
+        self, events: list[Event], before: Values, after: Values, begin: float, end: float
+    ) -> None:
+        """F15: indicators that a step was to bring below 0 have not jumped instead."""
+        h = end - begin
+        for event in events:
+            pairs = [
+                (z, dz) for z, dz in zip(event.indicators, event.derivatives, strict=True) if dz
+            ]
+            if len(pairs) < len(event.indicators) or any(
+                before[z] + h * before[dz] > 0.0 for z, dz in pairs
+            ):
+                continue
+            jumped = [
+                z
+                for z, dz in pairs
+                if abs(after[z] - before[z]) > JUMP * h * max(abs(before[dz]), abs(after[dz]))
+            ]
+            told = (
+                f"event '{event.name}': {', '.join(jumped)} jumps between t = {begin:.6g} s and {end:.6g} s: it is "
+                "executed without a trigger"
+            )
+            self.report.judge("F15", not jumped, told)
 
     def _located(
         self, event: Event, begin: float, end: float, before: tuple[tuple[float, Event], ...]
     ) -> Found:
         """The time at which an event is first on, by bisection of a step that is done again and again."""
         low, high = begin, end
-        while high - low > max(EXACT * self.h, 4e-16 * end):
-            middle = low + (high - low) / 2
-            with self.at(Found(event, begin, before), self.quiet) as r:
-                r.go(middle)
-                has_come = is_down(event, r.read(event.indicators))
-            low, high = (low, middle) if has_come else (middle, high)
+        with self.at(Found(event, begin, before), self.quiet) as r:
+            state = r.binary.getFMUState() if self.fmu.saves_states else None
+            while high - low > max(EXACT * self.h, 4e-16 * end):
+                middle = low + (high - low) / 2
+                if state is not None:
+                    r.binary.setFMUState(state)
+                    r.time = begin
+                    r.go(middle)
+                    values = r.read(event.indicators)
+                else:
+                    with self.at(Found(event, begin, before), self.quiet) as again:
+                        again.go(middle)
+                        values = again.read(event.indicators)
+                low, high = (low, middle) if is_down(event, values) else (middle, high)
+            if state is not None:
+                r.binary.freeFMUState(state)
         return Found(event, high, before)
 
     def _names_of(self, event: Event) -> list[str]:

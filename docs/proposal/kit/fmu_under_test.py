@@ -109,7 +109,7 @@ class Fmu:
             and not v.dimensions
         ]
         more = [n for e in self.events for n in (*e.indicators, *e.derivatives, e.active) if n]
-        return [n for n in dict.fromkeys((*names, *more)) if n not in left_out]
+        return [n for n in dict.fromkeys((*names, *more)) if n not in left_out or n in more]
 
 
 def _event(element: ET.Element) -> Event:

@@ -1,0 +1,339 @@
+"""The checker for FMUs of the kit: reference FMUs pass, and what is wrong in changed copies is named by its requirement.
+
+A changed copy is compiled with all of its mutations; the environment variable FM_MUTANT selects one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KIT = ROOT / "docs" / "proposal" / "kit"
+EXPERIMENTS = KIT / "experiments"
+MANIFEST = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
+Change = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def main() -> Iterator[Any]:
+    """The checker's main function, imported as its users run it: beside its modules."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(KIT))
+    try:
+        import check_fmu  # type: ignore[import-not-found]
+
+        yield check_fmu.main
+    finally:
+        sys.path.remove(str(KIT))
+        for name in set(sys.modules) - before:
+            if str(KIT) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]
+
+
+def check(main: Any, fmu: Path, *options: str) -> tuple[int, str]:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        status = main([str(fmu), *options])
+    return status, printed.getvalue()
+
+
+def experiment(model: str) -> tuple[str, ...]:
+    path = EXPERIMENTS / f"{model}.json"
+    return ("--experiment", str(path)) if path.exists() else ()
+
+
+def broken(text: str) -> set[str]:
+    return set(re.findall(r"^FAIL  (\w+)", text, re.MULTILINE))
+
+
+# Reference FMUs -------------------------------------------------------------------------------------------------------
+
+TRIGGERED = {"F2", "F5", "F9", "F10", "F12", "F15", "F17", "F18", "M10", "M14"}
+CHECKED = {
+    ("BouncingBall", "fmi2"): TRIGGERED | {"F1", "F8", "M6"},
+    ("BouncingBall", "fmi3"): TRIGGERED - {"F12", "M10"},
+    ("TwoMassUpper", "fmi2"): TRIGGERED | {"F8", "F13", "F16", "M8", "M16"},
+    ("TwoMassLower", "fmi3"): (TRIGGERED | {"F13", "F16", "M8"}) - {"F12", "M10"},
+    ("CradleBall", "fmi2"): (TRIGGERED | {"F8", "F16"}) - {"F2", "M14"},
+    ("RopeMass", "fmi3"): TRIGGERED - {"F2", "F12", "M10", "M14"},
+    ("FillingTank", "fmi3"): {"F2", "F9", "F10", "F18"},
+    ("ThermostatRoom", "fmi3"): {"F1", "F4", "F18", "M14"},
+}
+"""Model and version → requirements that must have been checked, and not left out."""
+
+
+@pytest.mark.parametrize(("model", "version"), CHECKED)
+def test_a_reference_fmu_breaks_nothing(
+    main: Any, reference: Path, model: str, version: str
+) -> None:
+    fmu = reference / version / f"{model}.fmu"
+    status, text = check(main, fmu, *experiment(model))
+    assert (status, broken(text)) == (0, set()), text
+    passed = set(re.findall(r"^pass  (\w+)", text, re.MULTILINE))
+    assert CHECKED[model, version] <= passed
+
+
+def test_an_event_that_is_not_reached_is_told(main: Any, reference: Path) -> None:
+    status, text = check(main, reference / "fmi2" / "BouncingBall.fmu", "--stop", "0.3")
+    assert status == 2
+    assert "????  event 'bounce' does not occur up to 0.3 s. Bring the FMU there by --set" in text
+
+
+def test_the_checker_runs_as_a_program(reference: Path) -> None:
+    fmu = reference / "fmi3" / "BouncingBall.fmu"
+    command = [
+        sys.executable,
+        str(KIT / "check_fmu.py"),
+        str(fmu),
+        "--set",
+        "h=0.2",
+        "v=0",
+        "--stop",
+        "0.5",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pass  F9\n" in done.stdout
+
+
+def test_a_name_that_the_fmu_does_not_have_is_told(main: Any, reference: Path) -> None:
+    with pytest.raises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as told:
+        check(main, reference / "fmi3" / "BouncingBall.fmu", "--set", "height=1")
+    assert "the FMU has no variable height" in told.getvalue()
+
+
+# Files that are wrong -------------------------------------------------------------------------------------------------
+
+
+def changed(source: Path, target: Path, member: str, change: Change) -> Path:
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for info in old.infolist():
+            content = old.read(info)
+            if info.filename == member:
+                text = change(content.decode())
+                assert text != content.decode()
+                content = text.encode()
+            new.writestr(info, content)
+    return target
+
+
+def replaced(old: str, new: str) -> Change:
+    return lambda text: re.sub(old, new, text)
+
+
+WRONG_FILES = {
+    "unknown attribute": ("BouncingBall", MANIFEST, replaced('scope="', 'sort="x" scope="'), "M1"),
+    "version": ("BouncingBall", MANIFEST, replaced('fmi-ls-version="0.3.0"', 'fmi-ls-version="0.3"'), "M1"),
+    "no such variable": ("BouncingBall", MANIFEST, replaced(r"bounce\.dz\[1\]", "bounce.dx"), "M3"),
+    "input as indicator": ("CradleBall", MANIFEST, replaced(r"left\.dz\[1\]", "left.x"), "M3"),
+    "policy": ("BouncingBall", MANIFEST, replaced('execute="0" announce="1"', 'execute="1" announce="0"'), "M11"),
+    "scope": ("ThermostatRoom", MANIFEST, replaced("coupled", "private"), "M14"),
+    "payload": ("CradleBall", MANIFEST, replaced('name="left" scope="shared"', 'name="left" scope="coupled"'), "M8"),
+    "local": ("BouncingBall", MANIFEST, lambda text: re.sub(
+        r'"private"', '"coupled"', text).replace("bounce.z[1]", "bounce.indicator"), "M14"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_FILES)
+def test_wrong_files_are_named_without_a_simulation(
+    main: Any, reference: Path, name: str, tmp_path: Path
+) -> None:
+    model, member, change, requirement = WRONG_FILES[name]
+    source = reference / "fmi2" / f"{model}.fmu"
+    status, text = check(main, changed(source, tmp_path / "a.fmu", member, change))
+    assert status == 1
+    assert requirement in broken(text)
+
+
+def test_outputs_without_their_trigger_as_dependency_are_found(
+    main: Any, reference: Path, tmp_path: Path
+) -> None:
+    """M10: of one output only, which no look at the files can find."""
+    source = reference / "fmi2" / "BouncingBall.fmu"
+
+    def change(text: str) -> str:
+        names = re.findall(r'<ScalarVariable name="([^"]+)"', text)
+        v, trigger = names.index("v") + 1, names.index("bounce.in") + 1
+        pattern = rf'(<Unknown index="{v}" dependencies="[^"]*?) {trigger}\b([^"]*" dependenciesKind=")\w+ '
+        return re.sub(pattern, r"\1\2", text)
+
+    fmu = changed(source, tmp_path / "a.fmu", "modelDescription.xml", change)
+    status, text = check(main, fmu)
+    assert (status, broken(text)) == (1, {"M10"}), text
+    assert "v change when the trigger or a payload is set, but ModelStructure does not" in text
+
+
+# FMUs that do what they must not --------------------------------------------------------------------------------------
+
+SHARED = [
+    ("interface/model.h", "#include <stdint.h>", "#include <stdint.h>\n#include <stdlib.h>\n"
+     'static inline int mutant(void) { const char *n = getenv("FM_MUTANT"); return n ? atoi(n) : 0; }'),
+    ("interface/event_solver.h", "    set_motion(v, m);\n    calculate_outputs(v, *h);",
+     "    if (mutant() == 2) calculate_outputs(v, 0.0);\n    set_motion(v, m);\n"
+     "    if (mutant() != 2) calculate_outputs(v, *h);"),
+    ("interface/event_solver.h", "if (trigger(v, event)->count == of_event->shown) continue;",
+     "if (trigger(v, event)->count == of_event->shown || mutant() == 4) continue;\n"
+     "            if (mutant() == 9 && is_shown(v, event)) { of_event->shown = trigger(v, event)->count; continue; }"),
+    ("interface/event_solver.h", "    if (trigger(v, event) && trigger(v, event)->active) return true;\n",
+     "    if (mutant() == 9 && memory->done) return false;\n"
+     "    if (trigger(v, event) && trigger(v, event)->active) return mutant() != 4;\n"),
+    ("interface/event_solver.h", "    fm_Status status = solve(",
+     "    if (mutant() == 5) looks = true, stops = false;\n"
+     "    if (mutant() == 13) looks = stops = false;\n    fm_Status status = solve("),
+    ("interface/event_solver.h", "            set_motion(v, reset(v, event, 0.0, m, payload));",
+     "            set_motion(v, reset(v, event, 0.0, m, payload));\n"
+     "            if (mutant() == 8) set_motion(v, reset(v, event, 0.0, get_motion(v), payload));"),
+    ("interface/event_solver.h", "            m = execute(self, v, event, 0.0, m, payload);",
+     "            m = execute(self, v, event, 0.0, m, payload);\n"
+     "            if (mutant() == 8 && active) m = execute(self, v, event, 0.0, m, payload);"),
+    ("interface/event_solver.h", "if (located[event] && announcement(v, event)) fm_count(announcement(v, event));",
+     "if (located[event] && announcement(v, event)) {\n                fm_count(announcement(v, event));\n"
+     "                if (mutant() == 11) fm_count(announcement(v, event));\n            }"),
+    ("interface/event_solver.h", "            else *h = s;",
+     "            else *h = s;\n            if (mutant() == 12) *m = reset(v, 0, s, *m, own_payload(v, 0, s));"),
+]  # fmt: skip
+OF_BALL = [
+    ("BouncingBall/model.c", "v->bounce_dz_1 = m.v;", "v->bounce_dz_1 = m.v * (mutant() == 1 ? 1.5 : 1.0);"),
+    ("BouncingBall/model.c", "    show_triggered_events(v);\n", "    if (mutant() != 7) show_triggered_events(v);\n"),
+    ("BouncingBall/model.c", "v->bounce_z_2 = z.v;", "v->bounce_z_2 = mutant() == 18 && v->h < 0.5 ? NAN : z.v;"),
+    ("BouncingBall/model.c", "    double rebound =",
+     "    if (mutant() == 14) return (Motion){m.x, 0.9 * m.v};\n    double rebound ="),
+    ("interface/instance.c", "    if (variable && follows) fm_refresh(self);",
+     "    if (variable && follows) fm_refresh(self);\n    if (mutant() == 15) self->state.variables.h += 1e-9;"),
+    ("interface/instance.c", "    memcpy(&self->state, state, sizeof(fm_State));\n    return FM_OK;",
+     "    int32_t done = self->state.variables.bounce_in.done, shown = self->state.variables.memory.event[0].shown;\n"
+     "    memcpy(&self->state, state, sizeof(fm_State));\n"
+     "    if (mutant() == 6) {\n        self->state.variables.bounce_in.done = done;\n"
+     "        self->state.variables.memory.event[0].shown = shown;\n    }\n    return FM_OK;"),
+]  # fmt: skip
+OF_CRADLE = [
+    ("interface/partner.h", "    p = (Partner){0.0, 0.0, 0.0};",
+     "    if (mutant() == 16) s = 0.0;\n    p = (Partner){0.0, 0.0, 0.0};"),
+]  # fmt: skip
+MODELS = {"BouncingBall": SHARED + OF_BALL, "CradleBall": SHARED + OF_CRADLE}
+
+
+@pytest.fixture(scope="module")
+def mutants(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Changed copies of two models, compiled for both versions of FMI."""
+    folder = tmp_path_factory.mktemp("mutants")
+    builds = []
+    for model, changes in MODELS.items():
+        sources = folder / model / "fmus"
+        shutil.copytree(ROOT / "fmus", sources, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("LICENSE", "pyproject.toml"):
+            shutil.copy(ROOT / name, folder / model)
+        for name, old, new in changes:
+            text = (sources / name).read_text(encoding="utf-8")
+            assert old in text, (name, old)
+            (sources / name).write_text(text.replace(old, new), encoding="utf-8")
+        command = [sys.executable, str(sources / "build.py"), str(folder / "built")]
+        command += ["--only", model]
+        builds.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+    for build in builds:
+        _, told = build.communicate()
+        assert build.returncode == 0, told
+    return folder / "built"
+
+
+MUTANTS = [
+    ("F18", "BouncingBall", "fmi2", 1, "a derivative that is wrong"),
+    ("F1", "BouncingBall", "fmi3", 2, "indicators of the start of the step"),
+    ("F9", "BouncingBall", "fmi2", 4, "a trigger is not executed"),
+    ("F9", "CradleBall", "fmi3", 4, "a trigger is not executed"),
+    ("F15", "BouncingBall", "fmi3", 5, "executed without a trigger"),
+    ("F15", "CradleBall", "fmi2", 5, "executed without a trigger"),
+    ("F8", "BouncingBall", "fmi2", 6, "the count is not in the FMU state"),
+    ("F12", "BouncingBall", "fmi2", 7, "right limits only after a step"),
+    ("F10", "CradleBall", "fmi2", 8, "executed twice"),
+    ("F10", "CradleBall", "fmi3", 8, "executed twice"),
+    ("F10", "CradleBall", "fmi2", 9, "a second trigger is refused"),
+    ("F10", "CradleBall", "fmi3", 9, "a second trigger is refused"),
+    ("F5", "BouncingBall", "fmi2", 11, "counted twice"),
+    ("F5", "CradleBall", "fmi3", 12, "no left limits where it stops"),
+    ("F17", "BouncingBall", "fmi2", 13, "the default policy ignores the event"),
+    ("F2", "BouncingBall", "fmi3", 14, "it is still on"),
+    ("F1", "BouncingBall", "fmi2", 15, "reading changes the state"),
+    ("F16", "CradleBall", "fmi3", 16, "a polynomial is held"),
+    ("M6", "BouncingBall", "fmi3", 18, "an indicator is NaN"),
+]
+
+ALIKE = {
+    ("CradleBall", "fmi3", 4),
+    ("CradleBall", "fmi2", 5),
+    ("CradleBall", "fmi2", 8),
+    ("CradleBall", "fmi2", 9),
+}
+"""As another one, but in the other version."""
+
+
+@pytest.mark.parametrize(
+    ("requirement", "model", "version", "mutant", "what"),
+    [pytest.param(*m, marks=pytest.mark.thorough if m[1:4] in ALIKE else ()) for m in MUTANTS],
+    ids=str,
+)
+def test_what_is_wrong_is_named_by_its_requirement(
+    main: Any,
+    mutants: Path,
+    requirement: str,
+    model: str,
+    version: str,
+    mutant: int,
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fmu = mutants / version / f"{model}.fmu"
+    monkeypatch.setitem(os.environ, "FM_MUTANT", str(mutant))
+    status, text = check(main, fmu, *experiment(model))
+    assert status == 1, what
+    assert requirement in broken(text), text
+
+
+def without_trigger(text: str) -> str:
+    """The FMU of FMI 2.0 has the counter as an input still, on which its indicators depend."""
+    text = re.sub(r' (announce|trigger|rightLimitsWithoutStep)="[^"]*"', "", text)
+    text = text.replace('"private"', '"coupled"')
+    return re.sub(r"<Policy[^>]*/>", "", text)
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_an_event_without_trigger_must_be_executed_by_the_fmu(
+    main: Any, mutants: Path, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = mutants / version / "BouncingBall.fmu"
+    fmu = changed(source, tmp_path / "a.fmu", MANIFEST, without_trigger)
+    status, text = check(main, fmu, "--step", "0.05", "--stop", "1")
+    assert (status, broken(text)) == (0, set()), text
+    assert "pass  F4\n" in text
+    monkeypatch.setitem(os.environ, "FM_MUTANT", "13")
+    if version == "fmi2":
+        _, text = check(main, fmu, "--step", "0.05", "--stop", "1")
+        assert "F4" in broken(text)
+
+
+def test_a_forecast_that_is_nan_is_named(
+    main: Any, mutants: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = mutants / "fmi2" / "BouncingBall.fmu"
+
+    def change(text: str) -> str:
+        policy = re.search(r"<Policy[^>]*/>", text)
+        assert policy
+        return text.replace(policy[0], policy[0] + '<LookAhead next="bounce.z[2]"/>')
+
+    fmu = changed(source, tmp_path / "a.fmu", MANIFEST, change)
+    monkeypatch.setitem(os.environ, "FM_MUTANT", "18")
+    _, text = check(main, fmu)
+    assert "F13" in broken(text)
