@@ -56,6 +56,9 @@ HELD = 1e-8
 """What is at rest stays so until its motion exceeds this fraction of the inputs: short steps amplify their roundings to
 3e-9 of them."""
 
+BARELY = 1e3
+"""So many times the tolerance around 0 an FMU that judges by 0 alone may see an indicator on the other side."""
+
 STOPPED = 1e-8
 """An FMU locates its own events to this part of a usual step, in s, or to this part of the indicator's largest value."""
 
@@ -242,6 +245,18 @@ class Indicators:
         """Whether an event is active for all its members whose indicators are up to date."""
         sets = [s for s in self.sets if s.event == event and s.number not in self.outdated]
         return bool(sets) and all(self.is_on(s) for s in sets)
+
+    def may_be_none(self, event: int, before: Sequence[float]) -> bool:
+        """Whether an event that is on may be none for its FMUs: its trigger has changed no indicator since these outputs,
+        all are at zero, and one has a slope of zero. FMUs of fmi-ls-events 0.2 judge triggers by 0, without tolerance."""
+        values = self.present()
+        return all(
+            all(values[z] == before[z] for z in s.z)
+            and all(abs(values[z]) <= BARELY * self.negligible(z, dz) for z, dz in s.pairs)
+            and any(abs(values[dz]) <= BARELY * self._rest(dz) for _, dz in s.pairs if dz >= 0)
+            for s in self.sets
+            if s.event == event
+        )
 
     def is_late(self, event: int) -> bool:
         """Whether an event has been active for a member for so long that it should have been found earlier."""

@@ -81,14 +81,22 @@ class _EventChecks(LoopPart):
         )
         """Time-based clocks whose ticks can accumulate: FMUs give their intervals one by one."""
 
-    def check_happened(self, now: Happening) -> None:
-        """Raise if events accumulate, do not end, are still on, or are seen differently by their members."""
+    def check_happened(self, now: Happening, before: Sequence[float] = ()) -> None:
+        """Raise if events accumulate, do not end, are still on, or are seen differently by their members.
+
+        Parameters
+        ----------
+        before
+            All Float64 outputs before the events that have been fired.
+        """
         s, time, events = self._state, self._state.time.seconds, self._plan.events
         causes, fired, ticks = now.causes, now.fired, now.ticks
         for e in sorted(fired):
             self._check_accumulation(events[e].name, time)
             if e not in self._indicators.by_themselves and self._indicators.still_on(e):
-                raise still_on(self._plan, events[e], time, s.event_log.late.get(events[e].name))
+                self._check_still_on(e, before)
+            elif s.ineffective:
+                s.ineffective.pop(events[e].name, None)
         members = {i for e in fired for i in events[e].instances}
         if fired:
             s.accumulating.restart(STEPS)
@@ -109,22 +117,19 @@ class _EventChecks(LoopPart):
             e for e in fired if all(self._plan.instances[i].event_mode for i in events[e].instances)
         )
 
+    def _check_still_on(self, event: int, before: Sequence[float]) -> None:
+        """Raise if an event is on after it has happened, unless its trigger had no effect for a reason."""
+        s, planned = self._state, self._plan.events[event]
+        s.ineffective[planned.name] = times = s.ineffective.get(planned.name, 0) + 1
+        if times > MOST_LATE or not self._indicators.may_be_none(event, before):
+            late = s.event_log.late.get(planned.name)
+            raise still_on(self._plan, planned, s.time.seconds, late)
+
     def _too_dense(self, instance: int, span: Span) -> SimulationError:
-        """The error for events of an instance that are too close to each other: with its indicators, and its mode."""
-        name, found = self._names[instance], dict[str, object]()
-        values = self._indicators.present()
-        for s in self._indicators.sets:
-            if s.instance == instance:
-                declared = self._indicators.declaration(s).indicators
-                found |= {
-                    f"{name}.{i.name}": f"{values[z]:.6g}"
-                    for z, i in zip(s.z, declared, strict=True)
-                }
-        discrete = {c.name for c in self._plan.recorded if not c.type.is_float}
-        known = self._recorded([name])
-        found |= {n: v for n, v in known.items() if n in discrete}
+        """The error for events of an instance that are too close to each other."""
+        name = self._names[instance]
         last = [e.name for e in self._state.event_log.events[-FEW:] if name in e.components]
-        return too_dense(self._plan, instance, last, found, span)
+        return too_dense(self._indicators, instance, last, self._recorded([name]), span)
 
     def illegitimate(self, instances: Collection[int]) -> SimulationError:
         """The error for events that do not end at the present time: with what has changed in the last iterations."""
@@ -162,7 +167,11 @@ class _EventChecks(LoopPart):
             if not self._plan.instances[i].event_mode
             and not any(i in events[e].instances for e in found)
         ]
-        if unknown and self._state.accumulating.too_many_at(time, rounding(time, self._size)):
+        known = self._state.accumulating
+        if unknown and (
+            known.too_many_at(time, rounding(time, self._size))
+            or known.too_dense("stops without an event", time, self._size)
+        ):
             raise unknown_event(self._names[unknown[0]], time)
         return [i for i in requests if i not in unknown]
 
@@ -212,6 +221,7 @@ class EventExecution(LoopPart):
         executor.next_events[list(planned.instances)] = inf
         rows = executor.rows.count
         self.ticks.note_late(ticks)
+        before = self._indicators.present()
         answer = self._run(planned, given)
         if answer.stopped is not None:
             raise self.checks.illegitimate(planned.instances)
@@ -221,11 +231,11 @@ class EventExecution(LoopPart):
         s.fired |= fired.keys()
         s.on |= fired.keys()
         self._note_outcome(planned, ticks)
-        for (name, shared, components, cause), before in zip(named, left, strict=True):
+        for (name, shared, components, cause), values in zip(named, left, strict=True):
             after = self.recorded(components)
-            event = Event(s.time.seconds, s.index, name, shared, components, cause, before, after)
+            event = Event(s.time.seconds, s.index, name, shared, components, cause, values, after)
             s.event_log.events.append(event)
-        self.checks.check_happened(now)
+        self.checks.check_happened(now, before)
         return answer.terminate
 
     def change_structure(

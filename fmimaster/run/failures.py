@@ -9,6 +9,7 @@ from fmimaster.base.text import listed
 from fmimaster.events.zeno import MOST_MICROSTEPS, Span
 from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.plan import Plan
+from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Halt, Reason
 from fmimaster.record.causes import Cause
 from fmimaster.run.log import Late
@@ -171,7 +172,11 @@ def accumulating(name: str, limit: float, time: float) -> ZenoError:
 
 
 def too_dense(
-    plan: Plan, instance: int, events: Sequence[str], values: Mapping[str, object], span: Span
+    indicators: Indicators,
+    instance: int,
+    events: Sequence[str],
+    recorded: Mapping[str, object],
+    span: Span,
 ) -> SimulationError:
     """The error for events of an instance that happen so often that time hardly advances.
 
@@ -179,14 +184,23 @@ def too_dense(
     ----------
     events
         Names of the last of them.
-    values
-        Present values of its indicators, and of its outputs of discrete types, which show its mode.
+    recorded
+        Present values of the instance: those of discrete types show its mode.
     """
-    shown = ", ".join(f"{name} = {value}" for name, value in values.items())
+    plan, values, found = indicators.plan, indicators.present(), dict[str, object]()
+    name = plan.instances[instance].name
+    for s in indicators.sets:
+        if s.instance == instance:
+            declared = indicators.declaration(s).indicators
+            named = zip(s.z, declared, strict=True)
+            found |= {f"{name}.{i.name}": f"{values[z]:.6g}" for z, i in named}
+    discrete = {c.name for c in plan.recorded if not c.type.is_float}
+    found |= {n: v for n, v in recorded.items() if n in discrete}
+    shown = ", ".join(f"{n} = {v}" for n, v in found.items())
     gap = (span.end - span.begin) / span.number
-    last = listed([f"'{name}'" for name in dict.fromkeys(events)], MOST_NAMES)
+    last = listed([f"'{e}'" for e in dict.fromkeys(events)], MOST_NAMES)
     return SimulationError(
-        f"creeping: '{plan.instances[instance].name}' has had {span.number} events from t = {span.begin:.12g} s to "
+        f"creeping: '{name}' has had {span.number} events from t = {span.begin:.12g} s to "
         f"t = {span.end:.12g} s, one each {gap:.3g} s, within a usual step of {span.step:.6g} s: time hardly advances. The "
         f"last ones: {last}. Now: {shown}. Look for events that cannot be off, for modes that switch each other back at "
         "once, and for indicators that depend on held inputs; or use smaller steps if the system is that fast."
@@ -235,7 +249,7 @@ def still_on(plan: Plan, event: PlanEvent, time: float, late: Late | None) -> Si
 def unknown_event(name: str, time: float) -> SimulationError:
     """The error for an FMU without Event Mode that has stopped without a known event."""
     return SimulationError(
-        f"'{name}' discards its step at t = {time:.12g} s again and again (limit: {MOST_MICROSTEPS} times), but none of "
+        f"'{name}' discards its step at t = {time:.12g} s again and again, and time hardly advances, but none of "
         "its events has all indicators at or below 0 there, so it is not known which event it is. Check the indicators "
         "in its manifest, or use an event clock with which FMUs do not stop (Predictive, LookAhead)."
     )

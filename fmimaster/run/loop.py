@@ -126,6 +126,8 @@ class RunState:
     """Component → time in s of the last change of its discrete outputs that was located, and their values before it."""
     close: frozenset[str] = frozenset()
     """Components whose discrete outputs have changed and changed back within a usual step."""
+    ineffective: dict[str, int] = field(default_factory=dict)
+    """Event → how often it was on after a trigger that had no effect, since it had one."""
     derivatives: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Indicator → over how many smooth steps its derivative has fitted its change, and has not."""
     step_log: StepLog = field(default_factory=StepLog)

@@ -415,6 +415,47 @@ def test_locating_needs_who_can_go_back_too(simulate: Simulate) -> None:
         )
 
 
+# FMUs of fmi-ls-events 0.2 judge a trigger by themselves ---------------------------------------------------------------
+
+
+def lying(until: float) -> PythonFmu:
+    """A body on a table that is pressed on it up to this time: it does not approach, and a trigger changes nothing."""
+    event = EventDeclaration(
+        *("hit", Scope.PRIVATE, (Indicator("gap", "speed"), Indicator("speed", "force"))),
+        *(None, "hit.in", ()),
+    )
+    return PythonFmu(
+        inputs={"hit.in": False},
+        outputs={
+            "gap": lambda v: 0.0,
+            "speed": lambda v: 0.0,
+            "force": lambda v: -1.0 if v.t < until else 0.0,
+        },
+        attributes={
+            "hit.in": {"type": DataType.CLOCK},
+            "speed": {"derivative_of": "gap"},
+            "force": {"derivative_of": "speed"},
+        },
+        update=lambda v: None,
+        events=[event],
+        has_event_mode=True,
+    )
+
+
+def test_a_trigger_without_effect_is_not_repeated_at_its_instant(simulate: Simulate) -> None:
+    with pytest.warns(AccuracyWarning, match="its derivative 'force' is -1"):
+        results = run(simulate, Predictive(), alone=True, a=lying(0.3))
+    assert results.time[-1] == 1.4
+    times = [e.time for e in results.events]
+    assert 0 < len(times) == len(set(times)) < 20
+
+
+def test_triggers_without_effect_are_told_in_the_end(simulate: Simulate) -> None:
+    with pytest.raises(SimulationError, match=r"The event 'a\.hit' is still on after it") as caught:
+        run(simulate, Predictive(), alone=True, a=lying(inf))
+    assert len(caught.value.results.time) > 3
+
+
 # Derivatives that are none -------------------------------------------------------------------------------------------
 
 
