@@ -86,11 +86,16 @@ static double input_error(const fm_input_errors_data *d, const fm_kernel *k, int
 {
     int64_t i = d->instances[m];
     double time = k->read[i];
-    if (k->degree[i] < 0 || !(time == k->read[d->sources[m]]))
+    if ((k->degree[i] < 0 && !d->halved[m]) || !(time == k->read[d->sources[m]]))
         return 0.0;
-    int n = k->route_begin[i + 1] - k->route_begin[i];
-    int degree = k->degree[i] < d->taken[m] ? k->degree[i] : (int)d->taken[m];
-    double given = fm_horner(k->coefficients[i] + d->columns[m], n, degree, time - k->centre[i]);
+    double given;
+    if (d->halved[m]) {
+        given = k->foreseen[i][d->columns[m]];
+    } else {
+        int n = k->route_begin[i + 1] - k->route_begin[i];
+        int degree = k->degree[i] < d->taken[m] ? k->degree[i] : (int)d->taken[m];
+        given = fm_horner(k->coefficients[i] + d->columns[m], n, degree, time - k->centre[i]);
+    }
     double actual = d->factors[m] * ((const double *)k->outputs[FM_FLOAT64])[d->slots[m]] + d->offsets[m];
     double part = (time - begin) / d->step;
     return fabs((given - actual) / d->factors[m]) * (part < 1.0 ? part : 1.0);

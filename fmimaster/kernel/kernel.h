@@ -524,6 +524,7 @@ struct fm_kernel {
     int *degree;
     double **errors, **measured; /* per instance, of adaptive polynomials: FM_CANDIDATES errors, and when, for each input */
     double **lacking, **given_from; /* per instance, of compensated inputs: FM_MOST_GIVEN values of each, and from when on */
+    double **foreseen; /* per instance, of inputs that are held over halves of a step: their polynomials at its end */
     int *follows; /* whether the instance has been given a polynomial */
     int fits;  /* whether any program has a FIT: else these are not looked at */
     double *scratch; /* largest n * (degree + 1) * 4 */
@@ -772,7 +773,7 @@ int fm_energy_difference(void *self, fm_kernel *kernel);
 typedef struct {
     int n;
     double step, largest, rounding;
-    const int64_t *instances, *columns, *sources, *slots, *taken;
+    const int64_t *instances, *columns, *sources, *slots, *taken, *halved;
     const double *factors, *offsets;
     double *errors, *times, *low, *high, *steps;
 } fm_input_errors_data;

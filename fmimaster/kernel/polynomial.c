@@ -177,6 +177,8 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
             part[d] *= p.route->factor;
         part[0] += p.route->offset;
         if (!isnan(wanted->held) || !isnan(wanted->mean)) {
+            if (wanted->half == 2)
+                k->foreseen[i][w] = fm_horner(part, 1, size - 1, (k->begin + wanted->mean * length) - centre);
             part[0] = constant(k, wanted, part, size, centre);
             size = 1;
         }

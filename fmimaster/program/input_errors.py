@@ -54,6 +54,10 @@ class _Followed:
     """Number of derivatives that the FMU takes."""
     degree: int
     """Of the polynomial."""
+    is_halved: bool
+    """Whether the input is held over each half of a step, at values that the polynomial gives."""
+    is_slope: bool
+    """Whether it is the derivative of another input: it is foreseen by one degree less, which is no sign of its own."""
 
 
 def input_errors(plan: Plan, attempts: Iterable[Program], step: float) -> InputErrors | None:
@@ -65,25 +69,30 @@ def input_errors(plan: Plan, attempts: Iterable[Program], step: float) -> InputE
         Length in s of a usual step.
     """
     degrees: dict[tuple[int, int], int] = {}
+    halved = set()
     for program in attempts:
         for fit in program.instructions:
             if isinstance(fit, Fit):
                 for k in range(len(plan.routes[fit.instance, Group.CONTINUOUS])):
                     fitted = fit.of_route(k)
-                    changes = not fitted.is_constant and fitted.late is None
-                    degree = fitted.size - 1 if changes else 0
                     key = fit.instance, k
+                    if fitted.half:
+                        halved.add(key)
+                        changes = fitted.derivatives > 0
+                    else:
+                        changes = not fitted.is_constant and fitted.late is None
+                    degree = fitted.size - 1 if changes else 0
                     degrees[key] = min(degree, degrees.get(key, degree))
     followed = tuple(
         one
         for (i, k), degree in sorted(degrees.items())
         if degree
-        for one in _of(plan, i, k, degree)
+        for one in _of(plan, i, k, degree, is_halved=(i, k) in halved)
     )
     return InputErrors(followed, step) if followed else None
 
 
-def _of(plan: Plan, instance: int, k: int, degree: int) -> Iterable[_Followed]:
+def _of(plan: Plan, instance: int, k: int, degree: int, *, is_halved: bool) -> Iterable[_Followed]:
     """The elements of the k-th input of an instance."""
     every = plan.routes[instance, Group.CONTINUOUS]
     route, planned = every[k], plan.instances[instance]
@@ -102,7 +111,16 @@ def _of(plan: Plan, instance: int, k: int, degree: int) -> Iterable[_Followed]:
             route.transformation.offset,
             taken,
             degree,
+            is_halved,
+            _is_slope(plan, instance, k),
         )
+
+
+def _is_slope(plan: Plan, instance: int, k: int) -> bool:
+    """Whether the k-th input of an instance is the derivative of another one: it is foreseen by one degree less."""
+    every = plan.routes[instance, Group.CONTINUOUS]
+    of, source = every[k].link.output.derivative_of, every[k].link.source
+    return any(r.link.source == source and r.link.output.name == of for r in every)
 
 
 def _name(route: Route, element: int) -> str:
@@ -162,25 +180,30 @@ class InputErrors(Hook):
         """
         values, before = store.outputs[DataType.FLOAT64], store.history[0][0][DataType.FLOAT64]
         _, _, lows, highs, undone = self.found
-        part, is_large = AGAIN if is_again else 1.0, False
+        part, is_large, is_counted = AGAIN if is_again else 1.0, False, False
         for k, one in enumerate(self.followed):
             now, then = values.item(one.slot), before.item(one.slot)
             low, high = min(lows.item(k), then, now), max(highs.item(k), then, now)
             error = self._error(one, store, begin)
             if error > part * _bound(low, high):
-                is_large = True
+                is_large, is_counted = True, is_counted or not one.is_slope
                 undone[k] = max(undone.item(k), error / (high - low) if high > low else 0.0)
-        self.steps[1] += is_large
+        self.steps[1] += is_counted
         return is_large
 
     def _error(self, one: _Followed, store: ValueStore, begin: float) -> float:
         """The difference at the end of a step since a time, in the unit of the source; 0 if both are at different times."""
         i, courses = one.instance, store.courses
         time, degree = store.read.item(i), courses.degree.item(i)
-        if degree < 0 or time != store.read.item(one.source):
+        if (degree < 0 and not one.is_halved) or time != store.read.item(one.source):
             return 0.0
-        coefficients = courses.coefficients[i][:, one.column].tolist()
-        given = horner(coefficients, 1, min(degree, one.taken), time - courses.centre.item(i))
+        given: float
+        if one.is_halved:
+            given = courses.foreseen[i].item(one.column)
+        else:
+            coefficients = courses.coefficients[i][:, one.column].tolist()
+            s = time - courses.centre.item(i)
+            given = horner(coefficients, 1, min(degree, one.taken), s)
         actual = one.factor * store.outputs[DataType.FLOAT64].item(one.slot) + one.offset
         part = min((time - begin) / self.step, 1.0)
         return float(abs((given - actual) / one.factor) * part)
@@ -227,6 +250,7 @@ class InputErrors(Hook):
             "sources": np.array([one.source for one in every], np.int64),
             "slots": np.array([one.slot for one in every], np.int64),
             "taken": np.array([one.taken for one in every], np.int64),
+            "halved": np.array([one.is_halved for one in every], np.int64),
         }
         return Twin(
             self.name,

@@ -47,6 +47,8 @@ class Courses:
     lacking, given_from : lists of arrays, one per instance, shape (inputs, MOST_GIVEN)
         Half of the output minus the value of a compensated, held input, in the unit of the input; and the times in s
         since which it was held. NaN before.
+    foreseen : list of arrays, one per instance, shape (inputs,)
+        What the polynomial of an input that is held over halves of a step has at the end of that, in the unit of the input.
     """
 
     def __init__(self, n_inputs: Sequence[int]) -> None:
@@ -57,6 +59,7 @@ class Courses:
         self.measured = [np.full(n, nan) for n in n_inputs]
         self.lacking = [np.full((n, MOST_GIVEN), nan) for n in n_inputs]
         self.given_from = [np.full((n, MOST_GIVEN), nan) for n in n_inputs]
+        self.foreseen = [np.zeros(n) for n in n_inputs]
 
     def get(self, instance: int) -> Polynomials | None:
         """A copy of the polynomials of an instance; None while its inputs are held."""
@@ -240,6 +243,7 @@ class ValueStore:
             *courses.measured,
             *courses.lacking,
             *courses.given_from,
+            *courses.foreseen,
             *self.partials.values(),
             *self.values.values(),
             self.largest,

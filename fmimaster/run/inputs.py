@@ -117,6 +117,9 @@ def fitted(
                 part = evaluate(part, (begin + wanted.held * length) - centre)[np.newaxis]
             elif wanted.mean is not None:
                 until_end = (begin + wanted.mean * length) - centre
+                if wanted.half == 2:
+                    foreseen = courses.foreseen[fit.instance]
+                    foreseen[at : at + part.shape[1]] = evaluate(part, until_end)
                 part = mean(part, until_end, wanted.half)[np.newaxis]
             width = part.shape[1]
             coefficients[: len(part), at : at + width] = part
