@@ -68,6 +68,8 @@ CHECKED = {
     ("TwoMassLower", "fmi3"): (TRIGGERED | {"F13", "F16", "M8"}) - {"F12", "M10"},
     ("CradleBall", "fmi2"): (TRIGGERED | {"F8", "F16"}) - {"F2", "M14"},
     ("RopeMass", "fmi3"): TRIGGERED - {"F2", "F12", "M10", "M14"},
+    ("HybridLinear", "fmi2"): TRIGGERED | {"F8", "F16", "F19"},
+    ("HybridLinear", "fmi3"): (TRIGGERED | {"F16", "F19"}) - {"F12", "M10"},
     ("FillingTank", "fmi3"): {"F2", "F9", "F10", "F18"},
     ("ThermostatRoom", "fmi3"): {"F1", "F4", "F18", "M14"},
 }

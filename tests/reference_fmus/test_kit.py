@@ -123,6 +123,30 @@ def test_fmpy_passes_the_class_of_those_who_ignore_it(
     assert (status, f"pass  {name}\n" in text) == (0, True), text
 
 
+def by_importer(kit: Path, case: Case, version: str, result: Path) -> None:
+    """The importer of the kit, which has nothing of fmimaster."""
+    command = [
+        sys.executable,
+        str(kit / "importer.py"),
+        str(archive(kit, case, version)),
+        str(result),
+    ]
+    command += ["--stop", str(case["stop"]), "--step", str(case["step"])]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_importer_of_100_lines_passes_the_class_indicators(kit: Path, tmp_path: Path) -> None:
+    for name in ("indicators-ball", "indicators-later-ball"):
+        for version in ("fmi2", "fmi3"):
+            by_importer(kit, case_of(name), version, tmp_path / f"{name}-{version}.csv")
+    status, text = judge(kit, tmp_path)
+    assert status == 0, text
+    for version in ("fmi2", "fmi3"):
+        assert f"passed      class indicators, {version}\n" in text
+    assert "fmimaster" not in (kit / "importer.py").read_text().replace("org.fmimaster", "")
+
+
 # What the judge finds -------------------------------------------------------------------------------------------------
 
 

@@ -73,7 +73,13 @@ class Driven:
 
     def differing(self, a: Values, b: Values, time: float) -> list[str]:
         """Variables whose values are not the same."""
-        return [n for n in a if n in b and not abs(a[n] - b[n]) <= self.allowed(n, time)]
+        return [
+            n
+            for n in a
+            if n in b
+            and not abs(a[n] - b[n])
+            <= self.allowed(n, time) + TOLERANCE * max(abs(a[n]), abs(b[n]))
+        ]
 
     def is_on(self, event: Event, values: Values) -> bool:
         """Whether an event is on, as the text says, with the tolerance of this checker."""
