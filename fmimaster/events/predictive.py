@@ -98,10 +98,10 @@ class Predictive(EventClock):
         earliest, first = inf, None
         probes = False
         for s in indicators.sets:
-            if indicators.is_ahead(s, time):  # the step ends there, at the latest
-                continue
+            if indicators.is_ahead(s, time) or indicators.is_off(s):
+                continue  # the step ends where it stands ahead, at the latest
             pairs = s.pairs
-            if points:
+            if points and not indicators.was_off(s):
                 cubics = through_points(pairs, values, points, horizon)
             else:
                 cubics = without_history(pairs, values, horizon)
@@ -164,7 +164,7 @@ class Predictive(EventClock):
         )
         earliest, event = length - self.late * indicators.step, -1
         for s in indicators.sets:
-            if s.is_inside or s.stops:
+            if s.is_inside or s.stops or indicators.is_off(s) or indicators.began_off(s):
                 continue  # an event inside has happened; an FMU that stops at its events has met none
             tau = step.time_passed(s.pairs)
             if s.internal_step and tau < inf:

@@ -298,6 +298,8 @@ def event_members(
                 outputs[m.instance].add(indicator.name)
                 if indicator.derivative:
                     outputs[m.instance].add(indicator.derivative)
+            if m.declaration.active is not None:
+                outputs[m.instance].add(m.declaration.active)
             counter = counter_of(system.components[m.instance].model, m.declaration)
             if counter is not None and executes_itself(m, importer_fires):
                 outputs[m.instance].add(counter)

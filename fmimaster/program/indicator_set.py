@@ -58,6 +58,8 @@ class IndicatorSet(NamedTuple):
     """Whether the importer triggers the event; otherwise the FMU does so, by its own condition."""
     stops: bool
     """Whether the FMU returns early at the event; its indicators alone then show no event."""
+    active: int = -1
+    """Slot among the Boolean outputs of what says whether the event can happen in the present mode; -1 if it always can."""
 
 
 def indicator_set(plan: Plan, number: int, event: int, member: PlanMember) -> IndicatorSet:
@@ -72,6 +74,7 @@ def indicator_set(plan: Plan, number: int, event: int, member: PlanMember) -> In
         for i in member.declaration.indicators
     )
     indicators = tuple(z for z, _ in pairs)
+    active = member.declaration.active
     is_triggered, planned = member.trigger is not None, plan.instances[instance]
     model = planned.model
     return IndicatorSet(
@@ -85,6 +88,7 @@ def indicator_set(plan: Plan, number: int, event: int, member: PlanMember) -> In
         internal_step=0.0 if is_triggered else model.capabilities.fixed_internal_step_size or 0.0,
         is_triggered=is_triggered,
         stops=not is_triggered and planned.event_mode and planned.may_return_early,
+        active=-1 if active is None else slot(active),
     )
 
 

@@ -43,6 +43,7 @@ from fmimaster.program.indicator_set import (
 )
 from fmimaster.program.signals import marks_of_events
 from fmimaster.program.store import OutputCopy, ValueStore, floats
+from fmimaster.system.model import DataType
 
 NONE: frozenset[int] = frozenset()
 """No events."""
@@ -194,6 +195,19 @@ class Indicators:
                 found |= {s.event}
         return found
 
+    def is_off(self, s: IndicatorSet) -> bool:
+        """Whether an event cannot happen in the mode that its member has now."""
+        return s.active >= 0 and not self.store.outputs[DataType.BOOLEAN][s.active]
+
+    def was_off(self, s: IndicatorSet) -> bool:
+        """Whether an event could not happen at the communication point before: its indicators there tell nothing."""
+        points = self.older_points[:1] if s.active >= 0 else ()
+        return any(not values[DataType.BOOLEAN][s.active] for values, _ in points)
+
+    def began_off(self, s: IndicatorSet) -> bool:
+        """Whether an event could not happen at the newest accepted point, from which a step was tried."""
+        return s.active >= 0 and not self.store.history[0][0][DataType.BOOLEAN][s.active]
+
     def _is_far_above(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether the first indicator of a set stays clearly above zero within a quarter of a step. This is so in most
         steps, and saves further checks. Times that are equal up to rounding are never so far apart."""
@@ -266,7 +280,7 @@ class Indicators:
                 values[z] < -max(LATE * self._usual(s, n), self._rest(z)) for n, z in enumerate(s.z)
             )
             for s in self.sets
-            if s.event == event and s.number not in self.outdated
+            if s.event == event and s.number not in self.outdated and not self.is_off(s)
         )
 
     def largest(self, event: int) -> float:
@@ -280,6 +294,8 @@ class Indicators:
 
     def _phase(self, s: IndicatorSet, near: Near) -> EventPhase:
         """How far an event has come for a member."""
+        if self.is_off(s):
+            return EventPhase.ABOVE
         values, largest = self.present(), self.store.largest
         falls = unknown = at_zero = below = False
         for (z, dz), tolerance in zip(s.pairs, s.tolerances, strict=True):

@@ -11,7 +11,7 @@ import pytest
 from pytest import approx
 from python_fmu import PythonFmu
 
-from fmimaster import Results
+from fmimaster import Results, Simulation
 from fmimaster.events import Predictive
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.steps import FreeStep, Ramp
@@ -278,3 +278,39 @@ def test_an_fmu_that_stops_at_its_events_is_not_asked_again_where_it_did_not(
     assert results.statistics.rejections == 0
     assert results.statistics.warnings == ()
     assert steps_of(results) < 20
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_event_that_is_off_in_a_mode_is_not_predicted(
+    simulation: Callable[..., Simulation], is_told: bool
+) -> None:
+    """The indicator falls to 0 at 0.45 s, and the event can happen from 0.7 s on, when it is at 0.5."""
+    event = EventDeclaration(
+        *("stick", Scope.PRIVATE, (Indicator("z", "dz"),), None, "go", ()),
+        active="slips" if is_told else None,
+    )
+
+    def update(v: Any) -> None:
+        if v.go:
+            v.done = 1.0
+
+    unit = PythonFmu(
+        inputs={"go": False},
+        states={"done": 0.0},
+        outputs={
+            "z": lambda v: 1.0 if v.done else (0.45 - v.t if v.t < 0.7 else 1.2 - v.t),
+            "dz": lambda v: 0.0 if v.done else -1.0,
+            "slips": lambda v: v.t >= 0.7,
+        },
+        attributes={
+            "go": {"type": DataType.CLOCK},
+            "dz": {"derivative_of": "z"},
+            "slips": {"type": DataType.BOOLEAN},
+        },
+        update=update,
+        events=[event],
+        has_event_mode=True,
+    )
+    settings: Any = {"event_clock": Predictive(), "step_size": 0.1, "stop_time": 1.5}
+    results = simulation({"mass": unit}, [], **settings).run()
+    assert [e.time for e in results.events] == pytest.approx([1.2 if is_told else 0.45], abs=1e-9)
