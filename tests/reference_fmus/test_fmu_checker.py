@@ -14,10 +14,13 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hybrid_system import Event, HybridSystem, Mode, Signal, Transition
+from hybrid_writer import Variant, write_fmu
 
 ROOT = Path(__file__).parents[2]
 KIT = ROOT / "docs" / "proposal" / "kit"
@@ -339,3 +342,62 @@ def test_a_forecast_that_is_nan_is_named(
     monkeypatch.setitem(os.environ, "FM_MUTANT", "18")
     _, text = check(main, fmu)
     assert "F13" in broken(text)
+
+
+# Contacts and modes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("inverse_mass", [2.0, 3.0])
+def test_impulses_and_forces_of_a_contact_are_compared(
+    main: Any, reference: Path, version: str, inverse_mass: float, tmp_path: Path
+) -> None:
+    """A body of 0.5 kg, which says that its inverse mass is another one, or is right."""
+    outputs = {"x": {"x": 1.0}, "v": {"v": 1.0}, "inverse": {"1": inverse_mass}}
+    mode = Mode({"x": {"v": 1.0}, "v": {"f": 2.0}}, outputs)
+    hit = Transition(({"x": 1.0}, {"v": 1.0}), 0, {"v": {"v": 1.0, "p": 2.0}})
+    system = HybridSystem(
+        {"x": 1.0, "v": -1.0},
+        (mode,),
+        {"x": "v", "v": "", "inverse": ""},
+        (Signal("p"), Signal("f")),
+        (Event("touch", {0: hit}, shared=True, payload=("v", "p")),),
+    )
+    template = reference / version / "HybridLinear.fmu"
+    path = write_fmu(tmp_path / "body.fmu", system, template, Variant(polynomial=False))
+    assert main([str(path)]) == 0  # imports the modules of the checker
+    checker = sys.modules["check_fmu"]
+    fmu, report = checker.Fmu(path), checker.Report()
+    [event] = fmu.events
+    contact = {"velocity": "v", "direction": "1", "inverseMass": "inverse", "restitution": "e"}
+    event = replace(event, payload=(), contact=contact | {"impulse": "touch.w", "force": "f"})
+    checker.Checker(fmu, checker.Experiment(), report).contact(event)
+    fmu.close()
+    assert report.broken == (() if inverse_mass == 2.0 else ("F21",))
+
+
+def test_an_event_may_be_off_in_a_mode(main: Any, reference: Path, tmp_path: Path) -> None:
+    """A relay: y is 1 from u = 1 on, and 0 from u = -1 on."""
+    system = HybridSystem(
+        {},
+        (Mode({}, {"y": {}}), Mode({}, {"y": {"1": 1.0}}, on=True)),
+        {"y": ""},
+        (Signal("u", "du"),),
+        (
+            Event("up", {0: Transition(({"1": 1.0, "u": -1.0},), 1)}),
+            Event("down", {1: Transition(({"1": 1.0, "u": 1.0},), 0)}),
+        ),
+    )
+    template = reference / "fmi2" / "HybridLinear.fmu"
+    path = write_fmu(tmp_path / "relay.fmu", system, template, Variant(polynomial=False))
+    fmu = changed(
+        path, tmp_path / "a.fmu", MANIFEST, replaced('name="down"', 'name="down" active="on"')
+    )
+    given = tmp_path / "experiment.json"
+    given.write_text(
+        '{"stop": 4.5, "inputs": {"u": [[0, 0], [1.5, 1.5], [4.5, -1.5]], '
+        '"du": [[0, 1], [1.5, 1], [1.5, -1]]}}'
+    )
+    status, text = check(main, fmu, "--experiment", str(given))
+    assert (status, broken(text)) == (0, set()), text
+    assert "pass  F20\n" in text
