@@ -72,17 +72,33 @@ def emit_event(
     late
         Affected instances that stand ahead: their triggers become active, and are set at their own time.
     """
-    instances = tuple(instances)
+    instances, late = tuple(instances), tuple(late)
     modes = [i for i in instances if plan.instances[i].event_mode]
     for i in modes:
         p.mode(i, State.EVENT_MODE)
+    fired = tuple(fired)
     for trigger in fired:
         p.tick(trigger)
+    _give_inputs(
+        plan, p, {plan.triggers[trigger].instance for trigger in fired}.difference(modes, late)
+    )
     emit_updates(plan, p, instances, settling, hook=hook, late=late)
     for i in modes:
         p.mode(i, State.STEP_MODE)
     p.forget()
     p.remember()
+
+
+def _give_inputs(plan: Plan, p: Emitter, triggered: Iterable[int]) -> None:
+    """Give the inputs of the instant to instances without Event Mode, which execute an event when they are triggered.
+
+    Without that they have those of their last step: predicted for its end, or a mean. FMI 2.0 allows to read outputs after
+    a trigger whose FMU shows right limits without a step.
+    """
+    with p.at_an_event():
+        for i in sorted(triggered):
+            p.move(i)
+            p.set_inputs(i)
 
 
 def emit_updates(

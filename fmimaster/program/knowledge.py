@@ -171,6 +171,10 @@ class Knowledge(Effects):
         """Inputs of the instance are given, and its outputs change where they follow without a step."""
         if group in INPUTS:
             self.instances[i].given |= {group}
+        elif (
+            group is Group.TRIGGERS
+        ):  # what was given before is for the event, and outputs are read behind it
+            self.instances[i].given = NO_GROUPS
         is_open = self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE)
         follows = group in INPUTS and bool(self.plan.instances[i].model.followed)
         if group is Group.TRIGGERS or (group is not Group.INTERVALS and (is_open or follows)):

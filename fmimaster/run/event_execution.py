@@ -343,7 +343,7 @@ class EventExecution(LoopPart):
         s.previous = 0.0
         s.memory = self._rule.restart(s.memory)
         # outputs may change inputs of events in short steps too: a step of the usual length must follow
-        s.outdated |= planned.outdated - s.just_renewed
+        s.outdated |= (planned.outdated - s.just_renewed) | planned.starting
         self._changes.note()
         self.find_next_event()
         self._indicators.renew()

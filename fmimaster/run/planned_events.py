@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.events import concerned
-from fmimaster.plan.layout import Group
+from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions.base import Program
+from fmimaster.program.instructions.inputs import Fit, Move
 from fmimaster.program.instructions.outputs import Get, Sample
 from fmimaster.program.instructions.steps import Mode
 from fmimaster.program.programs import ChangedStructure
@@ -37,6 +38,9 @@ class PlannedEvent:
     """Instances that it concerns and that stand ahead."""
     outdated: frozenset[int]
     """Instances with outputs that are outdated by it."""
+    starting: frozenset[int]
+    """Instances that execute it at the start of their next step, with the inputs that they have there; see
+    :func:`starting_instances`."""
     unseen: frozenset[tuple[int, int]]
     seen: frozenset[tuple[int, int]]
     """Sets of indicators that do not show what it has changed, and that do; see
@@ -79,6 +83,13 @@ class PlannedEvents:
         self._plan, self._state = loop.plan, loop.state
         self._variants = loop.programs.variants
         self._sets = loop.indicators.sets
+        programs = loop.programs
+        every = (
+            programs.variants
+            if programs.restart is None
+            else (*programs.variants, programs.restart)
+        )
+        self._starting = starting_instances(loop.plan, [variant.attempt for variant in every])
         self._known: dict[
             tuple[frozenset[int], frozenset[int], frozenset[int], bool, int, frozenset[int]],
             PlannedEvent,
@@ -128,6 +139,7 @@ class PlannedEvents:
             change.after,
             NONE,
             outdated | late,
+            NONE,
             *unseen_sets(plan, self._sets, shown, shown, ()),
         )
 
@@ -159,8 +171,37 @@ class PlannedEvents:
             program,
             late,
             outdated_instances(plan, changed, first, triggers) - ahead,
+            self._starting.intersection(plan.triggers[k].instance for k in triggers) - ahead,
             *unseen_sets(plan, self._sets, changed, first, triggers),
         )
+
+
+def starting_instances(plan: Plan, attempts: Iterable[Program]) -> frozenset[int]:
+    """Instances without Event Mode whose inputs at the start of a step are not those of that instant.
+
+    They execute an event when they are triggered there: at the start of their next step. It would be executed with inputs
+    that are meant for that step, as its mean, or the outputs at its end. So a very short step follows the event.
+    Polynomials have the values of the instant there; other inputs beside them are mostly their derivatives.
+    """
+    found = set[int]()
+    for program in attempts:
+        stepped = set[int]()
+        for instruction in program.instructions:
+            if isinstance(instruction, Get):
+                stepped.add(instruction.instance)
+            elif isinstance(instruction, Fit):
+                if instruction.is_constant:
+                    found.add(instruction.instance)
+            elif isinstance(instruction, Move) and instruction.group is Group.CONTINUOUS:
+                sources = {route.link.source for route in _fed(plan, instruction.instance)}
+                if not stepped.isdisjoint(sources):
+                    found.add(instruction.instance)
+    return frozenset(i for i in found if not plan.instances[i].event_mode)
+
+
+def _fed(plan: Plan, instance: int) -> Sequence[Route]:
+    """What feeds the continuous inputs of an instance."""
+    return plan.routes.get((instance, Group.CONTINUOUS), ())
 
 
 def outdated_instances(
