@@ -4,6 +4,7 @@ listing and in any unit."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,12 +13,13 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster import Results, SystemBuilder, reference_path
+from fmimaster import AccuracyWarning, Results, SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs import Polynomial
+from fmimaster.steps import FreeStep
 
 VERSIONS = [("fmi2",), ("fmi3",), ("fmi2", "fmi3"), ("fmi3", "fmi2")]
 QUINTIC = Jacobi(Polynomial(2, 2))
@@ -81,6 +83,8 @@ def run(
     system: SystemBuilder | Path, clock: EventClock, algorithm: Algorithm, **settings: Any
 ) -> Results:
     settings = {"step_size": 0.1, "stop_time": 1.0} | settings
+    if algorithm is E1[1] and isinstance(system, SystemBuilder):  # hits are at communication points
+        settings["step_size"] = FreeStep(settings["step_size"])
     return Simulation(system, algorithm=algorithm, event_clock=clock, **settings).run()
 
 
@@ -131,7 +135,12 @@ def test_balls_that_touch_and_rest_do_not_meet_by_noise(
     look for their own events see them meet, and EarlyReturn let up to 89 events happen, with velocities that were wrong
     by 15 mm/s."""
     system = reference_path(f"systems/cradle-{version}.ssp")
-    r = run(system, clock, algorithm, step_size=size, stop_time=4.0)
+    too_long = algorithm is E1[1] and size == 0.3  # 0.94 rad, without sweeps
+    said: AbstractContextManager[Any] = (
+        pytest.warns(AccuracyWarning, match="prediction") if too_long else nullcontext()
+    )
+    with said:
+        r = run(system, clock, algorithm, step_size=size, stop_time=4.0)
     forth, back = ["hit1", "hit2", "hit3", "hit4"], ["hit4", "hit3", "hit2", "hit1"]
     assert [e.name for e in r.events] == [*forth, *back, *forth, *back]
     assert [e.time for e in r.events] == approx(np.repeat([0.5, 1.5, 2.5, 3.5], 4), abs=1e-9)
