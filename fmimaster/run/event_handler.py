@@ -22,6 +22,9 @@ from fmimaster.run.rest import Rests
 from fmimaster.steps.step_rule import CHANGE, StepRule
 from fmimaster.system.declarations import Scope
 
+LEFT = 1e-3
+"""Part of a usual step within which indicators rise above 0, so that their event is none that another one has caused."""
+
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))
 
 
@@ -251,9 +254,23 @@ class EventHandler(LoopPart):
             ends = self.execution.execute(waiting._replace(fired=self._apart(waiting.fired)))
             happened = True
             ticks, found = self._ticks.due(), self._look(())
+            left = {e for e in found if self._is_left(e)}
+            self._state.on |= left
+            self._state.fired |= left  # nor is it predicted here
+            found -= left
             fired = {e: waiting.fired.get(e, DETECTED) for e in found}
             waiting = Happening(fired=fired, ticks=ticks)
         return happened, ends
+
+    def _is_left(self, event: int) -> bool:
+        """Whether an event is on by rounding and coupling errors only, from which its indicators rise: the speeds of a
+        clutch that was locked differ a little when it begins to slip. It was not reached from above."""
+        values, within = self._indicators.present(), LEFT * self._indicators.step
+        return all(
+            any(dz >= 0 and values[z] + within * values[dz] > 0.0 for z, dz in s.pairs)
+            for s in self._indicators.sets
+            if s.event == event
+        )
 
     def _apart(self, waiting: Mapping[int, Cause]) -> dict[int, Cause]:
         """Of events that have an instance in common the first one: shared events are before private ones, since their

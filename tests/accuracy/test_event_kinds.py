@@ -136,3 +136,14 @@ def test_a_ball_leaves_a_table_with_the_inputs_of_the_instant(tmp_path: Path) ->
         table = float(np.interp(e.time, run.time, run["table.v"]))
         leaving = reset["v"] * e.left["ball.v"] + reset["u_v"] * table
         assert e.right["ball.v"] == approx(leaving, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["PZ", "E2"])
+def test_an_event_that_another_one_makes_possible_is_not_on_while_it_rises_from_zero(
+    method: str,
+) -> None:
+    """A clutch that begins to slip: the speeds differ by the error of the coupling, and it would lock at once."""
+    task = Task(method, 0.05, "clutch", 5)
+    found = event_kinds.run(task, seed=28, limit=20.0, variant=Variant(), folder=None, shows=False)
+    assert found.found == found.events == 14
+    assert found.outcome == "right"
