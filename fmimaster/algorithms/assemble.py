@@ -24,6 +24,7 @@ from fmimaster.algorithms.variants import (
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.inputs.given_inputs import given_inputs, unused_inputs
 from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.check import check
@@ -221,6 +222,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
         undoes=draft.undoes,
         errors=draft.errors,
         replay=draft.replay,
+        forces=_forces(plan, p),
         quiet=quiet_programs(plan, p, p.polynomial_inputs),
         pattern=algorithm.pattern(),
         notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
@@ -322,6 +324,14 @@ def _common_programs(
     )
     check(terminate, plan, begin=ready, end=State.TERMINATED)
     return commit, renew, terminate
+
+
+def _forces(plan: Plan, p: Emitter) -> Program:
+    for i in range(len(plan.instances)):
+        p.set(i, Group.FORCES)
+    program, ready = p.program("forces"), State.STEP_MODE
+    check(program, plan, begin=ready, end=ready, history=bool(p.history))
+    return program
 
 
 def _resume(plan: Plan, p: Emitter) -> Program:

@@ -137,6 +137,7 @@ def emit_updates(
         for i in triggered:
             if plan.instances[i].event_mode:
                 p.set_inputs(i)
+            p.set(i, Group.FORCES)  # before a counter, by which an FMU takes it over
             if i not in walked:
                 p.set(i, Group.TRIGGERS)
                 p.get_clocked(i)

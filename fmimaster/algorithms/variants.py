@@ -17,7 +17,7 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Fit
 from fmimaster.program.programs import Quiet
 from fmimaster.program.store import ValueStore
-from fmimaster.system.model import DataType, Initial
+from fmimaster.system.model import DataType, Initial, Model
 from fmimaster.system.states import State
 
 
@@ -155,6 +155,7 @@ _REASONS = {
     Policy.IGNORE: "it steps over its events, and the importer fires them",
 }
 _POLYNOMIALS = "its inputs are polynomials"
+_CONTACTS = "the run determines impulses and forces of its contacts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,9 @@ def fmu_settings(plan: Plan, k: int, polynomial_inputs: Collection[int]) -> FmuS
                     instances.add(i)
                     own = planned.model.event_policy
                     is_policy = own is not None and own.parameter == name
-                    reason = _REASONS[policy] if is_policy else _POLYNOMIALS
+                    is_law = name in _laws(planned.model)
+                    others = _CONTACTS if is_law else _POLYNOMIALS
+                    reason = _REASONS[policy] if is_policy else others
                     notes.append(f"'{text}' is set to {value}: {reason}")
                 elif int(given[0]) != value:
                     raise OptionError(
@@ -215,6 +218,12 @@ def fmu_settings(plan: Plan, k: int, polynomial_inputs: Collection[int]) -> FmuS
                         f"needs {value}. Leave the start value out."
                     )
     return FmuSettings(f"settings {k}", tuple(values), frozenset(instances), tuple(notes))
+
+
+def _laws(model: Model) -> set[str]:
+    """The parameters that select who determines impulses and forces of contacts."""
+    contacts = (e.contact for e in model.events)
+    return {c.parameter for c in contacts if c is not None and c.parameter is not None}
 
 
 def _value(plan: Plan, i: int, name: str, value: int | None) -> int:

@@ -13,6 +13,7 @@ from fmimaster.base.errors import ModelError
 from fmimaster.fmu.input_polynomials import INTEGER_PARAMETER, POLYNOMIAL, read_polynomials
 from fmimaster.fmu.manifest import Manifest, ManifestReader, Role
 from fmimaster.system.declarations import (
+    Contact,
     EventDeclaration,
     EventPolicy,
     Indicator,
@@ -130,6 +131,12 @@ _ACTIVE = Role(
     _OUTPUT | {Causality.LOCAL},
 )
 _NEXT = Role("a Float64 output", _FLOAT64, _OUTPUT)
+_QUANTITY = Role(
+    "a Float64 output, parameter or local variable",
+    _FLOAT64,
+    _OUTPUT | {Causality.LOCAL, Causality.PARAMETER, Causality.CALCULATED_PARAMETER},
+)
+_FORCE = Role("a continuous Float64 input", _FLOAT64, _INPUT, continuous=True)
 _PAYLOAD_OUTPUT = Role("an output", _ANY - _CLOCK, _OUTPUT, scalar=False)
 _PAYLOAD_INPUT = Role("an input", _ANY - _CLOCK, _INPUT, scalar=False)
 
@@ -236,6 +243,34 @@ class _Reader(ManifestReader):
                 element, "rightLimitsWithoutStep", bool, without_step
             ),
             active=self.optional(element, "active", _ACTIVE, what),
+            contact=self._contact(element, what) if scope is Scope.SHARED else None,
+        )
+
+    def _contact(self, event: Element, of_event: str) -> Contact | None:
+        element = next(children(event, "Contact"), None)
+        if element is None:
+            return None
+        what = f"Contact of {of_event}"
+        indicators = list(children(event, "Indicator"))
+        if len(indicators) != 2 or any(i.get("derivative") is None for i in indicators):
+            self.wrong(
+                element,
+                f"{what}: the event must have two indicators with a derivative each: the gap, and its rate",
+            )
+        if event.get("trigger") is None:
+            self.wrong(element, f"{what}: the event has no trigger. Impulses are set with it")
+        value = value_of(element, "value", int, None)
+        if (value is None) != (element.get("parameter") is None):
+            self.wrong(element, f"{what} has one of parameter and value. Expected both, or none")
+        return Contact(
+            self.variable(element, "velocity", _NEXT, what),
+            value_of(element, "direction", int, 1),
+            self.variable(element, "inverseMass", _QUANTITY, what),
+            self.variable(element, "restitution", _QUANTITY, what),
+            self.variable(element, "impulse", _PAYLOAD_INPUT, what),
+            self.variable(element, "force", _FORCE, what),
+            self.optional(element, "parameter", INTEGER_PARAMETER, what),
+            value,
         )
 
     def _check_clocks(

@@ -126,6 +126,19 @@ def write_manifest(content: EventManifest) -> bytes:
             _add(element, "Indicator", name=i.name, derivative=i.derivative, tolerance=i.tolerance)
         for p in event.payload:
             _add(element, "Payload", output=p.output, input=p.input, member=p.member)
+        if (c := event.contact) is not None:
+            _add(
+                element,
+                "Contact",
+                velocity=c.velocity,
+                direction=c.direction,
+                inverseMass=c.inverse_mass,
+                restitution=c.restitution,
+                impulse=c.impulse,
+                force=c.force,
+                parameter=c.parameter,
+                value=c.value,
+            )
     if content.policy is not None:
         policy = content.policy
         values = {

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fmimaster.base.errors import DescriptionError
+from fmimaster.plan.contacts import motion, with_served_contacts
 from fmimaster.plan.graph import collected
 from fmimaster.plan.layout import Group, Layout, Route, Segment
 from fmimaster.plan.policy import EventUse
@@ -23,7 +24,7 @@ def with_used_events(system: ResolvedSystem, use: EventUse) -> ResolvedSystem:
     """The system with the events that a run uses, and notes about the others."""
     if not use.watched:
         return _without_events(system)
-    system = _without_lone_events(system)
+    system = with_served_contacts(_without_lone_events(system), use.fires)
     return _without_untriggered(system) if use.fires else system
 
 
@@ -117,13 +118,16 @@ class Trigger:
     """Segments that are set when it is active, in this order, one call each."""
     counter: int | None = None
     """Slot of the Int32 that counts; None for a clock."""
+    impulse: str | None = None
+    """The input for the impulse of a contact, which the run determines."""
     shown: int | None = None
     """Slot of the clock among the INPUT_CLOCKS; None if nobody needs it."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The input clock or counter, and the inputs that are set together with it."""
-        return (self.name, *(k.input.name for k in self.links))
+        impulse = () if self.impulse is None else (self.impulse,)
+        return (self.name, *(k.input.name for k in self.links), *impulse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,8 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[PlanEvent, ...], tuple[Tr
             )
         announcing = [EventMember(i, declaration), *others] if others else []
         clocks = _announcing_clocks(system, announcing)
-        triggers.append(Trigger(i, name, clocks, tuple(links)))
+        impulse = None if declaration.contact is None else declaration.contact.impulse
+        triggers.append(Trigger(i, name, clocks, tuple(links), impulse=impulse))
         by_name[i, name] = len(triggers) - 1
         return PlanMember(i, declaration, by_name[i, name])
 
@@ -300,6 +305,11 @@ def event_members(
                     outputs[m.instance].add(indicator.derivative)
             if m.declaration.active is not None:
                 outputs[m.instance].add(m.declaration.active)
+            if (contact := m.declaration.contact) is not None:
+                names = contact.velocity, contact.inverse_mass, contact.restitution
+                outputs[m.instance].update(names)
+                found = motion(system.components[m.instance].model, contact)
+                outputs[m.instance].update(n for n in found if n is not None)
             counter = counter_of(system.components[m.instance].model, m.declaration)
             if counter is not None and executes_itself(m, importer_fires):
                 outputs[m.instance].add(counter)

@@ -52,6 +52,8 @@ class Group(IntEnum):
     writes it."""
     INTERVALS = 13
     """Time-based clocks whose intervals the FMU tells; see :attr:`ValueStore.intervals`."""
+    FORCES = 14
+    """Inputs for the forces at contacts, with their coefficients: the run determines them."""
 
 
 AREAS = ((Group.OUTPUTS,), (Group.CLOCKED, Group.CLOCKS, Group.INPUT_CLOCKS))

@@ -81,7 +81,8 @@ def stops_inside(model: Model, event: EventDeclaration) -> bool:
 def settings(
     model: Model, policy: Policy = Policy.EXECUTE, polynomial_inputs: bool = False
 ) -> dict[str, int | None]:
-    """Parameters for a policy, and for inputs that come as coefficients; None for the value with which the FMU starts."""
+    """Parameters for a policy, for contacts whose impulses the run determines, and for inputs that come as coefficients;
+    None for the value with which the FMU starts."""
     found: dict[str, int | None] = {}
     if (p := model.event_policy) is not None:
         values = {
@@ -90,6 +91,9 @@ def settings(
             Policy.IGNORE: p.ignore,
         }
         found[p.parameter] = values[policy]
+    for event in model.events:
+        if event.contact is not None and event.contact.parameter is not None:
+            found[event.contact.parameter] = event.contact.value
     for polynomial in model.input_polynomials:
         if polynomial.parameter is not None:
             found[polynomial.parameter] = polynomial.value if polynomial_inputs else None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.plan.contacts import force_inputs
 from fmimaster.plan.events import Trigger
 from fmimaster.plan.layout import Group, Layout, Signal, with_derivatives
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings
@@ -77,6 +78,7 @@ def _groups(
     """The groups of one instance."""
     model, given = component.model, component.start_values.keys()
     read = _with_derivatives(component, read)
+    forces = force_inputs(model)
     parameters = settings(model) if has_settings(model, policies) else {}
     groups: dict[Group, list[Variable]] = {group: [] for group in Group}
     shown = {
@@ -95,6 +97,8 @@ def _groups(
         elif v.name in fed:
             continuous = v.is_continuous and v.type is DataType.FLOAT64
             groups[Group.CONTINUOUS if continuous else Group.DISCRETE].append(v)
+        if v.name in forces:
+            groups[Group.FORCES].append(v)
         if v.name in parameters:
             groups[Group.SETTINGS].append(v)
         if v.type is DataType.CLOCK:

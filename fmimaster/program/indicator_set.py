@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from fmimaster.plan.contacts import motion
 from fmimaster.plan.events import PlanMember
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
@@ -133,3 +134,68 @@ def predictions(plan: Plan) -> list[tuple[int, int]]:
         if name is not None and slot is not None:
             found.append((i, slot.start))
     return found
+
+
+class Body(NamedTuple):
+    """A body of a contact."""
+
+    key: tuple[int, str]
+    """The instance, and the variable that is the velocity."""
+    direction: float
+    velocity: int
+    """Slot among the outputs, as of the next four."""
+    position: int
+    """-1 if the FMU does not publish it, as of the next one."""
+    rate: int
+    inverse_mass: int
+    restitution: int
+    impulse: int
+    """Slot among the Float64 values, as of the next two."""
+    force: int
+    coefficients: tuple[int, ...]
+    """Empty if the force is held over a step."""
+
+
+class ContactPlan(NamedTuple):
+    """A contact whose impulses and forces the run determines."""
+
+    event: int
+    sets: tuple[IndicatorSet, ...]
+    bodies: tuple[Body, ...]
+
+
+def contact_plans(
+    plan: Plan, every: Sequence[IndicatorSet], polynomial_inputs: Collection[int]
+) -> list[ContactPlan]:
+    """All such contacts, with their sets among all; ``polynomial_inputs``: instances whose inputs are polynomials."""
+    found = []
+    for e, event in enumerate(plan.events):
+        if any(m.declaration.contact is None for m in event.members):
+            continue
+        bodies = tuple(_body(plan, m, m.instance in polynomial_inputs) for m in event.members)
+        sets = tuple(s for s in every if s.event == e)
+        found.append(ContactPlan(e, sets, bodies))
+    return found
+
+
+def _body(plan: Plan, member: PlanMember, follows: bool) -> Body:
+    i, contact, slots = member.instance, member.declaration.contact, plan.layout.slots
+    assert contact is not None
+    model = plan.instances[i].model
+    names = next((p.coefficients for p in model.input_polynomials if p.input == contact.force), ())
+    at = [slots[i, Group.FORCES, name][1] for name in names] if follows else []
+    position, rate = (
+        -1 if n is None else slots[i, Group.OUTPUTS, n][1].start for n in motion(model, contact)
+    )
+    return Body(
+        (i, contact.velocity),
+        contact.direction,
+        slots[i, Group.OUTPUTS, contact.velocity][1].start,
+        position,
+        rate,
+        slots[i, Group.OUTPUTS, contact.inverse_mass][1].start,
+        slots[i, Group.OUTPUTS, contact.restitution][1].start,
+        slots[i, Group.TRIGGERS, contact.impulse][1].start,
+        slots[i, Group.FORCES, contact.force][1].start,
+        tuple(k for slot in at for k in range(slot.start, slot.stop)),
+    )

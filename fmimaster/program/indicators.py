@@ -99,6 +99,8 @@ class Indicators:
         """Numbers of the sets whose indicators are from before an event at this instant; they are ignored."""
         self.resting: frozenset[int] = NONE
         """Events whose bodies rest: they stay at rest while these move by no more than the fraction HELD of the inputs."""
+        self.held: frozenset[int] = NONE
+        """Events of contacts that are held by a force: they do not happen."""
         members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
         self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
         self.by_themselves = frozenset(s.event for s in self.sets if not s.is_triggered)
@@ -237,6 +239,8 @@ class Indicators:
     def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether all indicators of a set and their derivatives are negligible in these outputs: bodies that touch and
         do not move. Otherwise rounding would cause contact events again and again."""
+        if s.event in self.held:
+            return True
         part = HELD if s.event in self.resting else ROUNDING
         return all(
             dz >= 0
@@ -244,6 +248,19 @@ class Indicators:
             and abs(values[dz]) <= self._rest_of_slope(s, z, dz, self.step, values, part)
             for z, dz in s.pairs
         )
+
+    def is_closed(self, s: IndicatorSet, values: Sequence[float]) -> bool:
+        """Whether two bodies touch: the first indicator of a contact, the gap, is negligible."""
+        z, dz = s.pairs[0]
+        return values[z] <= self.negligible(z, dz)
+
+    def least(self, k: int) -> float:
+        """The largest value of an indicator that is rounding, by its slot."""
+        return self._rest(k)
+
+    def largest_with_inputs(self, k: int) -> float:
+        """The largest value so far of an indicator or a derivative, or of an input on which it depends, by its slot."""
+        return max(self.store.largest.item(k), self._inputs(k))
 
     def stopped_at(self, instances: frozenset[int]) -> frozenset[int]:
         """Events at which these instances have stopped, within the accuracy of an FMU's own event location. Events at

@@ -146,6 +146,8 @@ class Programs:
     """For the start of the run."""
     resume: Program = Program("resume", ())
     """Reads all outputs after the FMUs have taken other states, forgets the history, and records a row."""
+    forces: Program = Program("forces", ())
+    """Sets the forces at contacts, before a step; empty if there are none."""
     quiet: Mapping[int, Quiet] = field(default_factory=dict)
     """Instances that stop at their own events, and can be set to ignore them while they lie against another body."""
     pattern: Pattern | None = None

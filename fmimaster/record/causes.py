@@ -42,6 +42,10 @@ class Kind(Enum):
     EXECUTED = "executed by {}"
     REQUESTED = "requested by {}"
     CHANGED_INPUT = "changed input of {}"
+    RESTS = "at rest"
+    """A contact has come to rest: a force holds it from now on."""
+    OPENS = "opens"
+    """A contact that was held opens."""
     SEEN_LATE = "event before, seen late by {}"
     """An instance that stood ahead of an event has it at its own time."""
 

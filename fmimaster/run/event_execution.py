@@ -238,6 +238,13 @@ class EventExecution(LoopPart):
         self.checks.check_happened(now, before)
         return answer.terminate
 
+    def hold(self, contacts: frozenset[int]) -> None:
+        """Let the members of contacts take their forces, and read their outputs again: triggers without an impulse."""
+        planned, rows = self.plan_of(fired=contacts), self._executor.rows.count
+        self._run(planned, None)
+        self._state.index += self._executor.rows.count - rows
+        self._note_outcome(planned, NONE)
+
     def change_structure(
         self,
         names: tuple[str, ...],
@@ -377,7 +384,7 @@ class EventExecution(LoopPart):
                 self._who(sorted(events[e].instances)),
                 fired[e],
             )
-            for e in sorted(fired)
+            for e in fired
         ]
         members = {i for e in fired for i in events[e].instances}
         for i in sorted(causes.keys() - members):

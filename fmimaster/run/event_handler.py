@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from fmimaster.instants.grid import rounding
+from fmimaster.instants.instant import Goal
 from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes, Observer
+from fmimaster.run.contacts import Contacts
 from fmimaster.run.derivatives import DerivativeCheck
 from fmimaster.run.event_execution import EventExecution, Given, Happening
 from fmimaster.run.failures import close_changes
@@ -42,6 +44,7 @@ class EventHandler(LoopPart):
         self.observer = Observer(loop)
         self._rests = Rests(loop)
         self._derivatives = DerivativeCheck(loop)
+        self._contacts = Contacts(loop)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._begins_anew = begins_anew_at_jumps(loop.programs, loop.rule)
         self.execution = execution = EventExecution(loop, changes)
@@ -63,7 +66,7 @@ class EventHandler(LoopPart):
             return True
         if self._derivatives.waits:
             return False
-        waits = s.on or s.outdated or (s.resting and self._rests.quiet)
+        waits = s.on or s.outdated or (s.resting and self._rests.quiet) or s.held
         return not waits and self.observer.is_far
 
     def begin(self) -> bool:
@@ -83,7 +86,8 @@ class EventHandler(LoopPart):
         found = self._look(())
         self._state.on = found & self._indicators.by_themselves  # they were not reached from above
         waiting = dict.fromkeys(found - self._indicators.by_themselves, DETECTED)
-        _, ends = self._let_happen(Happening(fired=waiting, ticks=self._ticks.due()))
+        now = Happening(fired=waiting, ticks=self._ticks.due())
+        _, ends = self._let_happen(now, notes=False)  # what rests at the start has not come to rest
         if not ends:
             self._rests.look()
         return ends
@@ -174,6 +178,15 @@ class EventHandler(LoopPart):
         causes = {i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in modes}
         return self._let_happen(Happening(causes, given=Given(modes, set_values)))[1]
 
+    def step_to(self, goal: Goal) -> Goal | None:
+        """Prepare contacts at rest for a step; None if one of them opens now."""
+        held = self._state.held
+        found = self._contacts.step_to(goal) if held else goal
+        if found is None:
+            self._contacts.note(held)
+            self._begin_anew()
+        return found
+
     def located(self, components: tuple[str, ...], begin: float, before: float) -> None:
         """Note a change of discrete outputs that was located by going back.
 
@@ -232,7 +245,7 @@ class EventHandler(LoopPart):
         s, clock = self._state, self._clock
         if clock is None:
             return NONE
-        self._indicators.resting = s.resting
+        self._indicators.resting, self._indicators.held = s.resting, s.held
         self._indicators.first = self._programs.variants[s.variant].first
         self._indicators.outdated = frozenset(n for n, _ in s.unseen) if s.unseen else NONE
         found = clock.detect(self._indicators)
@@ -243,15 +256,27 @@ class EventHandler(LoopPart):
             s.on &= found if s.fired else found & self._indicators.by_themselves
         return found - s.on
 
-    def _let_happen(self, waiting: Happening) -> tuple[bool, bool]:
+    def _let_happen(self, waiting: Happening, *, notes: bool = True) -> tuple[bool, bool]:
         """Process events one after the other until there are none; see :meth:`happen`. Values are set at the first one.
+
+        ``notes``: whether contacts that come to rest or open are noted in the results.
 
         Events without a common instance occur together. An event whose condition another event has removed does not
         occur.
         """
         happened = ends = False
         while (waiting.causes or waiting.fired or waiting.ticks) and not ends:
-            ends = self.execution.execute(waiting._replace(fired=self._apart(waiting.fired)))
+            held = self._state.held
+            chosen = self._contacts.with_impulses(self._apart(waiting.fired), DETECTED)
+            if waiting.causes or chosen or waiting.ticks:
+                ends = self.execution.execute(waiting._replace(fired=chosen))
+            elif new := self._state.held - held:
+                self.execution.hold(new)
+            else:  # nothing pushes there
+                self._state.fired |= waiting.fired.keys()
+                self._state.on |= waiting.fired.keys()
+            if notes:
+                self._contacts.note(held)
             happened = True
             ticks, found = self._ticks.due(), self._look(())
             left = {e for e in found if self._is_left(e)}
@@ -273,14 +298,14 @@ class EventHandler(LoopPart):
         )
 
     def _apart(self, waiting: Mapping[int, Cause]) -> dict[int, Cause]:
-        """Of events that have an instance in common the first one: shared events are before private ones, since their
-        payloads are left limits, then their names count."""
-        events, taken, chosen = self._plan.events, set[int](), {}
-        for e in sorted(
-            waiting, key=lambda e: (events[e].scope is not Scope.SHARED, events[e].name)
-        ):
-            if taken.isdisjoint(events[e].instances):
-                taken |= events[e].instances
+        """Of events that have an instance in common the first one, of contacts all. Shared events are before private ones,
+        because their payloads are left limits, then their names count."""
+        events, together, chosen = self._plan.events, self._contacts.events, {}
+        taken, by_contacts = set[int](), set[int]()
+        for e in sorted(waiting, key=lambda e: (events[e].scope is Scope.PRIVATE, events[e].name)):
+            others = taken if e in together else taken | by_contacts
+            if others.isdisjoint(events[e].instances):
+                (by_contacts if e in together else taken).update(events[e].instances)
                 chosen[e] = waiting[e]
         return chosen
 

@@ -283,3 +283,44 @@ def unrepeated(names: Sequence[str], time: float) -> str:
         "same length, so the change is not located (Locate): the FMU state that was restored is not complete. Ask the "
         "FMU's vendor"
     )
+
+
+def no_mass(name: str, event: str, inverse: float) -> SimulationError:
+    """The error for a body at a contact with an inverse mass that is none."""
+    return SimulationError(
+        f"The inverse mass of '{name}' at the contact '{event}' is {inverse:.6g}. Expected a finite number that is not "
+        "negative, and 0 for a wall. Check its mass."
+    )
+
+
+def no_restitution(event: str, found: Sequence[float]) -> SimulationError:
+    """The error for members of a contact with different restitutions, or with one that is none."""
+    told = " and ".join(f"{value:.6g}" for value in found)
+    return SimulationError(
+        f"The members of the contact '{event}' have the restitutions {told}. Expected the same one, from 0 to 1."
+    )
+
+
+def no_impulses(contacts: Sequence[str], time: float) -> SimulationError:
+    """The error for contacts that no impulses can open."""
+    return SimulationError(
+        f"No impulses can end the approach at the contacts {listed(contacts)} at t = {time:.12g} s: bodies of infinite "
+        "mass approach each other there."
+    )
+
+
+def no_forces(contacts: Sequence[str], time: float) -> SimulationError:
+    """The error for contacts that no forces can keep closed."""
+    return SimulationError(
+        f"No forces can keep the contacts {listed(contacts)} from closing at t = {time:.12g} s: bodies of infinite mass "
+        "accelerate towards each other there."
+    )
+
+
+def other_velocity(event: str, name: str, indicator: float, speed: float) -> SimulationError:
+    """The error for a contact whose second indicator is not the difference of the velocities of its bodies."""
+    return SimulationError(
+        f"The contact '{event}' opens at the velocity {indicator:.6g} by the second indicator of '{name}', but at "
+        f"{speed:.6g} by the velocities and directions that its members declare. Correct the element Contact in their "
+        "manifests, or use other inputs: polynomials (--inputs 2,2)."
+    )

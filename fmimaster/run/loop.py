@@ -107,6 +107,17 @@ class RunState:
     """Events whose condition has held since they occurred: they do not occur again."""
     resting: frozenset[int] = frozenset()
     """Events of bodies that touch and stay. Those of their members that can do so ignore their own events."""
+    held: frozenset[int] = frozenset()
+    """Events of contacts that are held by a force."""
+    forces: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    """The forces at contacts, by their events, as coefficients of the time since the next one."""
+    forces_at: float = 0.0
+    """[s]"""
+    closed: Mapping[int, float] = field(default_factory=dict)
+    """Where the bodies of the held contacts have met, each as the difference of their positions."""
+    free: tuple[tuple[float, tuple[float, ...]], ...] = ()
+    """Rates of the velocities of the held contacts without their forces at the last points, each with its time in s, the
+    newest first."""
     unseen: frozenset[tuple[int, int]] = frozenset()
     """Sets of indicators, by number, and instances on which they depend and that have jumped at the present time."""
     ahead: frozenset[int] = frozenset()

@@ -275,6 +275,7 @@ def _is_told(plan: Plan, link: Link, triggers: Collection[int], names: Collectio
     payload = [
         k
         for trigger in (plan.triggers[number] for number in triggers)
+        if trigger.impulse is None  # impulses of others at the same instant may change it too
         for k in trigger.links
         if (k.source, k.target) == (link.source, link.target)
     ]

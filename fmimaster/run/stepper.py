@@ -90,7 +90,9 @@ class Stepper:
         near = rounding(until.seconds, self._size)
         end = Instant(until.seconds - near)
         while s.time < end:
-            goal = self._goals.find(until)
+            goal = self.events.step_to(self._goals.find(until))
+            if goal is None:
+                continue
             outcome: Outcome | None = None
             steps = s.steps
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length

@@ -146,6 +146,27 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
+class Contact:
+    """How impulses and forces of the importer act on the body of a member of a shared event, in which two bodies touch."""
+
+    velocity: str
+    """Output: the velocity of the body. Contacts with the same one act on the same body."""
+    direction: int
+    """1 or -1: the sign with which a push changes the velocity."""
+    inverse_mass: str
+    """Output, local variable or parameter: 1/m of the body, 0 for a wall."""
+    restitution: str
+    """Parameter: the part of the relative velocity that is left after an impact."""
+    impulse: str
+    """Input that is set with the trigger."""
+    force: str
+    """Continuous input."""
+    parameter: str | None = None
+    """Parameter that must have ``value`` for impulse and force to be used."""
+    value: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EventDeclaration:
     """An event by its indicator set: it occurs when all indicators are at or below 0.
 
@@ -165,6 +186,8 @@ class EventDeclaration:
     without a step and without Event Mode. FMI 2.0 forbids that in general (4.2.4)."""
     active: str | None = None
     """Boolean output or local variable: whether the event can occur in the present mode of the FMU. None: always."""
+    contact: Contact | None = None
+    """None if it is no contact, or one that a run leaves to the FMUs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,12 @@ static int event_with(int other)
     return EVENT_taut;
 }
 
+/* Nothing pushes the mass. */
+static bool pushes(const Variables *v, double s, double p[PUSHES])
+{
+    return false;
+}
+
 /* From the smallest to the largest: the three masses, which number each other differently, have the same bits. */
 static double sum(double a, double b, double c)
 {
@@ -27,7 +33,7 @@ static double sum(double a, double b, double c)
 static Partner slack(const Variables *v, double s, Motion m)
 {
     Partner p = partner(v, FIRST, s), q = partner(v, SECOND, s);
-    return (Partner){v->rope - sum(m.x, p.x, q.x), -sum(m.v, p.v, q.v), -sum(acceleration(v, m), p.a, q.a)};
+    return (Partner){v->rope - sum(m.x, p.x, q.x), -sum(m.v, p.v, q.v), -sum(acceleration(v, s, m), p.a, q.a)};
 }
 
 static Motion indicators(const Variables *v, int event, double s, Motion m)
@@ -63,7 +69,7 @@ static void calculate_outputs(Variables *v, double s)
 {
     Motion m = get_motion(v);
     Partner z = slack(v, s, m);
-    v->a = acceleration(v, m);
+    v->a = acceleration(v, s, m);
     v->taut_z_1 = z.x;
     v->taut_z_2 = z.v;
     v->taut_dz_1 = z.v;

@@ -6,90 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import sqrt
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
+from balls import E1, EACH_VERSION, METHODS, PZ, Ball, row, run, velocities
 from pytest import approx
 
-from fmimaster import AccuracyWarning, Results, SystemBuilder, reference_path
-from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
-from fmimaster.events.event_clock import EarlyReturn, EventClock
-from fmimaster.events.predictive import Predictive
+from fmimaster import AccuracyWarning, SystemBuilder, reference_path
+from fmimaster.algorithms import Algorithm
+from fmimaster.events.event_clock import EventClock
 from fmimaster.front.simulation import Simulation
-from fmimaster.inputs import Polynomial
-from fmimaster.steps import FreeStep
-
-VERSIONS = [("fmi2",), ("fmi3",), ("fmi2", "fmi3"), ("fmi3", "fmi2")]
-QUINTIC = Jacobi(Polynomial(2, 2))
-PZ = Predictive(), QUINTIC
-E1 = EarlyReturn(), Aligned(QUINTIC)
-E2 = EarlyReturn(), Waveform(Aligned(QUINTIC), sweeps=2)
-METHODS = pytest.mark.parametrize(("clock", "algorithm"), [PZ, E1, E2], ids=["PZ", "E1", "E2"])
-EACH_VERSION = pytest.mark.parametrize("versions", VERSIONS, ids="+".join)
-
-
-class Ball(NamedTuple):
-    """A ball of radius 0.5 m in a row; in m, m/s, kg."""
-
-    x: float
-    v: float = 0.0
-    m: float = 1.0
-
-
-def row(
-    balls: Sequence[Ball],
-    versions: Sequence[str] = ("fmi3",),
-    *,
-    order: Sequence[int] | None = None,
-    unit: float = 1.0,
-    **more: float,
-) -> SystemBuilder:
-    """Balls beside each other, that hit their neighbours.
-
-    Parameters
-    ----------
-    versions
-        Of FMI, of one ball after the other, from the beginning again.
-    order
-        In which they are listed.
-    unit
-        What 1 m is in the unit of lengths.
-    more
-        Parameters of all balls.
-    """
-    builder, count = SystemBuilder("row"), len(balls)
-    order = order or range(count)
-    for n in order:
-        builder.add(f"b{n}", reference_path(f"{versions[n % len(versions)]}/CradleBall.fmu"))
-        values = {"x": balls[n].x * unit, "v": balls[n].v * unit, "r": 0.5 * unit, "m": balls[n].m}
-        for side, k in (("left", n - 1), ("right", n + 1)):
-            if 0 <= k < count:
-                values |= {f"{side}.m": balls[k].m, f"{side}.r": 0.5 * unit}
-        for name, value in (values | more).items():
-            builder.set(f"b{n}.{name}", value)
-    for n in order:
-        for side, k in (("right", n - 1), ("left", n + 1)):
-            if 0 <= k < count:
-                for name in "xva":
-                    builder.connect(f"b{n}.{name}", f"b{k}.{side}.{name}")
-        if n + 1 < count:
-            builder.share_event(f"hit{n}", f"b{n}.right", f"b{n + 1}.left")
-    return builder
-
-
-def run(
-    system: SystemBuilder | Path, clock: EventClock, algorithm: Algorithm, **settings: Any
-) -> Results:
-    settings = {"step_size": 0.1, "stop_time": 1.0} | settings
-    if algorithm is E1[1] and isinstance(system, SystemBuilder):  # hits are at communication points
-        settings["step_size"] = FreeStep(settings["step_size"])
-    return Simulation(system, algorithm=algorithm, event_clock=clock, **settings).run()
-
-
-def velocities(results: Results, n: int) -> list[float]:
-    return [float(results[f"b{k}.v"][-1]) for k in range(n)]
 
 
 @METHODS

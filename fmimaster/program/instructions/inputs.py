@@ -198,6 +198,7 @@ _CALLS = {
     Group.CONTINUOUS: FmiCall.SET_INPUT,
     Group.DISCRETE: FmiCall.SET_INPUT,
     Group.PARAMETERS: FmiCall.SET_START,
+    Group.FORCES: FmiCall.SET_INPUT,
     Group.INTERVALS: FmiCall.SET_INTERVAL,
 }
 """The calls that set a group in every state; those of triggers and settings depend on it."""

@@ -1,0 +1,147 @@
+"""Linear complementarity problems: ``z >= 0``, ``w = M z + q >= 0``, and of each pair ``z[i]``, ``w[i]`` one is 0.
+
+Contacts of rigid bodies are such problems: an impulse or a force pushes, or the contact opens.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+NEGLIGIBLE = 1e-12
+"""What is smaller than this part of the largest entry of its row or column is rounding."""
+
+MOST_PIVOTS = 50
+"""Pivots per unknown; Lemke's method needs one or two."""
+
+Vector = NDArray[np.float64]
+
+
+def solve(matrix: Vector, constant: Vector) -> Vector | None:
+    """A solution ``z`` of the problem with ``M = matrix`` and ``q = constant``; None if there is none.
+
+    By Lemke's method with the lexicographic rule against cycles. It finds a solution, or that there is none, for every
+    matrix that is positive semidefinite, such as that of contacts.
+
+    Source: Cottle, Pang and Stone, The Linear Complementarity Problem (2009), algorithm 4.4.5 and section 4.9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> solve(np.array([[2.0, -1.0], [-1.0, 2.0]]), np.array([-1.0, 4.0])).tolist()
+    [0.5, 0.0]
+    """
+    n = len(constant)
+    if n == 0 or (constant >= 0.0).all():
+        return np.zeros(n)
+    scale = _scales(matrix)
+    scaled = matrix * np.outer(scale, scale)
+    q = constant * scale
+    # columns: w, z, the artificial variable, q; rows: basic variables
+    table = np.hstack([np.eye(n), -scaled, -np.ones((n, 1)), q[:, None]])
+    basis = list(range(n))
+    artificial = 2 * n
+    row = min(range(n), key=lambda i: (table[i, -1], *table[i, :n]))
+    entering = artificial
+    for _ in range(MOST_PIVOTS * n):
+        leaving = basis[row]
+        table[row] /= table[row, entering]
+        others = np.arange(n) != row
+        table[others] -= np.outer(table[others, entering], table[row])
+        basis[row] = entering
+        if leaving == artificial:
+            return _values(basis, table[:, -1], n) * scale
+        entering = (leaving + n) % (2 * n)
+        chosen = _leaving(table, basis, entering, n)
+        if chosen is None:
+            return None
+        row = chosen
+    return None
+
+
+def _scales(matrix: Vector) -> Vector:
+    """Factors of rows and columns that make the diagonal 1."""
+    diagonal = np.abs(np.diagonal(matrix))
+    return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
+
+
+def _leaving(table: Vector, basis: list[int], entering: int, n: int) -> int | None:
+    """The row whose basic variable becomes 0 first; None if the entering one can grow for ever."""
+    column = table[:, entering]
+    rows = np.flatnonzero(column > NEGLIGIBLE * max(1.0, float(np.abs(column).max())))
+    if not len(rows):
+        return None
+    ratios = table[rows, -1] / column[rows]
+    nearest = float(ratios.min())
+    near = rows[ratios <= nearest + NEGLIGIBLE * max(1.0, abs(nearest))]
+    for i in near:
+        if (
+            basis[i] == 2 * n
+        ):  # the artificial variable leaves as soon as it can: the problem is solved
+            return int(i)
+    return int(min(near, key=lambda i: tuple(table[i, :n] / column[i])))
+
+
+def _values(basis: list[int], values: Vector, n: int) -> Vector:
+    z = np.zeros(n)
+    for variable, value in zip(basis, values, strict=True):
+        if n <= variable < 2 * n:
+            z[variable - n] = max(value, 0.0)
+    return z
+
+
+EVEN = 2.0**-46
+"""Impulses are multiples of this part of the largest one, some dozens of roundings: a body that passes one on has exactly
+the velocity that it had before."""
+
+MOST_ROUNDS = 1000
+"""Impacts that follow each other at one instant; with more of them all contacts are taken as plastic."""
+
+
+def impulses(
+    matrix: Vector, velocities: Vector, restitutions: Vector, slow: Vector, least: Vector
+) -> tuple[Vector, list[int]] | None:
+    """The impulses at contacts of bodies at one instant, each the sum of all impacts there, and the contacts with impacts
+    in their order; None if no impulses end the approach.
+
+    In rounds: the contacts that approach have an impact together, by which each opens with its restitution at least. That
+    may make others approach.
+
+    Parameters
+    ----------
+    matrix
+        Change of the velocities of the contacts by impulses.
+    velocities
+        At which the contacts open; negative where they approach.
+    restitutions, slow
+        Of each contact, the part of its velocity that is left, and the velocity below which nothing is left.
+    least
+        Velocities that are rounding.
+    """
+    total, now = np.zeros(len(velocities)), velocities.copy()
+    order: dict[int, None] = {}
+    for _ in range(MOST_ROUNDS):
+        approaching = now < -least
+        if not approaching.any():
+            return _even(total), list(order)
+        left = np.where(-now < slow, 0.0, restitutions)
+        is_last = not left[approaching].any()
+        chosen = np.flatnonzero(is_last | approaching | (restitutions == 0.0))
+        push = solve(
+            matrix[np.ix_(chosen, chosen)],
+            now[chosen] + left[chosen] * np.minimum(now[chosen], 0.0),
+        )
+        if push is None:
+            return None
+        order |= dict.fromkeys(chosen[push > 0.0].tolist())
+        total[chosen] += push
+        now += matrix[:, chosen] @ push
+        if is_last:
+            return _even(total), list(order)
+    push = solve(matrix, now)
+    return None if push is None else (_even(total + push), list(order))
+
+
+def _even(pushes: Vector) -> Vector:
+    unit = EVEN * float(pushes.max(initial=0.0))
+    return np.round(pushes / unit) * unit if unit > 0.0 else pushes

@@ -1,0 +1,67 @@
+"""Linear complementarity problems, against all combinations and against random contacts."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from fmimaster.numerics.complementarity import solve
+
+
+def residuals(m: np.ndarray, q: np.ndarray, z: np.ndarray) -> float:
+    """How much the conditions are violated."""
+    w = m @ z + q
+    return float(max(-min(z.min(), 0.0), -min(w.min(), 0.0), np.abs(z * w).max()))
+
+
+def random_contacts(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Contacts of a row of bodies with masses over six decades, some of them walls; some contacts are there twice."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 8))
+    inverse = 10.0 ** random.uniform(-3, 3, n + 1) * (random.random(n + 1) > 0.2)
+    jacobian = np.zeros((n, n + 1))
+    for k in range(n):
+        jacobian[k, k], jacobian[k, k + 1] = -1.0, 1.0
+    if n > 2:
+        jacobian[-1] = jacobian[0]
+    return jacobian @ np.diag(inverse) @ jacobian.T, jacobian @ random.normal(size=n + 1)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_contacts(seed: int) -> None:
+    """Velocities of walls are not changed by impulses: with two of them there may be no solution."""
+    m, q = random_contacts(seed)
+    z = solve(m, q)
+    if z is None:
+        assert not exists(m, q)
+    else:
+        assert residuals(m, q, z) < 1e-9 * max(1.0, float(np.abs(m).max()), float(z.max()))
+
+
+def exists(m: np.ndarray, q: np.ndarray) -> bool:
+    """Whether some combination of pairs solves the problem."""
+    for chosen in product([False, True], repeat=len(q)):
+        a = np.flatnonzero(chosen)
+        z = np.zeros(len(q))
+        if len(a):
+            z[a] = np.linalg.lstsq(m[np.ix_(a, a)], -q[a], rcond=None)[0]
+        if residuals(m, q, z) < 1e-10:
+            return True
+    return False
+
+
+def test_a_stack_carries_its_weight() -> None:
+    """Forces between equal bodies of 1 kg that lie on each other, from the floor up: 3 g, 2 g, g."""
+    m = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
+    assert solve(m, np.array([-9.81, 0.0, 0.0])) == approx([29.43, 19.62, 9.81])
+
+
+def test_nothing_pushes_where_all_contacts_open() -> None:
+    assert solve(np.eye(2), np.array([0.0, 1.0])) == approx([0.0, 0.0])
+
+
+def test_two_walls_that_approach_each_other_have_no_solution() -> None:
+    assert solve(np.zeros((1, 1)), np.array([-1.0])) is None
