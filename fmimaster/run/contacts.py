@@ -306,10 +306,12 @@ class Contacts(LoopPart):
     def _course(self, chosen: Sequence[int], matrix: Vector, now: float) -> Vector:
         """The rates of contacts without their forces, as coefficients of the time from now: through the last points."""
         s = self._state
-        _, rates = self._measured(chosen)
-        free = rates - matrix @ self._forces_at(chosen, now)
-        points = [p for p in s.free if p[0] < now and len(p[1]) == len(chosen)]
-        s.free = ((now, tuple(free.tolist())), *points)[:MOST_POINTS]
+        if (
+            not s.free or s.free[0][0] != now
+        ):  # else the step is tried again, and the forces are those of the first try
+            _, rates = self._measured(chosen)
+            free = tuple((rates - matrix @ self._forces_at(chosen, now)).tolist())
+            s.free = ((now, free), *s.free)[:MOST_POINTS]
         times = np.array([t - now for t, _ in s.free])
         powers = np.vander(times / self._step, increasing=True)
         scale = self._step ** np.arange(len(times))

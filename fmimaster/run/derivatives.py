@@ -88,6 +88,10 @@ class DerivativeCheck:
             return
         after, known = indicators.present(), loop.state.derivatives
         for compared in list(self._open):
+            if (
+                compared.set.event in indicators.held
+            ):  # forces over the step, which a derivative cannot know, change it
+                continue
             fits = _fits(compared, before, after, now - then, indicators)
             if fits is None:
                 continue
