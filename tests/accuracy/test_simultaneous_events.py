@@ -53,7 +53,6 @@ def test_newtons_cradle(
 CRADLES = [(v, size) for v in ("fmi2", "fmi3", "mixed") for size in (0.02, 0.037, 0.05, 0.1, 0.3)]
 
 
-@pytest.mark.filterwarnings("ignore:Steps are too long")  # of E1 at 0.3 s, 1 rad of the pendulum
 @METHODS
 @pytest.mark.parametrize(("version", "size"), CRADLES)
 def test_balls_that_touch_and_rest_do_not_meet_by_noise(
