@@ -14,13 +14,11 @@ from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes, Observer
-from fmimaster.run.contacts import Contacts
 from fmimaster.run.derivatives import DerivativeCheck
 from fmimaster.run.event_execution import EventExecution, Given, Happening
 from fmimaster.run.failures import close_changes
 from fmimaster.run.log import Lateness
 from fmimaster.run.loop import Loop, LoopPart
-from fmimaster.run.rest import Rests
 from fmimaster.steps.step_rule import CHANGE, StepRule
 from fmimaster.system.declarations import Scope
 
@@ -42,9 +40,17 @@ class EventHandler(LoopPart):
         super().__init__(loop)
         self._changes = changes
         self.observer = Observer(loop)
-        self._rests = Rests(loop)
+        self._rests = None
+        if loop.clock is not None:
+            from fmimaster.run.rest import Rests  # most runs of single FMUs have no event clock
+
+            self._rests = Rests(loop)
         self._derivatives = DerivativeCheck(loop)
-        self._contacts = Contacts(loop)
+        self._contacts = None
+        if any(m.declaration.contact for event in loop.plan.events for m in event.members):
+            from fmimaster.run.contacts import Contacts  # few systems have some
+
+            self._contacts = Contacts(loop)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._begins_anew = begins_anew_at_jumps(loop.programs, loop.rule)
         self.execution = execution = EventExecution(loop, changes)
@@ -66,7 +72,7 @@ class EventHandler(LoopPart):
             return True
         if self._derivatives.waits:
             return False
-        waits = s.on or s.outdated or (s.resting and self._rests.quiet) or s.held
+        waits = s.on or s.outdated or (self._rests and self._rests.quiet) or s.held
         return not waits and self.observer.is_far
 
     def begin(self) -> bool:
@@ -88,7 +94,7 @@ class EventHandler(LoopPart):
         waiting = dict.fromkeys(found - self._indicators.by_themselves, DETECTED)
         now = Happening(fired=waiting, ticks=self._ticks.due())
         _, ends = self._let_happen(now, notes=False)  # what rests at the start has not come to rest
-        if not ends:
+        if not ends and self._rests is not None:
             self._rests.look()
         return ends
 
@@ -107,7 +113,7 @@ class EventHandler(LoopPart):
         Whether there was an event, and whether an FMU ends the run at it.
         """
         happened, ends = self._happen(due, requests)
-        if not ends:
+        if not ends and self._rests is not None:
             self._rests.look()
         return happened, ends
 
@@ -181,6 +187,8 @@ class EventHandler(LoopPart):
     def step_to(self, goal: Goal) -> Goal | None:
         """Prepare contacts at rest for a step; None if one of them opens now."""
         held = self._state.held
+        if self._contacts is None:
+            return goal
         found = self._contacts.step_to(goal) if held else goal
         if found is None:
             self._contacts.note(held)
@@ -267,7 +275,9 @@ class EventHandler(LoopPart):
         happened = ends = False
         while (waiting.causes or waiting.fired or waiting.ticks) and not ends:
             held = self._state.held
-            chosen = self._contacts.with_impulses(self._apart(waiting.fired), DETECTED)
+            chosen = dict(sorted(self._apart(waiting.fired).items()))
+            if self._contacts is not None:
+                chosen = self._contacts.with_impulses(chosen, DETECTED)
             if waiting.causes or chosen or waiting.ticks:
                 ends = self.execution.execute(waiting._replace(fired=chosen))
             elif new := self._state.held - held:
@@ -275,7 +285,7 @@ class EventHandler(LoopPart):
             else:  # nothing pushes there
                 self._state.fired |= waiting.fired.keys()
                 self._state.on |= waiting.fired.keys()
-            if notes:
+            if notes and self._contacts is not None:
                 self._contacts.note(held)
             happened = True
             ticks, found = self._ticks.due(), self._look(())
@@ -300,7 +310,11 @@ class EventHandler(LoopPart):
     def _apart(self, waiting: Mapping[int, Cause]) -> dict[int, Cause]:
         """Of events that have an instance in common the first one, of contacts all. Shared events are before private ones,
         because their payloads are left limits, then their names count."""
-        events, together, chosen = self._plan.events, self._contacts.events, {}
+        events, together, chosen = (
+            self._plan.events,
+            self._contacts.events if self._contacts else (),
+            {},
+        )
         taken, by_contacts = set[int](), set[int]()
         for e in sorted(waiting, key=lambda e: (events[e].scope is Scope.PRIVATE, events[e].name)):
             others = taken if e in together else taken | by_contacts
