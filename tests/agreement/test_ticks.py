@@ -249,6 +249,9 @@ CLOCKS = [
 ]
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Steps are too long for the prediction"
+)  # LookAhead: events in steps
 @pytest.mark.parametrize("step", [*STEPS, "1/70"])
 @pytest.mark.parametrize("clock", CLOCKS, ids=str)
 def test_ticks_beside_an_event_clock(clock: EventClock, step: str) -> None:
