@@ -256,7 +256,7 @@ def make_programs(draft: Draft) -> None:
             *extrapolation_measures(plan),
         ),
         comparisons=[c for e in rule.estimators if (c := e.comparison(degree)) is not None],
-        checked_step=0.0 if clock is None else float(rule.exact_size),
+        checked_step=0.0 if clock is None or draft.jumps else float(rule.exact_size),
         inputs=inputs,
         in_halves=clock is not None and clock.in_halves,
     )
