@@ -124,7 +124,10 @@ class EventHandler(LoopPart):
             self._derivatives.look()
         found = self._look(requests) - due
         is_due = s.next_event <= s.time.seconds
-        jumped = self._jumped() if s.timeline.jumps else NONE
+        is_jump = s.time in s.timeline.jumps
+        jumped = self._jumped() if is_jump else NONE
+        # their indicators may be corrected for the jump already: they are looked at after their Event Mode
+        found = frozenset(e for e in found if jumped.isdisjoint(self._plan.events[e].instances))
         ticks = self._ticks.due()
         watched = self._changes.inputs
         if not (found or due or requests or is_due or ticks or watched or jumped or s.late):
@@ -136,7 +139,7 @@ class EventHandler(LoopPart):
             requests = self._checks.known_requests(requests, found | waiting.keys())
         causes = self._at_own_times(self._causes_of(requests, jumped))
         if found or waiting:
-            self._checks.note_late(found - waiting.keys(), waiting.keys())
+            self._checks.note_late(NONE if is_jump else found - waiting.keys(), waiting.keys())
             waiting = dict.fromkeys(found, DETECTED) | waiting
         happened, ends = self._let_happen(Happening(causes, waiting, ticks, bool(requests)))
         return observed or happened, ends

@@ -92,8 +92,10 @@ def test_an_input_that_jumps_switches_an_event_on(
 
 
 @BACKENDS
-@JUMPS
-@pytest.mark.parametrize(("clock", "after"), [(EarlyReturn(), 0.1), (Predictive(), 1e-3)])
+@pytest.mark.parametrize(
+    ("clock", "after", "jump"),
+    [(EarlyReturn(), 0.1, 0.5), (EarlyReturn(), 0.1, 0.53), (Predictive(), 1e-3, 0.5)],
+)
 def test_without_event_mode_an_input_that_jumps_shows_in_the_step_after_it(
     run: Callable[..., Results], backend: Backend, clock: EventClock, after: float, jump: float
 ) -> None:
@@ -102,4 +104,14 @@ def test_without_event_mode_an_input_that_jumps_shows_in_the_step_after_it(
         results = run(limited(event_mode=False), jump, backend=backend, event_clock=clock)
     assert [e.name for e in results.events] == ["a.hit"]
     assert jump < results.events[0].time <= jump + after + 1e-12
+    assert results["a.count"][-1] == 1
+
+
+@BACKENDS
+def test_an_indicator_that_is_corrected_for_a_jump_shows_the_event_at_once(
+    run: Callable[..., Results], backend: Backend
+) -> None:
+    """In a short step the measured partial derivative is not judged by the jump, so that the correction is used."""
+    results = run(limited(event_mode=False), 0.53, backend=backend, event_clock=Predictive())
+    assert [(e.name, e.time) for e in results.events] == [("a.hit", 0.53)]
     assert results["a.count"][-1] == 1
