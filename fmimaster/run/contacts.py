@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fmimaster.events.complementarity import Vector, impulses, solve
 from fmimaster.events.indicator_courses import first_time_all_reached
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Goal, Instant
-from fmimaster.numerics.complementarity import Vector, impulses, solve
 from fmimaster.program.indicator_set import ContactPlan, IndicatorSet, contact_plans
 from fmimaster.program.indicators import REST
 from fmimaster.program.store import floats
@@ -259,7 +260,12 @@ class Contacts(LoopPart):
     # Contacts that are held --------------------------------------------------------------------------------------------
 
     def _hold(
-        self, chosen: Sequence[int], matrix: Vector, free: Vector, still: Vector, tiny: float
+        self,
+        chosen: Sequence[int],
+        matrix: Vector,
+        free: Vector,
+        still: NDArray[np.bool_],
+        tiny: float,
     ) -> None:
         """Which of these contacts are held from now on, and their forces."""
         s, at = self._state, np.flatnonzero(still)
@@ -315,8 +321,8 @@ class Contacts(LoopPart):
         times = np.array([t - now for t, _ in s.free])
         powers = np.vander(times / self._step, increasing=True)
         scale = self._step ** np.arange(len(times))
-        found: Vector = np.linalg.solve(powers, np.array([f for _, f in s.free]))
-        return found / scale[:, np.newaxis]
+        found = np.linalg.solve(powers, np.array([f for _, f in s.free]))
+        return np.asarray(found / scale[:, np.newaxis], np.float64)
 
     def _give(
         self, chosen: Sequence[int], forces: Vector, matrix: Vector, now: float, h: float

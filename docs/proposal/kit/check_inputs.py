@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from driven import Driven
 from fmu_under_test import Event
-from simulated import Experiment, run
+from simulated import run
 
 
 class InputChecks(Driven):
@@ -27,8 +29,8 @@ class InputChecks(Driven):
                 if impulse is not None:
                     payload = dict(self.experiment.payload) | {c["impulse"]: impulse}
                     pairs = (*event.payload, ("", c["impulse"]))
-                    r.experiment = Experiment(**vars(self.experiment) | {"payload": payload})
-                    r.trigger(Event(**vars(event) | {"payload": pairs}))
+                    r.experiment = replace(self.experiment, payload=payload)
+                    r.trigger(replace(event, payload=pairs))
                 r.go(r.time + h, inputs=False)
                 return r.get(c["velocity"]), inverse
 

@@ -195,7 +195,7 @@ def _dependencies(fmu: Fmu, event: Event, report: Report) -> None:
     trigger = fmu.variables.get(event.trigger or "")
     if trigger is None or not event.without_step or trigger.type == "Clock":
         return
-    outputs = [u.variable.name for u in fmu.description.outputs]
+    outputs = fmu.outputs
     depends = any(d is None or event.trigger in d for d in map(fmu.dependencies, outputs))
     told = f"{what} has right limits without a step, but no output lists the trigger '{event.trigger}' as a dependency"
     report.judge("M10", depends, told)

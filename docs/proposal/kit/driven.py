@@ -201,6 +201,7 @@ class Driven:
         if event.scope != "shared":
             return self.fmu.observed()
         told = {s for e in self.fmu.events for s in (e.trigger, *(name for _, name in e.payload))}
+        told |= {e.contact["impulse"] for e in self.fmu.events if e.contact}
         given = {v.name for v in self.fmu.variables.values() if v.causality == "input"} - told
         names = []
         for name in self.fmu.observed():

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import fmpy
 
@@ -39,7 +40,7 @@ class Fmu:
         self.path = path
         self.folder = Path(fmpy.extract(str(path)))
         self.description = fmpy.read_model_description(str(self.folder), validate=False)
-        self.is_fmi3 = self.description.fmiVersion.startswith("3")
+        self.is_fmi3 = str(self.description.fmiVersion).startswith("3")
         self.variables = {v.name: v for v in self.description.modelVariables}
         self.manifest = self._manifest(EVENTS)
         self.version = (
@@ -55,13 +56,20 @@ class Fmu:
         signals = [s for e in self.events for s in (e.trigger, e.announce) if s]
         clocks = [s for s in signals if s in self.variables and self.variables[s].type == "Clock"]
         untriggered = [e for e in self.events if e.trigger is None]
-        can = self.description.coSimulation
-        self.event_mode = self.is_fmi3 and bool(can.hasEventMode) and bool(clocks or untriggered)
+        self.can: Any = self.description.coSimulation
+        self.event_mode = (
+            self.is_fmi3 and bool(self.can.hasEventMode) and bool(clocks or untriggered)
+        )
+
+    @property
+    def outputs(self) -> list[str]:
+        """The outputs that ModelStructure lists."""
+        return [u.variable.name for u in self.description.outputs if u.variable]
 
     @property
     def saves_states(self) -> bool:
         """Whether it can get and set its FMU state."""
-        return bool(self.description.coSimulation.canGetAndSetFMUstate)
+        return bool(self.can.canGetAndSetFMUstate)
 
     def close(self) -> None:
         """Remove the unpacked files."""
@@ -86,7 +94,7 @@ class Fmu:
     def dependencies(self, output: str) -> list[str] | None:
         """The variables on which an output depends directly, by ModelStructure; None if it does not say."""
         for unknown in self.description.outputs:
-            if unknown.variable.name == output:
+            if str(unknown.variable and unknown.variable.name) == output:
                 if unknown.dependencies is None:
                     return None
                 return [v.name for v in unknown.dependencies]
@@ -94,8 +102,7 @@ class Fmu:
 
     def dependencies_of(self, known: str) -> list[str]:
         """The outputs that depend directly on a variable; all if ModelStructure does not say."""
-        outputs = [u.variable.name for u in self.description.outputs]
-        return [n for n in outputs if (d := self.dependencies(n)) is None or known in d]
+        return [n for n in self.outputs if (d := self.dependencies(n)) is None or known in d]
 
     def observed(self) -> list[str]:
         """Scalar outputs that show what an event does, and indicators; no announcements and no forecast."""

@@ -85,7 +85,8 @@ def simulate(path: Path, result: Path, stop: float, step: float, start: dict[str
     """Simulate an FMU, and write all outputs as CSV, a row for each communication point."""
     folder = Path(fmpy.extract(str(path)))
     description = fmpy.read_model_description(str(folder), validate=False)
-    is_fmi3 = description.fmiVersion.startswith("3")
+    is_fmi3 = str(description.fmiVersion).startswith("3")
+    co_simulation: Any = description.coSimulation
     events = events_of(folder)
     floats = {v.name: v for v in description.modelVariables if v.type in ("Real", "Float64")}
     shown = [n for n, v in floats.items() if v.causality == "output" and not v.dimensions]
@@ -94,7 +95,7 @@ def simulate(path: Path, result: Path, stop: float, step: float, start: dict[str
     fmu: Any = (FMU3Slave if is_fmi3 else FMU2Slave)(
         guid=description.guid,
         unzipDirectory=str(folder),
-        modelIdentifier=description.coSimulation.modelIdentifier,
+        modelIdentifier=co_simulation.modelIdentifier,
         instanceName="imported",
     )
     get, put = (fmu.getFloat64, fmu.setFloat64) if is_fmi3 else (fmu.getReal, fmu.setReal)

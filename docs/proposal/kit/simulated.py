@@ -78,18 +78,17 @@ class Run:
         self.fmu, self.experiment, self.time = fmu, experiment, 0.0
         self.counts: dict[str, int] = {}
         self.is_stepping, self._discrete = False, dict[str, float]()
-        can = fmu.description.coSimulation
         common = {
             "guid": fmu.description.guid,
             "unzipDirectory": str(fmu.folder),
-            "modelIdentifier": can.modelIdentifier,
+            "modelIdentifier": fmu.can.modelIdentifier,
             "instanceName": "checked",
         }
         self.binary: Any = (FMU3Slave if fmu.is_fmi3 else FMU2Slave)(**common)
         if fmu.is_fmi3:
             self.binary.instantiate(
                 eventModeUsed=fmu.event_mode,
-                earlyReturnAllowed=bool(can.mightReturnEarlyFromDoStep),
+                earlyReturnAllowed=bool(fmu.can.mightReturnEarlyFromDoStep),
                 logMessage=lambda *_: None,
             )
         else:
