@@ -343,6 +343,7 @@ class ActivationLog:
         if not count:
             return
         last = first + interval * (count - 1)
+        interval = interval if count > 1 else 0
         known = self.stretches.setdefault(clock, [])
         if not known:
             known.append(Ticking(first, last, count, interval))

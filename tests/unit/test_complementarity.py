@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster.numerics.complementarity import solve
+from fmimaster.events.complementarity import solve
 
 
 def residuals(m: np.ndarray, q: np.ndarray, z: np.ndarray) -> float:

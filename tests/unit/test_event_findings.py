@@ -135,6 +135,7 @@ def test_the_events_of_an_fmu_in_json_are_stable(run: Run, tmp_path: Path) -> No
         "payload": [{"output": "v", "input": "collision.w", "member": None}],
         "rightLimitsWithoutStep": True,
         "active": None,
+        "contact": None,
     }
     assert facts["eventPolicy"] == {
         "parameter": "eventPolicy",
