@@ -30,6 +30,13 @@ from fmimaster.record.causes import RAMP, Cause, Kind
 from fmimaster.steps.ramp import Ramp
 from fmimaster.steps.step_rule import StepRule, Time
 
+NOW = 1e-7
+"""An event within this part of a usual step happens now."""
+
+NEAR, APPROACH = 1e-2, 0.95
+"""A step ends at an event that is within the first part of a usual step; otherwise after the second part of the time until
+then."""
+
 PROBE = 0.125
 """Fraction of a step that is used after an event if the curvature of an indicator is unknown; then it is known."""
 
@@ -78,9 +85,9 @@ class Predictive(EventClock):
         that. The two values have the mean and the first moment of the polynomial.
     """
 
-    approach: float = 0.95
-    near: float = 1e-2
-    now: float = 1e-7
+    approach: float = APPROACH
+    near: float = NEAR
+    now: float = NOW
     late: float = LATE
     go_back: bool = True
     in_halves: bool = True

@@ -67,12 +67,7 @@ def extend(manifest: Manifest | None, model: Model) -> Model:
         events = tuple(_of_event_indicators(model)) if model.event_indicators else ()
         outputs = frozenset(_continuous_outputs(events))
         return replace(model, events=events, event_outputs=outputs) if events else model
-    if manifest.version[0] != VERSION[0]:
-        version = ".".join(map(str, manifest.version))
-        raise ModelError(
-            f"{manifest.where}: the manifest of fmi-ls-events has version {version}, expected {VERSION[0]}.x. Update "
-            "fmimaster, or write the manifest in the supported version."
-        )
+    manifest.expect("fmi-ls-events", VERSION[0])
     reader = _Reader(manifest, model)
     content = reader.read()
     if reader.problems:

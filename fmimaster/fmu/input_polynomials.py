@@ -60,12 +60,7 @@ def extend(manifest: Manifest | None, model: Model) -> Model:
     """
     if manifest is None:
         return model
-    if manifest.version[0] != VERSION[0]:
-        version = ".".join(map(str, manifest.version))
-        raise ModelError(
-            f"{manifest.where}: the manifest of fmi-ls-input-polynomials has version {version}, expected "
-            f"{VERSION[0]}.x. Update fmimaster, or write the manifest in the supported version."
-        )
+    manifest.expect("fmi-ls-input-polynomials", VERSION[0])
     reader = _Reader(manifest, model)
     taken = {p.input for p in model.input_polynomials}
     polynomials = read_polynomials(reader, list(reader.sound()), taken)

@@ -46,6 +46,15 @@ class Manifest:
     """Major and minor; versions of one major number can be read by one reader."""
     where: str
 
+    def expect(self, standard: str, major: int) -> None:
+        """Raise a ModelError if it is not of this major version."""
+        if self.version[0] != major:
+            version = ".".join(map(str, self.version))
+            raise ModelError(
+                f"{self.where}: the manifest of {standard} has version {version}, expected {major}.x. Update fmimaster, or "
+                "write the manifest in the supported version."
+            )
+
 
 def find_manifest(fmu: UnpackedFmu, ending: str) -> Manifest | None:
     """The manifest whose name has this ending, from any publisher; None if the FMU has none.

@@ -43,7 +43,7 @@ class Kind(Enum):
     REQUESTED = "requested by {}"
     CHANGED_INPUT = "changed input of {}"
     RESTS = "at rest"
-    """A contact has come to rest: a force holds it from now on."""
+    """A contact is at rest: a force holds it from now on."""
     OPENS = "opens"
     """A contact that was held opens."""
     SEEN_LATE = "event before, seen late by {}"

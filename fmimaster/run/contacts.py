@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fmimaster.events.complementarity import Vector, impulses, solve
 from fmimaster.events.indicator_courses import first_time_all_reached
+from fmimaster.events.predictive import APPROACH, NEAR, NOW
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.indicator_set import ContactPlan, IndicatorSet, contact_plans
@@ -30,20 +31,13 @@ from fmimaster.run.failures import (
 from fmimaster.run.loop import Loop, LoopPart
 
 FLIGHT = 1e-3
-"""A contact whose next flight would be shorter than this part of a usual step is plastic: it comes to rest."""
+"""A contact whose next flight would be shorter than this part of a usual step is plastic: it stays closed."""
 
 PRESSED = 1e-6
 """A contact is pressed if it would close at a rate above this part of the largest one."""
 
 AGREEMENT = 1e-3
 """The velocities of the two bodies of a contact and its second indicator may differ by this part of the largest one."""
-
-NOW = 1e-7
-"""A contact that opens within this part of a usual step opens now."""
-
-NEAR, APPROACH = 1e-2, 0.95
-"""A step ends where a contact opens, if that is within the first part of a usual step; otherwise after the second part of
-the time until then."""
 
 MOST_POINTS = 3
 """Points by which forces over the next step are foreseen."""
@@ -125,7 +119,7 @@ class Contacts(LoopPart):
                 largest[k] = max(largest[k], speed)
 
     def note(self, before: frozenset[int]) -> None:
-        """Note in the results which contacts have come to rest, and which have opened, since these were held."""
+        """Note in the results which contacts are at rest now, and which have opened, since these were held."""
         held, log = self._state.held, self._state.event_log
         for e in sorted(held ^ before):
             event, who = self._plan.events[e], self._who(sorted(self._plan.events[e].instances))

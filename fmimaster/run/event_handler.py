@@ -93,7 +93,7 @@ class EventHandler(LoopPart):
         self._state.on = found & self._indicators.by_themselves  # they were not reached from above
         waiting = dict.fromkeys(found - self._indicators.by_themselves, DETECTED)
         now = Happening(fired=waiting, ticks=self._ticks.due())
-        _, ends = self._let_happen(now, notes=False)  # what rests at the start has not come to rest
+        _, ends = self._let_happen(now, notes=False)  # what rests at the start is no event
         if not ends and self._rests is not None:
             self._rests.look()
         return ends
@@ -270,7 +270,7 @@ class EventHandler(LoopPart):
     def _let_happen(self, waiting: Happening, *, notes: bool = True) -> tuple[bool, bool]:
         """Process events one after the other until there are none; see :meth:`happen`. Values are set at the first one.
 
-        ``notes``: whether contacts that come to rest or open are noted in the results.
+        ``notes``: whether contacts that close for good or open are noted in the results.
 
         Events without a common instance occur together. An event whose condition another event has removed does not
         occur.

@@ -238,7 +238,7 @@ class Run:
             self._set_trigger(event, self._payload(event), by)
 
     def _payload(self, event: Event) -> dict[str, float]:
-        """What an event is told: from the experiment, else the input's start value."""
+        """The payload of an event: from the experiment, else the input's start value."""
         told = {}
         for _, name in event.payload:
             value = self.experiment.payload.get(name)
