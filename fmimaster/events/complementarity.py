@@ -5,6 +5,8 @@ Contacts of rigid bodies are such problems: an impulse or a force pushes, or the
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,23 +36,22 @@ def solve(matrix: Vector, constant: Vector) -> Vector | None:
     n = len(constant)
     if n == 0 or (constant >= 0.0).all():
         return np.zeros(n)
-    scale = _scales(matrix)
-    scaled = matrix * np.outer(scale, scale)
-    q = constant * scale
-    # columns: w, z, the artificial variable, q; rows: basic variables
-    table = np.hstack([np.eye(n), -scaled, -np.ones((n, 1)), q[:, None]])
+    rows, scale = _scaled(matrix.tolist())
+    # columns: w, z, the artificial variable, q; rows: basic variables. Lists: most problems have one unknown or a few
+    table = [
+        [*_unit(i, n), *(-x for x in row), -1.0, q * scale[i]]
+        for i, (row, q) in enumerate(zip(rows, constant.tolist(), strict=True))
+    ]
     basis = list(range(n))
     artificial = 2 * n
-    row = min(range(n), key=lambda i: (table[i, -1], *table[i, :n]))
+    row = min(range(n), key=lambda i: (table[i][-1], *table[i][:n]))
     entering = artificial
     for _ in range(MOST_PIVOTS * n):
         leaving = basis[row]
-        table[row] /= table[row, entering]
-        others = np.arange(n) != row
-        table[others] -= np.outer(table[others, entering], table[row])
+        _pivot(table, row, entering)
         basis[row] = entering
         if leaving == artificial:
-            return _values(basis, table[:, -1], n) * scale
+            return np.array(_values(basis, table, scale))
         entering = (leaving + n) % (2 * n)
         chosen = _leaving(table, basis, entering, n)
         if chosen is None:
@@ -59,34 +60,57 @@ def solve(matrix: Vector, constant: Vector) -> Vector | None:
     return None
 
 
-def _scales(matrix: Vector) -> Vector:
-    """Factors of rows and columns that make the diagonal 1."""
-    diagonal = np.abs(np.diagonal(matrix))
-    return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
+Rows = list[list[float]]
 
 
-def _leaving(table: Vector, basis: list[int], entering: int, n: int) -> int | None:
+def _unit(i: int, n: int) -> list[float]:
+    return [float(i == k) for k in range(n)]
+
+
+def _scaled(matrix: Rows) -> tuple[Rows, list[float]]:
+    """The matrix with the diagonal 1, and the factors of rows and columns that make it so."""
+    diagonal = [abs(row[i]) for i, row in enumerate(matrix)]
+    scale = [1.0 / sqrt(d) if d > 0.0 else 1.0 for d in diagonal]
+    scaled = [
+        [x * (scale[i] * scale[k]) for k, x in enumerate(row)] for i, row in enumerate(matrix)
+    ]
+    return scaled, scale
+
+
+def _pivot(table: Rows, row: int, entering: int) -> None:
+    """Solve the equation of a row for a variable, and replace it in the others."""
+    pivot = table[row][entering]
+    chosen = table[row] = [x / pivot for x in table[row]]
+    for i, other in enumerate(table):
+        if i != row:
+            factor = other[entering]
+            table[i] = [x - factor * y for x, y in zip(other, chosen, strict=True)]
+
+
+def _leaving(table: Rows, basis: list[int], entering: int, n: int) -> int | None:
     """The row whose basic variable becomes 0 first; None if the entering one can grow for ever."""
-    column = table[:, entering]
-    rows = np.flatnonzero(column > NEGLIGIBLE * max(1.0, float(np.abs(column).max())))
-    if not len(rows):
+    column = [row[entering] for row in table]
+    least = NEGLIGIBLE * max(1.0, *map(abs, column))
+    ratios = {i: table[i][-1] / x for i, x in enumerate(column) if x > least}
+    if not ratios:
         return None
-    ratios = table[rows, -1] / column[rows]
-    nearest = float(ratios.min())
-    near = rows[ratios <= nearest + NEGLIGIBLE * max(1.0, abs(nearest))]
+    nearest = min(ratios.values())
+    limit = nearest + NEGLIGIBLE * max(1.0, abs(nearest))
+    near = [i for i, ratio in ratios.items() if ratio <= limit]
     for i in near:
         if (
             basis[i] == 2 * n
         ):  # the artificial variable leaves as soon as it can: the problem is solved
-            return int(i)
-    return int(min(near, key=lambda i: tuple(table[i, :n] / column[i])))
+            return i
+    return min(near, key=lambda i: tuple(x / column[i] for x in table[i][:n]))
 
 
-def _values(basis: list[int], values: Vector, n: int) -> Vector:
-    z = np.zeros(n)
-    for variable, value in zip(basis, values, strict=True):
+def _values(basis: list[int], table: Rows, scale: list[float]) -> list[float]:
+    n = len(basis)
+    z = [0.0] * n
+    for variable, row in zip(basis, table, strict=True):
         if n <= variable < 2 * n:
-            z[variable - n] = max(value, 0.0)
+            z[variable - n] = max(row[-1], 0.0) * scale[variable - n]
     return z
 
 
