@@ -245,7 +245,7 @@ def watch_data(clock: EventClock, indicators: Indicators) -> Twin | None:
         return None
     sets, foresight = indicators.sets, watch.foresight or Foresight(0.0, 0.0, False)
     pairs = [pair for s in sets for pair in s.pairs]
-    sources = [indicators.sources(z) for z, _ in pairs]
+    sources = [indicators.scales.sources(z) for z, _ in pairs]
 
     def flags(of: Callable[[IndicatorSet], bool]) -> NDArray[np.uint8]:
         return np.array([of(s) for s in sets], np.uint8)

@@ -198,7 +198,7 @@ static int foresees_none(const fm_clock_data *w, const fm_kernel *k, int from, i
     return 1;
 }
 
-/* Indicators.check_finite raises nothing. */
+/* check_indicators_are_finite raises nothing. */
 static int all_are_numbers(const fm_clock_data *w, const fm_kernel *k)
 {
     for (int64_t i = 0; i < w->first[w->n]; i++)

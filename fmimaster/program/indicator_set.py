@@ -101,11 +101,15 @@ def _tolerance(model: Model, indicator: Indicator) -> float:
     return indicator.tolerance * abs(variable.nominal)
 
 
-def variables_of(
-    plan: Plan, s: IndicatorSet, declaration: EventDeclaration
-) -> Iterator[tuple[int, Variable]]:
+def declaration(plan: Plan, s: IndicatorSet) -> EventDeclaration:
+    """The declaration of a set's event by its FMU."""
+    members = plan.events[s.event].members
+    return next(m.declaration for m in members if m.instance == s.instance)
+
+
+def variables_of(plan: Plan, s: IndicatorSet) -> Iterator[tuple[int, Variable]]:
     """The indicators of a set and their derivatives, each with its slot."""
-    for slots, indicator in zip(s.pairs, declaration.indicators, strict=True):
+    for slots, indicator in zip(s.pairs, declaration(plan, s).indicators, strict=True):
         for k, name in zip(slots, (indicator.name, indicator.derivative), strict=True):
             variable = plan.instances[s.instance].model.variable(name or "")
             if variable is not None:

@@ -24,11 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any
 
 import numpy as np
 
-from fmimaster.base.errors import SimulationError
 from fmimaster.instants.grid import rounding
 from fmimaster.numerics.indicators import FAR, OF_INPUTS, ROUNDING
 from fmimaster.plan.plan import Plan
@@ -38,20 +36,14 @@ from fmimaster.program.indicator_set import (
     Near,
     indicator_set,
     predictions,
-    sources,
-    variables_of,
 )
+from fmimaster.program.scales import Scales
 from fmimaster.program.signals import marks_of_events
 from fmimaster.program.store import OutputCopy, ValueStore, floats
 from fmimaster.system.model import DataType
 
 NONE: frozenset[int] = frozenset()
 """No events."""
-
-REST = 1e-9
-"""A body rests if its motion is no more than this fraction of the largest one, or the fraction ROUNDING of the inputs:
-extrapolations amplify roundings to this size. So slow an approach is detected when the indicator is below zero by this
-amount."""
 
 HELD = 1e-8
 """What is at rest stays so until its motion exceeds this fraction of the inputs: short steps amplify their roundings to
@@ -66,9 +58,6 @@ STOPPED = 1e-8
 LATE = 1e-5
 """An event is late if all its indicators are below 0 by more than this part of their usual values, or by their change in
 this part of a usual step: extrapolated inputs are seldom better."""
-
-AGREEMENT = 1e-6
-"""Indicators of an event's members may differ by this part of their usual values."""
 
 
 class Indicators:
@@ -114,16 +103,11 @@ class Indicators:
         self.member = self.sets[0].instance if self.sets else 0
         """The instance whose times of reading are those of the points."""
         self._marks = marks_of_events(plan)
-        self._slots = sorted({k for s in self.sets for k in s.z})
         self._outputs = floats(store.outputs)
         self._present: list[float] | None = None
         self._is_tried = False
-        self._sources: dict[int, tuple[tuple[int, float], ...]] = {}
-        for s in self.sets:
-            for k, variable in variables_of(plan, s, self.declaration(s)):
-                self._sources[k] = tuple(sources(plan, s.instance, variable))
-                if variable.has_nominal:
-                    store.largest[k] = max(store.largest[k], variable.nominal)
+        self.scales = Scales(plan, store, self.sets, step)
+        """What is negligible for each indicator."""
 
     def renew(self, *, is_tried: bool = False) -> None:
         """Note that the outputs have changed. ``is_tried``: by a step that is not accepted yet and may be rolled
@@ -220,19 +204,19 @@ class Indicators:
             and z_now > abs(values[dz]) * self.step / 4
             and z_now > s.tolerances[0]
             and z_now > ROUNDING * self.store.largest.item(z)
-            and z_now > OF_INPUTS * self._inputs(z)
+            and z_now > OF_INPUTS * self.scales.of_inputs(z)
         )
 
     def is_on(self, s: IndicatorSet) -> bool:
         """Whether an event is active for a member. If the FMU triggers it, by its own condition, no indicator may be
         above 0."""
-        if s.number in self.outdated or self._is_dropped(s.event):
+        if s.number in self.outdated or self.is_dropped(s.event):
             return False
         if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
             return False
         return self._phase(s, self._at_zero(s)) is EventPhase.ON
 
-    def _is_dropped(self, event: int) -> bool:
+    def is_dropped(self, event: int) -> bool:
         """Whether a member of an event does not take part any more: it no longer happens."""
         return any(self.present()[mark] > 0.0 for mark in self._marks[event])
 
@@ -244,23 +228,16 @@ class Indicators:
         part = HELD if s.event in self.resting else ROUNDING
         return all(
             dz >= 0
-            and abs(values[z]) <= self.negligible(z, dz, part)  # first: it seldom is, in any step
-            and abs(values[dz]) <= self._rest_of_slope(s, z, dz, self.step, values, part)
+            and abs(values[z])
+            <= self.scales.negligible(z, dz, part)  # first: it seldom is, in any step
+            and abs(values[dz]) <= self.scales.rest_of_slope(s, z, dz, self.step, values, part)
             for z, dz in s.pairs
         )
 
     def is_closed(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether two bodies touch: the first indicator of a contact, the gap, is negligible."""
         z, dz = s.pairs[0]
-        return values[z] <= self.negligible(z, dz)
-
-    def least(self, k: int) -> float:
-        """The largest value of an indicator that is rounding, by its slot."""
-        return self._rest(k)
-
-    def largest_with_inputs(self, k: int) -> float:
-        """The largest value so far of an indicator or a derivative, or of an input on which it depends, by its slot."""
-        return max(self.store.largest.item(k), self._inputs(k))
+        return values[z] <= self.scales.negligible(z, dz)
 
     def stopped_at(self, instances: frozenset[int]) -> frozenset[int]:
         """Events at which these instances have stopped, within the accuracy of an FMU's own event location. Events at
@@ -283,8 +260,10 @@ class Indicators:
         values = self.present()
         return all(
             all(values[z] == before[z] for z in s.z)
-            and all(abs(values[z]) <= BARELY * self.negligible(z, dz) for z, dz in s.pairs)
-            and any(abs(values[dz]) <= BARELY * self._rest(dz) for _, dz in s.pairs if dz >= 0)
+            and all(abs(values[z]) <= BARELY * self.scales.negligible(z, dz) for z, dz in s.pairs)
+            and any(
+                abs(values[dz]) <= BARELY * self.scales.rest(dz) for _, dz in s.pairs if dz >= 0
+            )
             for s in self.sets
             if s.event == event
         )
@@ -294,7 +273,8 @@ class Indicators:
         values = self.present()
         return any(
             all(
-                values[z] < -max(LATE * self._usual(s, n), self._rest(z)) for n, z in enumerate(s.z)
+                values[z] < -max(LATE * self.usual(s, n), self.scales.rest(z))
+                for n, z in enumerate(s.z)
             )
             for s in self.sets
             if s.event == event and s.number not in self.outdated and not self.is_off(s)
@@ -322,13 +302,13 @@ class Indicators:
                 return EventPhase.ABOVE
             slope, length = self._slope(s, z, dz)
             bound = max(near.part * usual, near.seconds * abs(slope), tolerance)
-            if z_now > bound and z_now > near.of_inputs * self._inputs(z):
+            if z_now > bound and z_now > near.of_inputs * self.scales.of_inputs(z):
                 return EventPhase.ABOVE
-            if z_now < -max(bound, self._rest(z)):
+            if z_now < -max(bound, self.scales.rest(z)):
                 below = True
             else:
                 at_zero = True
-                falls |= slope < -self._rest_of_slope(s, z, dz, length, values)
+                falls |= slope < -self.scales.rest_of_slope(s, z, dz, length, values)
                 unknown |= length == 0.0
         if not (falls or unknown) and at_zero:
             return EventPhase.AT_REST
@@ -351,105 +331,7 @@ class Indicators:
             slope = (values[z] - before[z]) / length
         return (slope, length) if abs(slope) < inf else (0.0, 0.0)
 
-    def _rest_of_slope(
-        self,
-        s: IndicatorSet,
-        z: int,
-        dz: int,
-        length: float,
-        values: Sequence[float],
-        part: float = ROUNDING,
-    ) -> float:
-        """The largest negligible time derivative, taken over a length in s.
-
-        It changes the indicator by no more than a negligible value. If the indicator is itself the slope of another one
-        of the set, like the velocity for a gap, it changes that one by no more than a negligible value either.
-        """
-        if length == 0.0:
-            return inf
-        least = self._rest(z, part) / length
-        if dz < 0:
-            return least
-        least = max(self._rest(dz, part), least)
-        for other, slope in s.pairs:
-            if (
-                slope >= 0
-                and abs(values[slope] - values[z]) <= self._rest(z)
-                and abs(values[dz] - values[other]) > self._rest(other)  # else each is of the other
-            ):
-                least = max(least, 2 * self.negligible(other, slope, part) / length**2)
-        return least
-
-    def negligible(self, z: int, dz: int, part: float = ROUNDING) -> float:
-        """The largest negligible value of an indicator with a derivative, by their slots. One that was always 0 has no own
-        scale."""
-        return max(self._rest(z, part), REST * self.step * self.store.largest.item(dz))
-
-    def _rest(self, k: int, part: float = ROUNDING) -> float:
-        """The largest negligible value of an indicator or a derivative, by its slot; ``part``: as a part of the inputs."""
-        return max(REST * self.store.largest.item(k), part * self._inputs(k))
-
-    def sources(self, k: int) -> Sequence[tuple[int, float]]:
-        """The outputs on which an indicator or a derivative depends, by its slot, each with the factor of the
-        connection."""
-        return self._sources.get(k, ())
-
-    def _inputs(self, k: int) -> float:
-        """Largest value so far of an input on which an indicator or a derivative depends, by its slot."""
-        largest, found = self.store.largest, 0.0
-        for j, factor in self.sources(k):
-            found = max(found, factor * largest.item(j))
-        return found
-
-    def check_finite(self, now: float) -> None:
-        """Raise if an indicator is not a number."""
-        values, total = self.present(), 0.0
-        for k in self._slots:
-            total += values[k]
-        if total == total:  # NaN stays NaN in a sum
-            return
-        for s in self.sets:
-            for k, indicator in zip(s.z, self.declaration(s).indicators, strict=True):
-                if values[k] != values[k]:
-                    raise SimulationError(
-                        f"The event indicator '{self.plan.instances[s.instance].name}.{indicator.name}' is NaN at "
-                        f"t = {now:.12g} s, so no event can be found. Check the FMU's inputs and parameters."
-                    )
-
-    def check_members_agree(self, event: int, now: float) -> None:
-        """Raise if the indicators of an event differ between members whose inputs are all up to date."""
-        if self._is_dropped(event):
-            return
-        values = self.present()
-        first, *others = [s for s in self.sets if s.event == event]
-        for other in others:
-            if len(other.z) != len(first.z):  # differently written conditions
-                continue
-            for n, (a, b) in enumerate(zip(first.z, other.z, strict=True)):
-                if abs(values[a] - values[b]) > max(
-                    self._disagreement(first, n), self._disagreement(other, n)
-                ):
-                    told = " but ".join(
-                        f"'{self.plan.instances[s.instance].name}."
-                        f"{self.declaration(s).indicators[n].name}' is {values[s.z[n]]:.12g}"
-                        for s in (first, other)
-                    )
-                    raise SimulationError(
-                        f"The members of the shared event '{self.plan.events[event].name}' disagree at t = {now:.12g} s: "
-                        f"{told}, though both have the same inputs. They must use the same condition for the event; "
-                        "compare their parameters and the connections."
-                    )
-
-    def _disagreement(self, s: IndicatorSet, n: int) -> float:
-        """Largest accepted difference of an indicator between two members, in its unit."""
-        return max(AGREEMENT * self._usual(s, n), ROUNDING * self._inputs(s.z[n]))
-
-    def _usual(self, s: IndicatorSet, n: int) -> float:
-        """The largest value of an indicator so far, or its change in a usual step if that is larger."""
+    def usual(self, s: IndicatorSet, n: int) -> float:
+        """The largest value so far of a set's indicator of this number, or its change in a usual step if that is larger."""
         slope, _ = self._slope(s, *s.pairs[n])
         return max(self.store.largest.item(s.z[n]), abs(slope) * self.step)
-
-    def declaration(self, s: IndicatorSet) -> Any:
-        """The declaration of the event by the FMU."""
-        event = self.plan.events[s.event]
-        return next(m.declaration for m in event.members if m.instance == s.instance)

@@ -18,7 +18,7 @@ from fmimaster.events.predictive import APPROACH, NEAR, NOW
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.indicator_set import ContactPlan, IndicatorSet, contact_plans
-from fmimaster.program.indicators import REST
+from fmimaster.program.scales import REST
 from fmimaster.program.store import floats
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.failures import (
@@ -105,7 +105,7 @@ class Contacts(LoopPart):
         for e, speed in zip(chosen, w, strict=True):
             for s in self._all[e].sets:
                 z = s.z[1]
-                size = AGREEMENT * self._indicators.largest_with_inputs(z)
+                size = AGREEMENT * self._indicators.scales.largest_with_inputs(z)
                 if s.number not in outdated and abs(values[z] - speed) > size:
                     names = self._plan.events[e].name, self._names[s.instance]
                     raise other_velocity(*names, values[z], float(speed))
@@ -213,8 +213,8 @@ class Contacts(LoopPart):
     def _negligible(self, chosen: Sequence[int]) -> tuple[Vector, float]:
         """The velocities of contacts that are rounding, and the rates that press none of them."""
         pairs = [s.pairs[1] for e in chosen for s in self._all[e].sets]
-        least = [self._indicators.least(self._all[e].sets[0].pairs[1][0]) for e in chosen]
-        largest = max(self._indicators.largest_with_inputs(dz) for _, dz in pairs)
+        least = [self._indicators.scales.rest(self._all[e].sets[0].pairs[1][0]) for e in chosen]
+        largest = max(self._indicators.scales.largest_with_inputs(dz) for _, dz in pairs)
         return np.array(least), PRESSED * largest
 
     def _matrix(self, chosen: Sequence[int]) -> Vector:

@@ -10,7 +10,7 @@ import logging
 from typing import NamedTuple
 
 from fmimaster.instants.grid import rounding
-from fmimaster.program.indicator_set import IndicatorSet
+from fmimaster.program.indicator_set import IndicatorSet, declaration
 from fmimaster.program.indicators import Indicators
 from fmimaster.run.loop import Loop
 from fmimaster.system.declarations import Indicator
@@ -123,7 +123,7 @@ def _compared(loop: Loop) -> list[_Compared]:
         model, component = plan.instances[s.instance].model, loop.names[s.instance]
         connected = {k.input.name for k in plan.links.into_instance.get(s.instance, ())}
         takes_polynomials = s.instance in loop.programs.polynomial_inputs
-        declared = loop.indicators.declaration(s)
+        declared = declaration(loop.indicators.plan, s)
         for (z, dz), indicator in zip(s.pairs, declared.indicators, strict=True):
             name = f"'{component}': the indicator '{indicator.name}' of the event '{declared.name}'"
             needs = connected & model.dependencies.get(indicator.name, frozenset())
@@ -148,7 +148,7 @@ def _fits(
     measured = (after[z] - before[z]) / length
     low, high = min(before[dz], after[dz]), max(before[dz], after[dz])
     fastest = max(abs(measured), abs(low), abs(high))
-    if not fastest * length > VISIBLE * indicators.negligible(z, dz):  # NaN, too
+    if not fastest * length > VISIBLE * indicators.scales.negligible(z, dz):  # NaN, too
         return None
     if high - low > SMOOTH * fastest:
         return None

@@ -22,6 +22,7 @@ from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.failures import (
     accumulating,
+    check_members_agree,
     illegitimate,
     next_event_is_nan,
     still_on,
@@ -161,7 +162,7 @@ class _EventChecks(LoopPart):
     def check_members(self, events: Iterable[int]) -> None:
         """Raise if members disagree on shared events; where inputs are synchronous: at the start, and in Event Mode."""
         for e in events:
-            self._indicators.check_members_agree(e, self._state.time.seconds)
+            check_members_agree(self._indicators, e, self._state.time.seconds)
 
     def known_requests(self, requests: Sequence[int], found: frozenset[int]) -> Sequence[int]:
         """Requests without those of instances without Event Mode that have no event here: they have stopped at one that is

@@ -16,7 +16,7 @@ from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes, Observer
 from fmimaster.run.derivatives import DerivativeCheck
 from fmimaster.run.event_execution import EventExecution, Given, Happening
-from fmimaster.run.failures import close_changes
+from fmimaster.run.failures import check_indicators_are_finite, close_changes
 from fmimaster.run.log import Lateness
 from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.steps.step_rule import CHANGE, StepRule
@@ -87,7 +87,7 @@ class EventHandler(LoopPart):
         self._ticks.begin()
         if self._clock is None:
             return self._let_happen(Happening(ticks=self._ticks.due()))[1]
-        self._indicators.check_finite(self._state.time.seconds)
+        check_indicators_are_finite(self._indicators, self._state.time.seconds)
         self._checks.check_members(range(len(self._plan.events)))
         found = self._look(())
         self._state.on = found & self._indicators.by_themselves  # they were not reached from above
@@ -262,7 +262,7 @@ class EventHandler(LoopPart):
         found = clock.detect(self._indicators)
         # NaN is not above 0, so that it looks like an event
         if found or requests or not clock.fires:
-            self._indicators.check_finite(s.time.seconds)
+            check_indicators_are_finite(self._indicators, s.time.seconds)
         if s.on:
             s.on &= found if s.fired else found & self._indicators.by_themselves
         return found - s.on

@@ -7,13 +7,18 @@ from collections.abc import Collection, Mapping, Sequence
 from fmimaster.base.errors import CallError, ConvergenceError, SimulationError, ZenoError
 from fmimaster.base.text import listed
 from fmimaster.events.zeno import MOST_MICROSTEPS, Span
+from fmimaster.numerics.indicators import ROUNDING
 from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.plan import Plan
+from fmimaster.program.indicator_set import IndicatorSet, declaration
 from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Halt, Reason
 from fmimaster.record.causes import Cause
 from fmimaster.run.log import Late
 from fmimaster.system.model import DataType
+
+AGREEMENT = 1e-6
+"""Indicators of an event's members may differ by this part of their usual values."""
 
 MOST_NAMES = 6
 """Most names in a list of a message."""
@@ -191,7 +196,7 @@ def too_dense(
     name = plan.instances[instance].name
     for s in indicators.sets:
         if s.instance == instance:
-            declared = indicators.declaration(s).indicators
+            declared = declaration(indicators.plan, s).indicators
             named = zip(s.z, declared, strict=True)
             found |= {f"{name}.{i.name}": f"{values[z]:.6g}" for z, i in named}
     discrete = {c.name for c in plan.recorded if not c.type.is_float}
@@ -324,3 +329,50 @@ def other_velocity(event: str, name: str, indicator: float, speed: float) -> Sim
         f"{speed:.6g} by the velocities and directions that its members declare. Correct the element Contact in their "
         "manifests, or use other inputs: polynomials (--inputs 2,2)."
     )
+
+
+def check_indicators_are_finite(indicators: Indicators, now: float) -> None:
+    """Raise if an event indicator is not a number; ``now`` in s."""
+    values, total = indicators.present(), 0.0
+    for s in indicators.sets:
+        for k in s.z:
+            total += values[k]
+    if total == total:  # NaN stays NaN in a sum
+        return
+    plan = indicators.plan
+    for s in indicators.sets:
+        for k, indicator in zip(s.z, declaration(plan, s).indicators, strict=True):
+            if values[k] != values[k]:
+                raise SimulationError(
+                    f"The event indicator '{plan.instances[s.instance].name}.{indicator.name}' is NaN at "
+                    f"t = {now:.12g} s, so no event can be found. Check the FMU's inputs and parameters."
+                )
+
+
+def check_members_agree(indicators: Indicators, event: int, now: float) -> None:
+    """Raise if the indicators of an event differ between members whose inputs are all up to date; ``now`` in s."""
+    if indicators.is_dropped(event):
+        return
+    plan, values = indicators.plan, indicators.present()
+    first, *others = [s for s in indicators.sets if s.event == event]
+    for other in others:
+        if len(other.z) != len(first.z):  # differently written conditions
+            continue
+        for n, (a, b) in enumerate(zip(first.z, other.z, strict=True)):
+            largest = max(_disagreement(indicators, first, n), _disagreement(indicators, other, n))
+            if abs(values[a] - values[b]) > largest:
+                told = " but ".join(
+                    f"'{plan.instances[s.instance].name}."
+                    f"{declaration(plan, s).indicators[n].name}' is {values[s.z[n]]:.12g}"
+                    for s in (first, other)
+                )
+                raise SimulationError(
+                    f"The members of the shared event '{plan.events[event].name}' disagree at t = {now:.12g} s: "
+                    f"{told}, though both have the same inputs. They must use the same condition for the event; "
+                    "compare their parameters and the connections."
+                )
+
+
+def _disagreement(indicators: Indicators, s: IndicatorSet, n: int) -> float:
+    """Largest accepted difference of an indicator between two members, in its unit."""
+    return max(AGREEMENT * indicators.usual(s, n), ROUNDING * indicators.scales.of_inputs(s.z[n]))

@@ -32,6 +32,7 @@ from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
 from fmimaster.results.table import Table
 from fmimaster.run.choice import ExecutorType
+from fmimaster.run.failures import check_indicators_are_finite
 from fmimaster.run.loop import RunState, Timeline
 from fmimaster.run.planned_events import last_row
 from fmimaster.session.work_thread import StopRequest
@@ -318,7 +319,7 @@ def _measure_replay(session: SessionParts) -> None:
 
 def _endless_start(session: SessionParts, change: float) -> SimulationError:
     """The error for updates in Event Mode that do not end before the first step."""
-    session.stepper.indicators.check_finite(session.start.seconds)
+    check_indicators_are_finite(session.stepper.indicators, session.start.seconds)
     nan = [
         f"'{session.plan.instances[i].name}.{name}' is NaN"
         for (i, group, name), (kind, slot) in session.plan.layout.slots.items()
