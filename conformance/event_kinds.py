@@ -4,15 +4,9 @@
                                       [--version fmi3 ...] [--number 3 ...] [--seed 28] [--failures] [--show]
                                       [--save FOLDER] [--csv FILE]
 
-prints a row per kind and method, with the number of runs of each outcome:
-
-- right: every unit has executed the right events, each within a quarter of a step, and the states at the end are right
-  to 1 % of their ranges
-- warned: not right, and the run gives a warning
-- silent: not right, and there is no warning
-- refused: an error before the run
-- failed: an error that ends the run
-- endless: more than ``--limit`` seconds of CPU time
+prints a row per kind and method, with the number of runs of each outcome (``outcomes.py``). A run is right if every unit
+has executed the right events, each within a quarter of a step, and the states at the end are right to 1 % of their
+ranges.
 
 ``--failures`` lists runs that are not right, each with the options that repeat it; ``--show`` prints the events of each
 run beside the exact ones, and ``--save`` keeps the FMUs. Events are counted by the units themselves, so the outcome does
@@ -25,19 +19,11 @@ The systems: ``hybrid_kinds.py``, ``random_kinds.py``. The exact solution: ``exa
 from __future__ import annotations
 
 import argparse
-import csv
-import logging
-import multiprocessing
-import resource
 import sys
 import tempfile
-import time
-import traceback
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -46,47 +32,31 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "fmus"))
 
+import outcomes
 from exact_hybrid import Execution
 from hybrid_kinds import KINDS
 from hybrid_writer import Variant, write_fmu
+from outcomes import OUTCOMES, Facts, attempt, counts, judged, markdown, report
 from random_kinds import SEED, SIZES, VERSIONS, Case, random_case
 
-from fmimaster import (
-    FmimasterError,
-    Results,
-    Simulation,
-    SimulationError,
-    SystemBuilder,
-    reference_path,
-)
-from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Waveform
-from fmimaster.events import EarlyReturn, LookAhead, Predictive
+from fmimaster import Results, Simulation, SimulationError, SystemBuilder, reference_path
+from fmimaster.algorithms import Algorithm, GaussSeidel
 from fmimaster.events.event_clock import EventClock
-from fmimaster.inputs import ADAPTIVE, Polynomial
 from fmimaster.steps import Locate
 from fmimaster.system.description import SystemDescription
 
-QUINTIC = Polynomial(2, 2)
 LOCATE = "Locate"
-METHODS: dict[str, tuple[Algorithm | None, EventClock | None]] = {
+METHODS: Mapping[str, tuple[Algorithm | None, EventClock | None]] = {
     "default": (None, None),
-    "PZ": (Jacobi(QUINTIC), Predictive()),
-    "PZ adaptive": (Jacobi(ADAPTIVE), Predictive()),
-    "PZ held": (Jacobi(), Predictive()),
-    "E1": (Aligned(Jacobi(QUINTIC)), EarlyReturn()),
-    "E2": (Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2), EarlyReturn()),
-    "LookAhead": (Jacobi(), LookAhead()),
+    **outcomes.METHODS,
     LOCATE: (GaussSeidel(), None),
 }
-"""Names as in docs/events.md. ``default`` is a run with a step size and no other option. ``Locate`` is for units without a
-manifest whose Boolean outputs are connected."""
-OUTCOMES = ("right", "warned", "silent", "refused", "failed", "endless")
+"""``default`` is a run with a step size and no other option. ``Locate`` is for units without a manifest whose Boolean
+outputs are connected."""
 PART = 0.25
 """Of a step: largest time difference of an event from the exact one."""
 ERROR = 1e-2
 """Largest error of a state at the end, relative to its range."""
-MOST_LISTED = 200
-"""Runs that ``--failures`` lists."""
 
 
 class Task(NamedTuple):
@@ -98,21 +68,12 @@ class Task(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run, and what it came to. Times in s."""
+@dataclass(frozen=True, kw_only=True)
+class Run(outcomes.Run):
+    """One run of a system of some kind."""
 
     kind: str
-    method: str
-    size: float
-    number: int
-    version: str
     held: bool
-    angle: float
-    """[rad] By which the fastest mode turns in one step."""
-    events: int
-    """Executions of the exact solution."""
-    outcome: str = ""
     found: int = 0
     wrong: int = 0
     """Executions that are missing, too many, or at a wrong time."""
@@ -120,19 +81,16 @@ class Run:
     """Largest time difference of an execution, relative to the step size."""
     error: float = 0.0
     """Largest error of a state at the end, relative to its range."""
-    seconds: float = 0.0
-    """[s] CPU time."""
-    text: str = ""
-    """The error, or the first warning."""
 
     @property
-    def line(self) -> str:
-        """For the list of failures."""
-        repeat = f"--kind {self.kind} --number {self.number} --size {self.size:g} --method '{self.method}'"
+    def options(self) -> str:
+        return f"--kind '{self.kind}' {super().options}"
+
+    @property
+    def figures(self) -> str:
         inputs = "held" if self.held else "polynomial"
-        counts = f"{self.found} of {self.events} events, {self.wrong} wrong, late {self.late:.1e} H, error {self.error:.1e}"
-        what = f"{self.version}, {inputs}, {self.angle:.2f} rad: {counts}"
-        return f"{self.outcome}: {repeat}: {what}: {self.text}"
+        counted = f"{self.found} of {self.events} events, {self.wrong} wrong"
+        return f"{inputs}: {counted}, late {self.late:.1e} H, error {self.error:.1e}"
 
 
 # Systems
@@ -198,7 +156,7 @@ def executed(case: Case, results: Results) -> list[tuple[Execution, float]]:
     return sorted(found)
 
 
-def score(case: Case, size: float, results: Results) -> dict[str, object]:
+def score(case: Case, size: float, results: Results) -> Facts:
     """Fields of a run."""
     found = executed(case, results)
     pairs = sorted(
@@ -220,12 +178,8 @@ def score(case: Case, size: float, results: Results) -> dict[str, object]:
         if state in case.system.units[unit].outputs and case.exact.ranges[name] > 0.0:
             errors.append(abs(float(results[name][-1]) - value) / case.exact.ranges[name])
     error = max(errors)
-    texts = results.statistics.warnings
-    is_right = wrong == 0 and error <= ERROR
-    outcome = "right" if is_right else "warned" if texts else "silent"
-    text = " ".join(texts[0].split()) if texts else ""
     numbers = {"found": len(found), "wrong": wrong, "late": late, "error": error}
-    return {"outcome": outcome, "text": text, **numbers}
+    return judged(wrong == 0 and error <= ERROR, results) | numbers
 
 
 def run(
@@ -233,64 +187,24 @@ def run(
 ) -> Run:
     """One run, in a process of its own."""
     case = random_case(task.kind, task.number, seed)
-    empty = Run(
-        *(task.kind, task.method, task.size, task.number, case.version, case.is_held),
+    planned = Run(
+        **task._asdict(),
+        version=case.version,
+        held=case.is_held,
         angle=case.exact.fastest * task.size,
         events=len(case.exact.events),
     )
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    work = partial(_in_child, sender, case, task, limit, variant, folder, shows)
-    process = context.Process(target=work)
-    process.start()
-    sender.close()
-    try:
-        found = receiver.recv()
-    except EOFError:  # a signal has ended it: that of the limit
-        found = {"outcome": "endless", "seconds": limit}
-    process.join()
-    return replace(empty, **found)
+    return replace(planned, **attempt(partial(_facts, case, task, variant, folder, shows), limit))
 
 
-def _in_child(
-    sender: Connection,
-    case: Case,
-    task: Task,
-    limit: float,
-    variant: Variant,
-    folder: Path | None,
-    shows: bool,
-) -> None:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    begin = used.ru_utime + used.ru_stime
-    most = int(begin + limit + 1)
-    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
-    logging.getLogger("fmimaster").setLevel(logging.CRITICAL)  # warnings are counted, not printed
-    with tempfile.TemporaryDirectory() as temporary, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = _outcome(case, task, folder or Path(temporary), variant, shows)
-    sender.send(found | {"seconds": time.process_time() - begin})
-
-
-def _outcome(
-    case: Case, task: Task, folder: Path, variant: Variant, shows: bool
-) -> dict[str, object]:
-    try:
-        results = simulation(case, task, folder, variant).run()
-    except SimulationError as error:
-        if shows and error.results is not None:
-            show(case, error.results)
-        return {
-            "outcome": "failed",
-            "text": f"{type(error).__name__}: {' '.join(str(error).split())}",
-        }
-    except FmimasterError as error:
-        return {
-            "outcome": "refused",
-            "text": f"{type(error).__name__}: {' '.join(str(error).split())}",
-        }
-    except Exception:
-        return {"outcome": "failed", "text": f"DEFECT: {traceback.format_exc()}"}
+def _facts(case: Case, task: Task, variant: Variant, folder: Path | None, shows: bool) -> Facts:
+    with tempfile.TemporaryDirectory() as temporary:
+        try:
+            results = simulation(case, task, folder or Path(temporary), variant).run()
+        except SimulationError as error:
+            if shows and error.results is not None:
+                show(case, error.results)
+            raise
     if shows:
         show(case, results)
     return score(case, task.size, results)
@@ -330,48 +244,31 @@ HEADER = ("kind", "method", "runs", *OUTCOMES, "error", "CPU in s")
 
 def table(runs: Sequence[Run]) -> list[str]:
     """A Markdown table: a row per kind and method, and one per method; medians in the last columns."""
-    lines = ["| " + " | ".join(HEADER) + " |", "|" + " --- |" * len(HEADER)]
     kinds = [kind for kind in KINDS if any(r.kind == kind for r in runs)]
-    for kind in kinds:
-        lines += _rows(kind, [r for r in runs if r.kind == kind])
-    return lines + (_rows("all", runs) if len(kinds) > 1 else [])
+    rows = [row for kind in kinds for row in _rows(kind, [r for r in runs if r.kind == kind])]
+    return markdown(HEADER, [*rows, *(_rows("all", runs) if len(kinds) > 1 else [])])
 
 
-def _rows(kind: str, runs: Sequence[Run]) -> list[str]:
-    lines = []
+def _rows(kind: str, runs: Sequence[Run]) -> Iterator[Sequence[str]]:
     for method in METHODS:
         some = [r for r in runs if r.method == method]
         if some:
-            counts = [sum(r.outcome == outcome for r in some) for outcome in OUTCOMES]
             ended = [r.error for r in some if r.outcome in ("right", "warned", "silent")]
             error = f"{median(ended):.1e}" if ended else ""
-            seconds = f"{median(r.seconds for r in some):.2f}"
-            cells = (kind, method, str(len(some)), *map(str, counts), error, seconds)
-            lines.append("| " + " | ".join(cells) + " |")
-    return lines
+            yield kind, method, *counts(some), error, f"{median(r.seconds for r in some):.2f}"
 
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = outcomes.parser(
+        __doc__, 6, SEED, METHODS, kind=tuple(KINDS), size=SIZES, version=VERSIONS
     )
-    parser.add_argument("--systems", type=int, default=6, help="number of systems of each kind (6)")
-    parser.add_argument("--number", type=int, nargs="+", help="only these systems")
-    parser.add_argument("--kind", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--method", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--size", type=float, nargs="+", default=SIZES, help="step sizes in s")
-    parser.add_argument("--version", nargs="+", choices=VERSIONS, default=VERSIONS)
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--limit", type=float, default=20.0, help="CPU time of a run in s (20)")
     parser.add_argument("--without-states", action="store_true", help="FMUs without FMU states")
     parser.add_argument(
         "--without-triggers", action="store_true", help="FMUs execute events themselves"
     )
-    parser.add_argument("--failures", action="store_true", help="list runs that are not right")
     parser.add_argument("--show", action="store_true", help="print the events of each run")
     parser.add_argument("--save", type=Path, help="write the FMUs of the last run into this folder")
-    parser.add_argument("--csv", type=Path, help="write all runs into this file")
     a = parser.parse_args()
     variant = Variant(states=not a.without_states, trigger=not a.without_triggers)
     if a.save:
@@ -380,17 +277,7 @@ def main() -> int:
         run, seed=a.seed, limit=a.limit, variant=variant, folder=a.save, shows=a.show
     )
     runs = [work(task) for task in tasks(a)]
-    print("\n".join(table(runs)))
-    if a.csv:
-        with a.csv.open("w", newline="") as file:
-            rows = csv.DictWriter(file, [f.name for f in fields(Run)])
-            rows.writeheader()
-            rows.writerows(map(asdict, runs))
-    failed = [r for r in runs if r.outcome != "right"]
-    if a.failures and failed:
-        print("\n" + "\n".join(r.line for r in failed[:MOST_LISTED]))
-        if len(failed) > MOST_LISTED:
-            print(f"... and {len(failed) - MOST_LISTED} more")
+    report(runs, table(runs), a)
     return 0
 
 
