@@ -21,8 +21,29 @@ QUINTIC = Jacobi(Polynomial(2, 2))
 PZ = Predictive(), QUINTIC
 E1 = EarlyReturn(), Aligned(QUINTIC)
 E2 = EarlyReturn(), Waveform(Aligned(QUINTIC), sweeps=2)
-METHODS = pytest.mark.parametrize(("clock", "algorithm"), [PZ, E1, E2], ids=["PZ", "E1", "E2"])
-EACH_VERSION = pytest.mark.parametrize("versions", VERSIONS, ids="+".join)
+METHODS = {"PZ": PZ, "E1": E1, "E2": E2}
+
+
+def each(first: Sequence[object], methods: Sequence[str] = tuple(METHODS)) -> list[Any]:
+    """Each of the first, such as versions of FMI, with each method: (one of the first, event clock, algorithm).
+
+    All combinations are thorough; by default each one of the first has one method, the methods in turn.
+    """
+    return [
+        pytest.param(
+            *(one, *METHODS[method]),
+            id=f"{'+'.join(map(str, one)) if isinstance(one, tuple) else one}-{method}",
+            marks=() if i % len(methods) == j else pytest.mark.thorough,
+        )
+        for i, one in enumerate(first)
+        for j, method in enumerate(methods)
+    ]
+
+
+BY_EACH = pytest.mark.parametrize(("versions", "clock", "algorithm"), each(VERSIONS))
+BY_PZ_AND_E1 = pytest.mark.parametrize(
+    ("versions", "clock", "algorithm"), each(VERSIONS, ("PZ", "E1"))
+)
 
 
 class Ball(NamedTuple):
@@ -63,9 +84,7 @@ def row(
         usual = reference_path(f"{versions[n % len(versions)]}/CradleBall.fmu")
         builder.add(f"b{n}", fmu or usual)
         values = {"x": balls[n].x * unit, "v": balls[n].v * unit, "r": 0.5 * unit, "m": balls[n].m}
-        values["contactLaw"] = (
-            0  # hits of two balls, one after the other; test_contacts.py has all at once
-        )
+        values["contactLaw"] = 0  # two balls at a time; test_contacts.py has all at once
         for side, k in (("left", n - 1), ("right", n + 1)):
             if 0 <= k < count:
                 values |= {f"{side}.m": balls[k].m, f"{side}.r": 0.5 * unit}

@@ -10,16 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from balls import (
-    E1,
-    EACH_VERSION,
-    METHODS,
-    PZ,
-    Ball,
-    row,
-    run,
-    velocities,
-)
+from balls import BY_EACH, BY_PZ_AND_E1, PZ, VERSIONS, Ball, row, run, velocities
 from pytest import approx
 
 from fmimaster import Results, SystemBuilder, reference_path
@@ -34,7 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Steps are too long for the predi
 
 G = 9.81
 FLOOR = Ball(-0.5, m=1e300)
-PZ_AND_E1 = pytest.mark.parametrize(("clock", "algorithm"), [PZ, E1], ids=["PZ", "E1"])
 
 
 def contacts(balls: Sequence[Ball], versions: Sequence[str], **more: Any) -> SystemBuilder:
@@ -60,8 +50,7 @@ def causes(results: Results, kind: Kind) -> list[tuple[str, Any]]:
     return [(e.name, e.time) for e in results.events if e.cause.kind is kind]
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize("size", [0.1, 0.17])
 def test_a_stack_at_rest_stays_for_ten_seconds(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
@@ -73,8 +62,7 @@ def test_a_stack_at_rest_stays_for_ten_seconds(
         assert r[f"b{k + 1}.x"] == approx(np.full(len(r.time), 0.5 + k), abs=1e-9)
 
 
-@PZ_AND_E1
-@EACH_VERSION
+@BY_PZ_AND_E1
 @pytest.mark.parametrize("size", [0.01, 0.1, 0.3])
 def test_a_plastic_stack_comes_to_rest_ball_by_ball(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
@@ -90,8 +78,7 @@ def test_a_plastic_stack_comes_to_rest_ball_by_ball(
     assert velocities(r, 4) == approx([0.0] * 4, abs=1e-9)
 
 
-@PZ_AND_E1
-@EACH_VERSION
+@BY_PZ_AND_E1
 def test_an_elastic_stack_comes_to_rest_and_loses_energy_only(
     versions: Sequence[str], clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -105,8 +92,7 @@ def test_an_elastic_stack_comes_to_rest_and_loses_energy_only(
     assert np.diff(energy).max() < 1e-6 * np.ptp(energy)
 
 
-@PZ_AND_E1
-@EACH_VERSION
+@BY_PZ_AND_E1
 @pytest.mark.parametrize("size", [0.02, 0.1])
 def test_a_ball_that_bounces_comes_to_rest_before_its_bounces_accumulate(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
@@ -125,8 +111,7 @@ def test_a_ball_that_bounces_comes_to_rest_before_its_bounces_accumulate(
     assert r["b1.x"][after] == approx(np.full(after.sum(), 0.5), abs=1e-9)
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize("masses", [(1.0, 2.0, 1.0), (3.0, 1.0, 2.0), (1.0, 0.1, 1.0)], ids=str)
 @pytest.mark.parametrize("e", [1.0, 0.5])
 def test_a_ball_that_is_hit_from_both_sides_at_once(
@@ -155,8 +140,7 @@ def table(versions: Sequence[str], amplitude: float, omega: float, **more: float
     return system
 
 
-@PZ_AND_E1
-@EACH_VERSION
+@BY_PZ_AND_E1
 @pytest.mark.parametrize("size", [0.01])
 def test_a_table_that_accelerates_downwards_throws_a_ball_off(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
@@ -176,7 +160,7 @@ def test_a_table_that_accelerates_downwards_throws_a_ball_off(
     assert gap[held] == approx(np.zeros(held.sum()), abs=10 * size**4)
 
 
-@EACH_VERSION
+@pytest.mark.parametrize("versions", VERSIONS, ids="+".join)
 def test_forces_that_are_held_over_a_step_keep_a_stack_closed(versions: Sequence[str]) -> None:
     r = run(stack(versions, (1.0, 2.0, 0.5), e=0.5), PZ[0], Jacobi(), step_size=0.05, stop_time=5.0)
     assert r.events == ()

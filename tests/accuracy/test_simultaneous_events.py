@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from balls import E1, EACH_VERSION, METHODS, PZ, Ball, row, run, velocities
+from balls import BY_EACH, E1, PZ, Ball, each, row, run, velocities
 from pytest import approx
 
 from fmimaster import AccuracyWarning, SystemBuilder, reference_path
@@ -19,8 +19,7 @@ from fmimaster.events.event_clock import EventClock
 from fmimaster.front.simulation import Simulation
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=str)
 def test_a_ball_that_is_hit_from_both_sides_passes_both_on(
     versions: Sequence[str], order: Sequence[int], clock: EventClock, algorithm: Algorithm
@@ -33,8 +32,7 @@ def test_a_ball_that_is_hit_from_both_sides_passes_both_on(
     assert [e.time for e in r.events] == approx([1, 1, 1], abs=1e-9)
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (3, 0, 4, 2, 1)], ids=str)
 def test_newtons_cradle(
     versions: Sequence[str], order: Sequence[int], clock: EventClock, algorithm: Algorithm
@@ -53,14 +51,14 @@ def test_newtons_cradle(
 CRADLES = [(v, size) for v in ("fmi2", "fmi3", "mixed") for size in (0.02, 0.037, 0.05, 0.1, 0.3)]
 
 
-@METHODS
-@pytest.mark.parametrize(("version", "size"), CRADLES)
+@pytest.mark.parametrize(("case", "clock", "algorithm"), each(CRADLES))
 def test_balls_that_touch_and_rest_do_not_meet_by_noise(
-    version: str, size: float, clock: EventClock, algorithm: Algorithm
+    case: tuple[str, float], clock: EventClock, algorithm: Algorithm
 ) -> None:
     """Newton's cradle with pendulums. Extrapolated inputs move the balls in the middle by 1e-13; inside a step FMUs that
     look for their own events see them meet, and EarlyReturn let up to 89 events happen, with velocities that were wrong
     by 15 mm/s."""
+    version, size = case
     system = reference_path(f"systems/cradle-{version}.ssp")
     too_long = algorithm is E1[1] and size == 0.3  # 0.94 rad, without sweeps
     said: AbstractContextManager[Any] = (
@@ -76,8 +74,7 @@ def test_balls_that_touch_and_rest_do_not_meet_by_noise(
     assert [r[f"ball{k}.v"][-1] for k in (2, 3, 4)] == approx([0.0] * 3, abs=1e-11)
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize("size", [0.03, 0.1, 0.17])
 def test_a_pair_that_touches_hits_another_pair_that_touches(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
@@ -94,8 +91,7 @@ def test_a_pair_that_touches_hits_another_pair_that_touches(
     assert velocities(r, 4) == approx([0, 0, 1, 1], abs=1e-9)
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize("masses", [(1.0, 2.0, 1.0), (3.0, 1.0, 2.0), (1.0, 0.1, 1.0)], ids=str)
 @pytest.mark.parametrize("e", [1.0, 0.5])
 def test_hits_of_unequal_balls_go_on_until_none_approaches_another(
@@ -122,8 +118,7 @@ def test_hits_of_unequal_balls_go_on_until_none_approaches_another(
     assert [event.name for event in r.events] == expected
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 def test_a_ball_between_two_walls_closer_than_a_step(
     versions: Sequence[str], clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -135,8 +130,7 @@ def test_a_ball_between_two_walls_closer_than_a_step(
     assert velocities(r, 3) == approx([0, 1, 0], abs=1e-9)
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize("unit", [1e6, 1e-6])
 def test_events_do_not_depend_on_the_unit(
     versions: Sequence[str], unit: float, clock: EventClock, algorithm: Algorithm
@@ -159,8 +153,7 @@ def test_events_do_not_depend_on_the_unit(
     assert [t for _, t in scaled] == approx([t for _, t in si], abs=1e-9)
 
 
-@METHODS
-@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
+@pytest.mark.parametrize(("version", "clock", "algorithm"), each(["fmi2", "fmi3", "mixed"]))
 def test_three_members_of_one_event(version: str, clock: EventClock, algorithm: Algorithm) -> None:
     """Masses of 1, 2 and 4 kg with velocities 1, 2 and 3, and g = 2, from 0 on: 6 t + 3 t^2 = 3 where the rope is taut."""
     system = reference_path(f"systems/rope-{version}.ssp")
@@ -190,8 +183,7 @@ def test_hundreds_of_bounces_stay_exact_in_any_unit(
     assert [e.time for e in r.events] == approx(expected, abs=1e-9)
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize("size", [0.1, 0.03])
 @pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-13])
 def test_private_events_of_two_fmus_at_one_instant_all_happen(
@@ -212,8 +204,7 @@ def test_private_events_of_two_fmus_at_one_instant_all_happen(
     assert r["b0.v"][-1] == approx(r["b1.v"][-1], abs=1e-9)
 
 
-@METHODS
-@EACH_VERSION
+@BY_EACH
 @pytest.mark.parametrize(
     ("before", "stop_time"),
     [(b, stop) for b in (0.0, 1e-13, 9.9e-11, 1.1e-10) for stop in (0.5, 1.0)] + [(-5e-11, 1.0)],
