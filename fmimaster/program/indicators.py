@@ -89,7 +89,7 @@ class Indicators:
         self.resting: frozenset[int] = NONE
         """Events whose bodies rest: they stay at rest while these move by no more than the fraction HELD of the inputs."""
         self.held: frozenset[int] = NONE
-        """Events of contacts that are held by a force: they do not happen."""
+        """Events of contacts that are held by a force, or have only just opened: they do not happen."""
         members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
         self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
         self.by_themselves = frozenset(s.event for s in self.sets if not s.is_triggered)

@@ -129,31 +129,27 @@ class Contacts(LoopPart):
             log.events.append(Event(*now, event.name, True, who, cause, values, values))
 
     def step_to(self, goal: Goal) -> Goal | None:
-        """Set the forces over a step, which ends where a contact opens; None if one opens now."""
+        """Set the forces over a step, which ends where a contact opens; None if one opens now, or is pressed again."""
         s, now = self._state, self._state.time.seconds
-        if not s.held or goal.end.seconds <= now:
+        self._let_go()
+        if not s.touching or goal.end.seconds <= now:
             return goal
-        chosen, h = sorted(s.held), goal.end.seconds - now
+        chosen, h = sorted(s.touching), goal.end.seconds - now
         matrix = self._matrix(chosen)
-        course = self._course(chosen, matrix, now)
-        forces = np.zeros_like(course)
-        first = solve(matrix, course[0])
-        if first is None:
-            raise no_forces(self._names_of(chosen), now)
-        forces[0] = first
-        if len(course) > 1:
-            forces[1:] = np.linalg.lstsq(matrix, -course[1:].T, rcond=None)[0].T
+        forces = self._forces(chosen, matrix, now)
         cubics = np.zeros((len(chosen), 4))
         cubics[:, : len(forces)] = forces.T
         opening = [first_time_all_reached([cubic], h) for cubic in cubics.tolist()]
         _, tiny = self._negligible(chosen)
-        for k, e in enumerate(chosen):
-            if opening[k] <= NOW * self._step or forces[0, k] * matrix[k, k] <= tiny:
+        stays = (np.array(opening) > NOW * self._step) & (forces[0] * np.diagonal(matrix) > tiny)
+        pressed = {e for e, stay in zip(chosen, stays, strict=True) if stay}
+        if pressed != s.held:
+            for e in sorted(s.held - pressed):
                 self._open(e)
-        if len(s.held) < len(chosen):
+            self._press(pressed - s.held)
             self._executor.run(self._programs.forces, now, now)
             return None
-        tau = min(opening)
+        tau = min((t for t, stay in zip(opening, stays, strict=True) if stay), default=inf)
         if tau < h:
             name = self._plan.events[chosen[opening.index(tau)]].name
             h = max(tau, rounding(now, self._step)) if tau <= NEAR * self._step else APPROACH * tau
@@ -161,11 +157,47 @@ class Contacts(LoopPart):
         self._give(chosen, forces, matrix, now, h)
         return goal
 
+    def _let_go(self) -> None:
+        """Contacts that have moved apart are none any more: they open, and all members see it."""
+        s = self._state
+        if not s.loose:
+            return
+        chosen = sorted(s.loose)
+        w, _ = self._measured(chosen)
+        least, _ = self._negligible(chosen)
+        values = self._indicators.present()
+        apart = [
+            e
+            for e, speed, tiny in zip(chosen, w, least, strict=True)
+            if min(speed, *(values[i.z[1]] for i in self._known(self._all[e]))) > tiny
+        ]
+        if apart:
+            s.loose = s.loose.difference(apart)
+            s.free = ()
+            self._store(dict.fromkeys(apart, (0.0,)))
+            self._executor.run(self._programs.forces, s.time.seconds, s.time.seconds)
+            self._forget(s.closed)
+
+    def _forces(self, chosen: Sequence[int], matrix: Vector, now: float) -> Vector:
+        """The forces of these contacts, as coefficients of the time from now."""
+        course = self._course(chosen, matrix, now)
+        forces = np.zeros_like(course)
+        first = solve(matrix, course[0])
+        if first is None:
+            raise no_forces(self._names_of(chosen), now)
+        forces[0] = first
+        at = np.flatnonzero(first > 0.0)
+        if len(course) > 1 and len(at):
+            pressed = matrix[np.ix_(at, at)]
+            forces[1:, at] = np.linalg.lstsq(pressed, -course[1:, at].T, rcond=None)[0].T
+        return forces
+
     # Data of contacts --------------------------------------------------------------------------------------------------
 
     def _touching(self, hit: Sequence[int]) -> list[int]:
         """Contacts that these reach over bodies of other contacts that are closed."""
-        closed = {e for e in self._all if e in self._state.held or self._is_closed(self._all[e])}
+        touching = self._state.touching
+        closed = {e for e in self._all if e in touching or self._is_closed(self._all[e])}
         found, new, values = set(hit), list(hit), self._indicators.present()
         while new:
             keys = {b.key for b in self._all[new.pop()].bodies if values[b.inverse_mass] != 0.0}
@@ -270,20 +302,35 @@ class Contacts(LoopPart):
         forces[at] = found
         forces[forces * np.diagonal(matrix) <= tiny] = 0.0
         pressed = {e for e, force in zip(chosen, forces, strict=True) if force > 0.0}
-        s.held = (s.held - set(chosen)) | pressed
-        self._indicators.held = s.held
+        s.held = s.held.difference(chosen)
+        s.loose = s.loose.difference(chosen) | ({chosen[k] for k in at} - pressed)
+        self._press(pressed)
         s.free = ()
-        new = sorted(pressed - s.closed.keys())
-        s.closed = {e: place for e, place in s.closed.items() if e in s.held}
-        values = self._indicators.present()
-        for e, place in zip(new, self._places(new), strict=True):
-            s.closed[e] = place - values[self._known(self._all[e])[0].z[0]]
         self._store(dict(zip(chosen, forces[:, np.newaxis].tolist(), strict=True)))
 
+    def _press(self, pressed: Collection[int]) -> None:
+        """Hold these contacts from now on."""
+        s, values = self._state, self._indicators.present()
+        s.held |= set(pressed)
+        s.loose -= set(pressed)
+        new = sorted(set(pressed) - s.closed.keys())
+        closed = dict(s.closed)
+        for e, place in zip(new, self._places(new), strict=True):
+            closed[e] = place - values[self._known(self._all[e])[0].z[0]]
+        self._forget(closed)
+
+    def _forget(self, closed: Mapping[int, float]) -> None:
+        """Keep where bodies have met for contacts that touch."""
+        s = self._state
+        s.closed = {e: place for e, place in closed.items() if e in s.touching}
+        self._indicators.held = s.touching
+
     def _open(self, event: int) -> None:
-        self._state.held -= {event}
-        self._indicators.held = self._state.held
-        self._state.free = ()
+        s = self._state
+        s.held -= {event}
+        s.loose |= {event}
+        self._indicators.held = s.touching
+        s.free = ()
         self._store({event: [0.0]})
 
     def _store(self, forces: Mapping[int, Sequence[float]]) -> None:
@@ -322,8 +369,11 @@ class Contacts(LoopPart):
         self, chosen: Sequence[int], forces: Vector, matrix: Vector, now: float, h: float
     ) -> None:
         """Give the FMUs the forces of a step of the length h in s, with what brings gap and velocity back to 0."""
-        gaps = self._places(chosen) - np.array([self._state.closed[e] for e in chosen])
+        held = np.array([e in self._state.held for e in chosen])
         w, _ = self._measured(chosen)
+        places, closed = self._places(chosen), self._state.closed
+        gaps = np.array([x - closed.get(e, x) for e, x in zip(chosen, places, strict=True)])
+        gaps[~held] = 0.0
         length = max(h, self._step)
         follows = all(b.coefficients for e in chosen for b in self._all[e].bodies)
         if follows:
@@ -334,7 +384,11 @@ class Contacts(LoopPart):
             means = h ** np.arange(len(forces)) / np.arange(1, len(forces) + 1)
             forces = (means @ forces)[np.newaxis]
             back = -((gaps / length + 1.5 * w) / length)[np.newaxis]
-        corrected = np.linalg.lstsq(matrix, back.T, rcond=None)[0].T
+        back[:, ~held] = 0.0
+        back[0, ~held] = np.maximum(-w[~held], 0.0) / length  # what opens must not approach
+        at = np.flatnonzero(back.any(axis=0) | held)
+        corrected = np.zeros((len(back), len(chosen)))
+        corrected[:, at] = np.linalg.lstsq(matrix[np.ix_(at, at)], back[:, at].T, rcond=None)[0].T
         corrected[: len(forces)] += forces
         self._store({e: corrected[:, k].tolist() for k, e in enumerate(chosen)})
         self._executor.run(self._programs.forces, now, now)

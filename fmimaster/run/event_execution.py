@@ -94,7 +94,7 @@ class _EventChecks(LoopPart):
         causes, fired, ticks = now.causes, now.fired, now.ticks
         for e in sorted(fired):
             self._check_accumulation(events[e].name, time)
-            if e not in self._indicators.by_themselves and self._is_still_on(e):
+            if e not in self._indicators.by_themselves and self._indicators.still_on(e):
                 self._check_still_on(e, before)
             elif s.ineffective:
                 s.ineffective.pop(events[e].name, None)
@@ -131,12 +131,6 @@ class _EventChecks(LoopPart):
         name = self._names[instance]
         last = [e.name for e in self._state.event_log.events[-FEW:] if name in e.components]
         return too_dense(self._indicators, instance, last, self._recorded([name]), span)
-
-    def _is_still_on(self, event: int) -> bool:
-        """Whether an event is on after it has happened. At a contact impulses end the approach, whatever indicators say by
-        extrapolated inputs."""
-        is_contact = any(m.declaration.contact for m in self._plan.events[event].members)
-        return not is_contact and self._indicators.still_on(event)
 
     def illegitimate(self, instances: Collection[int]) -> SimulationError:
         """The error for events that do not end at the present time: with what has changed in the last iterations."""

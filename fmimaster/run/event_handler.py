@@ -72,7 +72,7 @@ class EventHandler(LoopPart):
             return True
         if self._derivatives.waits:
             return False
-        waits = s.on or s.outdated or (self._rests and self._rests.quiet) or s.held
+        waits = s.on or s.outdated or (self._rests and self._rests.quiet) or s.touching
         return not waits and self.observer.is_far
 
     def begin(self) -> bool:
@@ -192,7 +192,7 @@ class EventHandler(LoopPart):
         held = self._state.held
         if self._contacts is None:
             return goal
-        found = self._contacts.step_to(goal) if held else goal
+        found = self._contacts.step_to(goal)
         if found is None:
             self._contacts.note(held)
             self._begin_anew()
@@ -256,7 +256,7 @@ class EventHandler(LoopPart):
         s, clock = self._state, self._clock
         if clock is None:
             return NONE
-        self._indicators.resting, self._indicators.held = s.resting, s.held
+        self._indicators.resting, self._indicators.held = s.resting, s.touching
         self._indicators.first = self._programs.variants[s.variant].first
         self._indicators.outdated = frozenset(n for n, _ in s.unseen) if s.unseen else NONE
         found = clock.detect(self._indicators)

@@ -69,7 +69,7 @@ class Goals(LoopPart):
         if s.outdated and not self._is_fixed:
             goal = self._sooner(goal)
         clock = self._quiet_clock if s.resting else self._clock
-        self._indicators.resting, self._indicators.held = s.resting, s.held
+        self._indicators.resting, self._indicators.held = s.resting, s.touching
         return goal if clock is None else clock.clip(goal, now, self._indicators, s.fired)
 
     def _tick(self, tick: Instant, goal: Goal) -> Goal:

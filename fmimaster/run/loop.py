@@ -109,6 +109,8 @@ class RunState:
     """Events of bodies that touch and stay. Those of their members that can do so ignore their own events."""
     held: frozenset[int] = frozenset()
     """Events of contacts that are held by a force."""
+    loose: frozenset[int] = frozenset()
+    """Events of contacts that touch without a force, as those that have just opened."""
     forces: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     """The forces at contacts, by their events, as coefficients of the time since the next one."""
     forces_at: float = 0.0
@@ -150,6 +152,11 @@ class RunState:
     """Changes of the structure of the system; the present structure is in the plan."""
     accumulating: EventHistory = field(default_factory=EventHistory)
     """Times of the last events of each kind."""
+
+    @property
+    def touching(self) -> frozenset[int]:
+        """Events of contacts that do not happen, because the bodies touch and stay, or only begin to move apart."""
+        return self.held | self.loose
 
     @property
     def just_renewed(self) -> frozenset[int]:
