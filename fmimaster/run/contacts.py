@@ -384,12 +384,15 @@ class Contacts(LoopPart):
             means = h ** np.arange(len(forces)) / np.arange(1, len(forces) + 1)
             forces = (means @ forces)[np.newaxis]
             back = -((gaps / length + 1.5 * w) / length)[np.newaxis]
+        least, _ = self._negligible(chosen)
         back[:, ~held] = 0.0
-        back[0, ~held] = np.maximum(-w[~held], 0.0) / length  # what opens must not approach
+        back[0, ~held] = np.where(w < -least, -w / length, 0.0)[
+            ~held
+        ]  # what opens must not approach
         at = np.flatnonzero(back.any(axis=0) | held)
         corrected = np.zeros((len(back), len(chosen)))
         corrected[:, at] = np.linalg.lstsq(matrix[np.ix_(at, at)], back[:, at].T, rcond=None)[0].T
-        corrected[: len(forces)] += forces
+        corrected[: len(forces), held] += forces[:, held]
         self._store({e: corrected[:, k].tolist() for k, e in enumerate(chosen)})
         self._executor.run(self._programs.forces, now, now)
 
