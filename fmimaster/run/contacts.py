@@ -303,7 +303,7 @@ class Contacts(LoopPart):
         forces[forces * np.diagonal(matrix) <= tiny] = 0.0
         pressed = {e for e, force in zip(chosen, forces, strict=True) if force > 0.0}
         s.held = s.held.difference(chosen)
-        s.loose = s.loose.difference(chosen) | ({chosen[k] for k in at} - pressed)
+        s.loose = s.loose.difference(chosen) | ({chosen[k] for k in at.tolist()} - pressed)
         self._press(pressed)
         s.free = ()
         self._store(dict(zip(chosen, forces[:, np.newaxis].tolist(), strict=True)))
