@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 from public_fmus import modelica_fmu
 from stored_tables import table
 
@@ -252,9 +253,15 @@ H = 0.1
 """[s] Step size."""
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("interval", [3, 1, 0.5, 0.3, 0.2, 0.1, 0.06, 0.03])
-@pytest.mark.parametrize("go_back", [True, False], ids=["may go back", "may not"])
+@pytest.mark.parametrize(
+    ("version", "interval", "go_back", "backend"),
+    in_turn(
+        VERSIONS,
+        [3, 1, 0.5, 0.3, 0.2, 0.1, 0.06, 0.03],
+        [True, False],
+        [Backend.REFERENCE, Backend.NATIVE],
+    ),
+)
 def test_prediction_finds_each_bounce_however_short_the_flight(
     version: str, interval: float, go_back: bool, backend: Backend
 ) -> None:

@@ -6,30 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from in_turn import in_turn
+from outcomes import METHODS
 from random_two_mass import SIZES, random_system
 
 from fmimaster import Simulation
-from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.base.installation import reference_path
-from fmimaster.events import EarlyReturn, Predictive
-from fmimaster.events.event_clock import EventClock
-from fmimaster.inputs import Polynomial
 from fmimaster.studies.demos.scoring import executions, score
 from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference
 
-QUINTIC = Polynomial(2, 2)
 SYSTEMS = range(10, 30)
 """Both densities of events; FMI 3.0 and mixed."""
-E2 = Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2)
 
 
-@pytest.mark.parametrize("number", SYSTEMS)
-@pytest.mark.parametrize(
-    ("algorithm", "clock"), [(Jacobi(QUINTIC), Predictive()), (E2, EarlyReturn())], ids=["PZ", "E2"]
-)
-def test_all_events_of_random_systems_are_found(
-    number: int, algorithm: Algorithm, clock: EventClock
-) -> None:
+@pytest.mark.parametrize(("number", "method"), in_turn(SYSTEMS, ["PZ", "E2"]))
+def test_all_events_of_random_systems_are_found(number: int, method: str) -> None:
+    algorithm, clock = METHODS[method]
     system = random_system(number)
     size = system.longest
     simulation = Simulation(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edited_fmu import edited_fmu
+from in_turn import in_turn
 from linear_fmu import linear_fmu
 from numpy.typing import NDArray
 from scipy.linalg import expm
@@ -66,8 +67,7 @@ def test_the_stability_limits_of_the_quarter_car(split: str, version: str) -> No
     assert limit.unstable == pytest.approx(limit.step, rel=2e-6)
 
 
-@pytest.mark.parametrize("step", [0.05, 0.2, 0.5, 1.0])
-@pytest.mark.parametrize("split", ["a", "b"])
+@pytest.mark.parametrize(("split", "step"), in_turn(["a", "b"], [0.05, 0.2, 0.5, 1.0]))
 def test_the_limit_is_found_from_an_unstable_step_too(split: str, step: float) -> None:
     """Also from steps with which an FMU alone grows without bound."""
     found = largest_stable_step(quarter_car(split, step=step))

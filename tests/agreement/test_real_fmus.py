@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
@@ -80,9 +81,13 @@ def pair(first: str, second: str) -> SystemBuilder:
 
 # a quintic is unstable in these steps
 @pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
-@pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
-@pytest.mark.parametrize("inputs", POLYNOMIALS, ids=str)
-@pytest.mark.parametrize("algorithm", [Jacobi, GaussSeidel])
+@pytest.mark.parametrize(
+    ("algorithm", "inputs", "versions"),
+    in_turn(
+        [Jacobi, GaussSeidel], POLYNOMIALS, [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")]
+    ),
+    ids=str,
+)
 def test_every_algorithm_with_every_kind_of_input(
     algorithm: Any, inputs: Polynomial, versions: tuple[str, str]
 ) -> None:
@@ -245,10 +250,9 @@ def two_masses(name: str, benchmark: str, version: str, **settings: Any) -> tupl
 
 @pytest.mark.filterwarnings("ignore::fmimaster.base.errors.AccuracyWarning")  # long steps of Check
 @pytest.mark.parametrize(
-    "version", [*(pytest.param(v, marks=pytest.mark.thorough) for v in ("fmi2", "fmi3")), "mixed"]
+    ("name", "benchmark", "version"),
+    in_turn(list(EVENT_RUNS), ["b1", "b2"], ["mixed", "fmi2", "fmi3"]),
 )
-@pytest.mark.parametrize("benchmark", ["b1", "b2"])
-@pytest.mark.parametrize("name", EVENT_RUNS)
 def test_every_event_algorithm_on_the_two_masses(name: str, benchmark: str, version: str) -> None:
     assert_same_bits(*two_masses(name, benchmark, version))
 

@@ -201,12 +201,17 @@ def changing() -> tuple[SystemBuilder, dict[str, Any]]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"step_size": "0.1", "backend": "reference"},
         {"step_size": "0.1", "algorithm": "gauss-seidel", "isolate": ["C", "chassis"]},
-        {"step_size": "0.06", "inputs": {"chassis.force": "linear", "C.u": "linear"}},
-        {"step_size": PID(0.2, (EmbeddedOrders(0.1),), smallest=1e-4)},
+        *(
+            pytest.param(more, marks=pytest.mark.thorough)
+            for more in (
+                {"step_size": "0.1", "backend": "reference"},
+                {"step_size": "0.06", "inputs": {"chassis.force": "linear", "C.u": "linear"}},
+                {"step_size": PID(0.2, (EmbeddedOrders(0.1),), smallest=1e-4)},
+            )
+        ),
     ],
-    ids=["interpreter", "gauss-seidel", "polynomials", "controlled"],
+    ids=["gauss-seidel", "interpreter", "polynomials", "controlled"],
 )
 def test_a_run_continues_before_at_and_after_each_change(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import (
@@ -104,9 +105,10 @@ def rows(session: Session) -> list[bytes]:
     return [times.tobytes(), *(values[kind].tobytes() for kind in sorted(values, key=str))]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
-@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE], ids=lambda b: b.value)
+@pytest.mark.parametrize(
+    ("backend", "version", "method"),
+    in_turn([Backend.REFERENCE, Backend.NATIVE], ["fmi2", "fmi3", "mixed"], list(METHODS)),
+)
 def test_a_run_that_is_put_back_goes_on_in_the_same_bits(
     backend: Backend, version: str, method: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
 from call_trace import traced
+from in_turn import in_turn
 from kernel_encodings import as_written
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
@@ -253,8 +254,7 @@ CLOCKS = [
 @pytest.mark.filterwarnings(
     "ignore:Steps are too long for the prediction"
 )  # LookAhead: events in steps
-@pytest.mark.parametrize("step", [*STEPS, "1/70"])
-@pytest.mark.parametrize("clock", CLOCKS, ids=str)
+@pytest.mark.parametrize(("clock", "step"), in_turn(CLOCKS, [*STEPS, "1/70"]), ids=str)
 def test_ticks_beside_an_event_clock(clock: EventClock, step: str) -> None:
     """The rule restarts at each tick, and events come between ticks and at them."""
     algorithm = Jacobi(Polynomial(2, 2))
