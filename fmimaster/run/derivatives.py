@@ -63,9 +63,7 @@ class DerivativeCheck:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        # with other clocks FMUs execute events themselves, and no prediction needs derivatives
-        fires = loop.clock is not None and loop.clock.fires
-        self._open = _compared(loop) if fires else []
+        self._open = _compared(loop)
         self._waits = FIRST
 
     @property

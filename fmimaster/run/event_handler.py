@@ -14,7 +14,6 @@ from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Programs
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes, Observer
-from fmimaster.run.derivatives import DerivativeCheck
 from fmimaster.run.event_execution import EventExecution, Given, Happening
 from fmimaster.run.failures import check_indicators_are_finite, close_changes
 from fmimaster.run.log import Lateness
@@ -45,7 +44,12 @@ class EventHandler(LoopPart):
             from fmimaster.run.rest import Rests  # most runs of single FMUs have no event clock
 
             self._rests = Rests(loop)
-        self._derivatives = DerivativeCheck(loop)
+        self._derivatives = None
+        if loop.clock is not None and loop.clock.fires:
+            # with other clocks FMUs execute events themselves, and no prediction needs derivatives
+            from fmimaster.run.derivatives import DerivativeCheck
+
+            self._derivatives = DerivativeCheck(loop)
         self._contacts = None
         if any(m.declaration.contact for event in loop.plan.events for m in event.members):
             from fmimaster.run.contacts import Contacts  # few systems have some
@@ -70,7 +74,7 @@ class EventHandler(LoopPart):
         s = self._state
         if self._clock is None:
             return True
-        if self._derivatives.waits:
+        if self._derivatives and self._derivatives.waits:
             return False
         waits = s.on or s.outdated or (self._rests and self._rests.quiet) or s.touching
         return not waits and self.observer.is_far
@@ -120,7 +124,7 @@ class EventHandler(LoopPart):
     def _happen(self, due: frozenset[int], requests: Sequence[int]) -> tuple[bool, bool]:
         s = self._state
         observed = self.observer.look()
-        if not observed:
+        if not observed and self._derivatives:
             self._derivatives.look()
         found = self._look(requests) - due
         is_due = s.next_event <= s.time.seconds
