@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 
 from fmimaster import Results, Simulation, reference_path
 from fmimaster.algorithms import Jacobi
@@ -88,9 +89,9 @@ def test_the_error_of_ecco_with_at_most_1000_steps_goal_d_of_energy_md_5(
     assert power_error(results, split, LINEAR_CAR) <= goal
 
 
-@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
-@pytest.mark.parametrize("accuracy", [1e-2, 1e-3])
-@pytest.mark.parametrize("split", ["a", "b"])
+@pytest.mark.parametrize(
+    ("split", "accuracy", "version"), in_turn(["a", "b"], [1e-2, 1e-3], ["fmi2", "fmi3"])
+)
 def test_the_accuracy_of_outputs_is_what_was_asked_for(
     version: str, accuracy: float, split: str
 ) -> None:

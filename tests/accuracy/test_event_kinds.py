@@ -19,6 +19,7 @@ from random_kinds import random_case
 from scipy.integrate import solve_ivp
 
 Array = NDArray[np.float64]
+THOROUGH = pytest.mark.thorough
 
 
 def integrated(
@@ -95,7 +96,13 @@ def test_the_exact_solution_of_stick_and_slip_is_that_of_another_solver() -> Non
     assert list(x) == approx(list(case.exact.final.values()), abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind in ("table", "stick-slip", "chain") else THOROUGH)
+        for kind in KINDS
+    ],
+)
 def test_a_system_can_be_scored(kind: str) -> None:
     case = random_case(kind, 0)
     assert case.exact.is_clear

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 from pytest import approx
 
 from fmimaster import read_system, reference_path, simulate
@@ -143,8 +144,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids="-".join)
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(("name", "case"), in_turn(list(ROWS), CASES), ids=str)
 def test_rows_of_inputs_under_ecco(name: str, case: tuple[str, str]) -> None:
     """energy.md 5."""
     chosen = ROWS[name]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 from pytest import approx
 from random_two_mass import held_systems, random_system
 
@@ -64,8 +65,7 @@ def systems_that_hold(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return held_systems(tmp_path_factory.mktemp("held"))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize(("backend", "version"), in_turn(["native", "reference"], list(VERSIONS)))
 def test_two_held_values_in_a_step_are_a_hundred_times_better_than_one(
     systems_that_hold: Path, version: str, backend: str
 ) -> None:

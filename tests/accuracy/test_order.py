@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 from scipy.linalg import expm
 
 from fmimaster import SystemBuilder, reference_path, simulate
@@ -46,16 +47,19 @@ def test_held_inputs_give_order_one(algorithm: Algorithm, versions: tuple[str, s
     assert observed_order(errors(algorithm, linear_pair(*versions))) == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
 @pytest.mark.parametrize(
-    "algorithm",
-    [
-        Jacobi(FIRST_ORDER),
-        GaussSeidel(FIRST_ORDER),
-        Jacobi(Polynomial(2, 0)),
-        GaussSeidel(FIRST_ORDER, mode=AlongLine()),
-        GaussSeidel(Polynomial(2, 0), mode=Corrected()),
-    ],
+    ("algorithm", "versions"),
+    in_turn(
+        [
+            Jacobi(FIRST_ORDER),
+            GaussSeidel(FIRST_ORDER),
+            Jacobi(Polynomial(2, 0)),
+            GaussSeidel(FIRST_ORDER, mode=AlongLine()),
+            GaussSeidel(Polynomial(2, 0), mode=Corrected()),
+        ],
+        [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")],
+    ),
+    ids=str,
 )
 def test_first_order_inputs_give_order_two(algorithm: Algorithm, versions: tuple[str, str]) -> None:
     assert observed_order(errors(algorithm, linear_pair(*versions))) == pytest.approx(2, abs=0.05)

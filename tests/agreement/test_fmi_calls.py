@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_turn import in_turn
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
@@ -70,9 +71,15 @@ def pair(first: str, second: str) -> SystemBuilder:
     return builder
 
 
-@pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
-@pytest.mark.parametrize("inputs", [HOLD, FIRST_ORDER, Polynomial(2, 1), Polynomial(3, 0)], ids=str)
-@pytest.mark.parametrize("algorithm", [Jacobi, GaussSeidel])
+@pytest.mark.parametrize(
+    ("algorithm", "inputs", "versions"),
+    in_turn(
+        [Jacobi, GaussSeidel],
+        [HOLD, FIRST_ORDER, Polynomial(2, 1), Polynomial(3, 0)],
+        [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")],
+    ),
+    ids=str,
+)
 def test_steps_and_inputs(algorithm: Any, inputs: Polynomial, versions: tuple[str, str]) -> None:
     system = pair(*versions).build(start_time=0, stop_time=0.505, step_size=1 / 60)
     among = {f"{version}DoStep" for version in versions}
@@ -185,8 +192,7 @@ EVENTS: dict[str, tuple[Algorithm, Any, EventClock]] = {
 }
 
 
-@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
-@pytest.mark.parametrize("name", EVENTS)
+@pytest.mark.parametrize(("name", "version"), in_turn(list(EVENTS), ["fmi2", "fmi3", "mixed"]))
 def test_events(name: str, version: str) -> None:
     algorithm, step_size, clock = EVENTS[name]
     among = {"fmi2": {"fmi2SetInteger"}, "fmi3": {"fmi3UpdateDiscreteStates", "fmi3SetClock"}}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
@@ -95,9 +96,10 @@ def assert_solved(case: LoopCase, results: Results) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*solution not unique")  # L6c with derivatives
-@pytest.mark.parametrize("derivatives", [False, True], ids=["differences", "derivatives"])
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.solution])
+@pytest.mark.parametrize(
+    ("name", "version", "derivatives"),
+    in_turn([name for name, case in CASES.items() if case.solution], VERSIONS, [False, True]),
+)
 def test_a_loop_is_solved_at_the_start(
     folder: Path, name: str, version: str, derivatives: bool
 ) -> None:

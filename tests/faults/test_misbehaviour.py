@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from forks import Forks
+from in_turn import in_turn
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
 
 from fmimaster import CallError, SystemBuilder, reference_path
@@ -89,11 +90,10 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Results]:
     return {v: run(misbehaving(folder, v, **STATES), Backend.REFERENCE) for v in VERSIONS}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    "act",
-    [*MESSAGES, *THREADS, *PROCESS, *SLOW],
-    ids=lambda a: f"{a.action} {str(a.argument)[:4]!r}",
+    ("act", "version"),
+    in_turn([*MESSAGES, *THREADS, *PROCESS, *SLOW], VERSIONS),
+    ids=lambda a: a if isinstance(a, str) else f"{a.action} {str(a.argument)[:4]!r}",
 )
 def test_what_an_fmu_does_in_its_calls_changes_no_result(
     act: Act, version: str, tmp_path: Path, healthy: Mapping[str, Results]

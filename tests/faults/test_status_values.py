@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_turn import in_turn
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
 
 from fmimaster import SystemBuilder, reference_path
@@ -83,11 +84,11 @@ def test_a_healthy_run_makes_every_call(version: str, tmp_path: Path) -> None:
     assert set(CALLS[version]) <= set(verdict.calls)
 
 
-@pytest.mark.parametrize(("version", "call"), IN_CALLS)
-@pytest.mark.parametrize("status", FAILURES)
+@pytest.mark.parametrize(("call_of", "status"), in_turn(IN_CALLS, FAILURES), ids=str)
 def test_every_status_but_ok_and_warning_is_an_error_that_names_it(
-    version: str, call: str, status: int, tmp_path: Path
+    call_of: tuple[str, str], status: int, tmp_path: Path
 ) -> None:
+    version, call = call_of
     error = both(tmp_path, version, Act(call, "return", status)).error
     assert isinstance(error, CallError)
     assert error.instance == "pump"

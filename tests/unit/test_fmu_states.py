@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edited_fmu import edited_fmu
+from in_turn import in_turn
 
 from fmimaster import (
     AccuracyWarning,
@@ -171,10 +172,13 @@ def test_what_cannot_serialize_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "states").exists()
 
 
-@pytest.mark.parametrize("backend", [Backend.NATIVE, Backend.REFERENCE])
-@pytest.mark.parametrize("between", ["1/2", "9/20"])
 @pytest.mark.parametrize(
-    "fmu", ["ClockKinds", "Countdown", "TrafficLight", "BouncingBall", "EventSource"]
+    ("fmu", "between", "backend"),
+    in_turn(
+        ["ClockKinds", "Countdown", "TrafficLight", "BouncingBall", "EventSource"],
+        ["1/2", "9/20"],
+        [Backend.NATIVE, Backend.REFERENCE],
+    ),
 )
 def test_clocks_and_time_events_go_on(
     fmu: str, between: str, backend: Backend, tmp_path: Path
