@@ -118,6 +118,10 @@ EVEN = 2.0**-46
 """Impulses are multiples of this part of the largest one, some dozens of roundings: a body that passes one on has exactly
 the velocity that it had before."""
 
+TOGETHER = 1e-6
+"""A contact that approaches more slowly than this part of the fastest one has no impact together with it: bodies at rest
+beside each other approach by rounding, and would share the impact instead of passing it on."""
+
 MOST_ROUNDS = 1000
 """Impacts that follow each other at one instant; with more of them all contacts are taken as plastic."""
 
@@ -145,7 +149,7 @@ def impulses(
     total, now = np.zeros(len(velocities)), velocities.copy()
     order: dict[int, None] = {}
     for _ in range(MOST_ROUNDS):
-        approaching = now < -least
+        approaching = now < np.minimum(-least, TOGETHER * now.min())
         if not approaching.any():
             return _even(total), list(order)
         left = np.where(-now < slow, 0.0, restitutions)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
+from fmimaster.base.errors import DescriptionError
 from fmimaster.system.declarations import Contact, EventDeclaration
 from fmimaster.system.model import Causality, DataType, Model
 from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem
@@ -13,6 +15,11 @@ def with_served_contacts(system: ResolvedSystem, fires: bool) -> ResolvedSystem:
     """The system with the contacts whose impulses and forces the run determines; FMUs treat all others as two bodies.
 
     An FMU takes them for all of its contacts or for none, so all members of a chain of contacts must have them.
+
+    Raises
+    ------
+    DescriptionError
+        If an input for an impulse or a force of such a contact is connected.
     """
     served = {i for i, c in enumerate(system.components) if fires and _takes_impulses(c)}
     lost = served
@@ -26,6 +33,7 @@ def with_served_contacts(system: ResolvedSystem, fires: bool) -> ResolvedSystem:
             if m.component in served
         }
         served -= lost
+    _check_inputs(system, served)
 
     def left(event: EventDeclaration, i: int) -> EventDeclaration:
         return replace(event, contact=None) if event.contact and i not in served else event
@@ -44,6 +52,27 @@ def with_served_contacts(system: ResolvedSystem, fires: bool) -> ResolvedSystem:
         for e in system.shared_events
     )
     return replace(system, components=components, shared_events=shared)
+
+
+def _check_inputs(system: ResolvedSystem, served: Collection[int]) -> None:
+    """Raise if something else feeds an input that the run sets for a contact."""
+    for link in system.links:
+        component = system.components[link.target]
+        if link.target not in served:
+            continue
+        name, forces = link.input.name, force_inputs(component.model)
+        contacts = [e.contact for e in component.model.events if e.contact is not None]
+        if name in forces or any(name == c.impulse for c in contacts):
+            law = next((c for c in contacts if c.parameter is not None), None)
+            own = (
+                ""
+                if law is None
+                else f", or set '{component.name}.{law.parameter}' to another value than {law.value}"
+            )
+            raise DescriptionError(
+                f"'{component.name}.{name}' is connected, but the run determines impulses and forces at the contacts of "
+                f"'{component.name}'. Leave the connection out{own}."
+            )
 
 
 def _takes_impulses(component: ResolvedComponent) -> bool:

@@ -326,8 +326,9 @@ def other_velocity(event: str, name: str, indicator: float, speed: float) -> Sim
     """The error for a contact whose second indicator is not the difference of the velocities of its bodies."""
     return SimulationError(
         f"The contact '{event}' opens at the velocity {indicator:.6g} by the second indicator of '{name}', but at "
-        f"{speed:.6g} by the velocities and directions that its members declare. Correct the element Contact in their "
-        "manifests, or use other inputs: polynomials (--inputs 2,2)."
+        f"{speed:.6g} by the velocities and directions that its members declare. Inputs that follow polynomials have no "
+        "velocity after an event if derivatives of outputs are not used: use --inputs 2,2, Polynomial(2, 2). Otherwise "
+        "correct the element Contact in their manifests."
     )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from balls import BY_EACH, BY_PZ_AND_E1, PZ, VERSIONS, Ball, row, run, velocities
+from balls import BY_EACH, BY_PZ_AND_E1, E2, PZ, VERSIONS, Ball, row, run, velocities
 from pytest import approx
 
-from fmimaster import Results, SystemBuilder, reference_path
+from fmimaster import Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.algorithms import Algorithm, Jacobi
-from fmimaster.base.errors import SimulationError
+from fmimaster.base.errors import DescriptionError, FmimasterError, SimulationError
 from fmimaster.events.event_clock import EventClock
 from fmimaster.fmu import add_manifest
 from fmimaster.record.causes import Kind
@@ -184,3 +184,49 @@ def test_an_inverse_mass_that_is_none_is_named(tmp_path: Path) -> None:
         SimulationError, match=r"inverse mass of 'b1' at the contact 'hit0' is -9\.81"
     ):
         run(system, *PZ)
+
+
+@pytest.mark.parametrize("name", ["left.f", "left.p"])
+def test_an_input_for_a_force_or_an_impulse_must_not_be_connected(name: str) -> None:
+    system = stack(("fmi3",), (1.0, 2.0), e=0.5)
+    system.connect("b1.v", f"b2.{name}")
+    with pytest.raises(DescriptionError, match=rf"'b2\.{name}' is connected.*set 'b2\.contactLaw'"):
+        run(system, *PZ)
+
+
+def test_a_ball_between_two_walls_that_approach_each_other_cannot_move() -> None:
+    """No impulses make all contacts open: both are named, and the rows up to there are kept."""
+    walls = Ball(-1.5, 1.0, 1e300), Ball(0.0), Ball(1.5, -1.0, 1e300)
+    with pytest.raises(SimulationError, match=r"contacts hit0, hit1 at") as raised:
+        run(contacts(walls, ("fmi3",), e=0.5), *PZ)
+    r = raised.value.results
+    assert r is not None
+    assert r.time[-1] == approx(0.5, abs=1e-9)
+    assert r["b0.x"] == approx(-1.5 + r.time, abs=1e-9)
+
+
+def test_a_mass_of_zero_is_named() -> None:
+    system = stack(("fmi3",), (1.0, 2.0), 0.2, e=0.5)
+    system.set("b1.m", 0.0)
+    with pytest.raises(FmimasterError, match=r"b1.*\bm is 0"):
+        run(system, *PZ)
+
+
+@pytest.mark.parametrize(("clock", "algorithm"), [PZ, E2], ids=["PZ", "E2"])
+def test_a_run_continues_from_a_checkpoint_while_a_contact_is_held(
+    clock: EventClock, algorithm: Algorithm, tmp_path: Path
+) -> None:
+    """The forces, and the points through which they are foreseen, are part of it."""
+    system, file = table(("fmi2", "fmi3"), -3.0, 2.0, e=0.0), tmp_path / "held"
+    settings: dict[str, Any] = {"step_size": 0.05, "stop_time": 1.6, "checkpoint": file}
+    simulation = Simulation(system.build(), algorithm=algorithm, event_clock=clock, **settings)
+    with simulation.start() as one:
+        one.advance_to(1.0)
+        one.advance_to(1.6)
+    with simulation.start() as first:
+        first.advance_to(1.0)
+    found, expected = resume(file), one.results
+    assert [e.cause.kind for e in found.events] == [Kind.OPENS]
+    assert found.events == expected.events
+    for name in ("time", *expected.names):
+        assert found[name].tobytes() == expected[name].tobytes(), name

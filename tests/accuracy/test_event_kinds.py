@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import pi
+from dataclasses import replace
+from math import pi, sqrt
 from pathlib import Path
 
 import event_kinds
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from event_kinds import Task
 from exact_hybrid import CoupledSystem
-from hybrid_kinds import KINDS
+from hybrid_kinds import KINDS, STICK
 from hybrid_writer import Variant
 from numpy.typing import NDArray
 from pytest import approx
@@ -143,6 +144,33 @@ def test_a_ball_leaves_a_table_with_the_inputs_of_the_instant(tmp_path: Path) ->
         table = float(np.interp(e.time, run.time, run["table.v"]))
         leaving = reset["v"] * e.left["ball.v"] + reset["u_v"] * table
         assert e.right["ball.v"] == approx(leaving, abs=1e-9)
+
+
+@pytest.mark.parametrize(("method", "version"), [("PZ", "fmi2"), ("E1", "fmi3"), ("E2", "mixed")])
+def test_a_mass_that_sticks_to_a_belt_stays_on_it(
+    method: str, version: str, tmp_path: Path
+) -> None:
+    """The belt swings about its place. Spring and acceleration stay below the largest friction."""
+    case = random_case("stick-slip", 0)
+    belt, mass = case.system.units.values()
+    static = mass.events[1].transitions[STICK].indicators[0]["1"]
+    stiffness, swing = mass.modes[1].rates["v"]["x"], -belt.modes[0].rates["q"]["s"]
+    w = sqrt(swing)
+    speed, x = 0.4 * static * w / -stiffness, 0.1 * static / -stiffness
+    mode = belt.modes[0]
+    moving = replace(mode, outputs=mode.outputs | {"v": {"s": 1.0}})
+    units = {
+        "belt": replace(belt, states={"s": speed, "q": 0.0}, modes=(moving,)),
+        "mass": replace(mass, states={"x": x, "v": speed}, start_mode=STICK),
+    }
+    sticking = replace(case, system=replace(case.system, units=units), version=version)
+    run = event_kinds.simulation(
+        sticking, Task(method, 0.1, "stick-slip", 0), tmp_path, Variant()
+    ).run()
+    assert event_kinds.executed(sticking, run) == []
+    assert len(run.events) == 0
+    assert run["mass.x"] == approx(x + speed / w * np.sin(w * run.time), abs=1e-6 * speed / w)
+    assert run["mass.v"] == approx(speed * np.cos(w * run.time), abs=1e-6 * speed)
 
 
 @pytest.mark.parametrize("method", ["PZ", "E2"])

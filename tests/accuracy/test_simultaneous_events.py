@@ -14,9 +14,10 @@ from balls import BY_EACH, E1, PZ, Ball, each, row, run, velocities
 from pytest import approx
 
 from fmimaster import AccuracyWarning, SystemBuilder, reference_path
-from fmimaster.algorithms import Algorithm
+from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.events.event_clock import EventClock
 from fmimaster.front.simulation import Simulation
+from fmimaster.inputs import Polynomial
 
 
 @BY_EACH
@@ -72,6 +73,16 @@ def test_balls_that_touch_and_rest_do_not_meet_by_noise(
     swing = -0.5 * np.maximum(np.cos(np.pi * r.time), 0.0)
     assert r["ball1.x"] == approx(swing, abs=1e-9)
     assert [r[f"ball{k}.v"][-1] for k in (2, 3, 4)] == approx([0.0] * 3, abs=1e-11)
+
+
+def test_balls_by_polynomials_without_slopes_keep_their_speeds() -> None:
+    """These know no speed of a neighbour after a hit, so that the balls at rest move by 1e-9 m/s. They shared hits by such
+    an approach, and the run ended with an error."""
+    inputs, cradle = Jacobi(Polynomial(3, 0, adaptive=True)), "systems/cradle-fmi2.ssp"
+    with pytest.warns(AccuracyWarning, match="prediction"):
+        r = run(reference_path(cradle), PZ[0], inputs, step_size=0.05, stop_time=2.8)
+    assert r["ball1.x"] == approx(-0.5 * np.maximum(np.cos(np.pi * r.time), 0.0), abs=1e-7)
+    assert [r[f"ball{k}.v"][-1] for k in (2, 3, 4)] == approx([0.0] * 3, abs=1e-7)
 
 
 @BY_EACH

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster.events.complementarity import solve
+from fmimaster.events.complementarity import impulses, solve
 
 
 def residuals(m: np.ndarray, q: np.ndarray, z: np.ndarray) -> float:
@@ -65,3 +65,14 @@ def test_nothing_pushes_where_all_contacts_open() -> None:
 
 def test_two_walls_that_approach_each_other_have_no_solution() -> None:
     assert solve(np.zeros((1, 1)), np.array([-1.0])) is None
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-15, -1e-8, 1e-8])
+def test_balls_that_touch_by_rounding_pass_an_impact_on(noise: float) -> None:
+    """Three balls of 1 kg in contact, the first is hit: the last one leaves with the speed."""
+    m = np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
+    rest, least = np.zeros(3), np.full(3, 1e-9)
+    found = impulses(m, np.array([-1.0, noise, -noise]), np.ones(3), rest, least)
+    assert found is not None
+    assert found[0] == approx([1.0] * 3, abs=1e-7)
+    assert found[1][:2] == [0, 1]
