@@ -158,7 +158,7 @@ def test_a_mass_that_sticks_to_a_belt_stays_on_it(
     w = sqrt(swing)
     speed, x = 0.4 * static * w / -stiffness, 0.1 * static / -stiffness
     mode = belt.modes[0]
-    moving = replace(mode, outputs=mode.outputs | {"v": {"s": 1.0}})
+    moving = replace(mode, outputs={**mode.outputs, "v": {"s": 1.0}})
     units = {
         "belt": replace(belt, states={"s": speed, "q": 0.0}, modes=(moving,)),
         "mass": replace(mass, states={"x": x, "v": speed}, start_mode=STICK),
