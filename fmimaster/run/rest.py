@@ -48,11 +48,11 @@ class Rests(LoopPart):
 
     def _resting(self) -> frozenset[int]:
         """Shared events whose indicators and slopes are 0 for all members that know the present values of the others; some
-        member must know them."""
+        member must know them, unless a force holds the contact."""
         found, moving = set[int](), set[int]()
         values, outdated = self._indicators.present(), self._indicators.outdated
         for s in self._sets:
             if s.number in outdated or s.event in moving:
                 continue
             (found if self._indicators.rests(s, values) else moving).add(s.event)
-        return frozenset(found - moving)
+        return frozenset(found - moving) | self._state.touching

@@ -59,6 +59,13 @@ def test_a_stack_at_rest_stays_for_ten_seconds(
         assert r[f"b{k + 1}.x"] == approx(np.full(len(r.time), 0.5 + k), abs=1e-9)
 
 
+def test_fmus_of_held_contacts_stop_at_no_event_before_their_outputs_are_known() -> None:
+    """FMI 2.0: not before the first step, in which sweeps did not converge; only its length decided whether they did."""
+    r = run(stack(("fmi2",), (1.0, 2.0, 0.5), e=0.5), *E2, step_size=0.3)
+    assert r.events == ()
+    assert heights(r, 3) == approx([0.5, 1.5, 2.5], abs=1e-9)
+
+
 @BY_PZ_AND_E1
 @pytest.mark.parametrize("size", [0.01, 0.1, 0.3])
 def test_a_plastic_stack_comes_to_rest_ball_by_ball(
