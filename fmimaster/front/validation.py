@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.jacobi import Jacobi
@@ -33,11 +36,12 @@ from fmimaster.prepare.structures import (
 from fmimaster.steps.schedule import make_schedule
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.declarations import Interface, Scope
-from fmimaster.system.description import Component, SharedEvent, System, SystemDescription
+from fmimaster.system.description import SharedEvent, System, SystemDescription
 from fmimaster.system.model import Causality, Model, Source
 from fmimaster.system.read import read_system
 from fmimaster.system.resolve import resolve
 from fmimaster.system.resolved import ResolvedSystem
+from fmimaster.system.shared_events import missing_dependencies
 from fmimaster.system.ssp_events import write_shared_events
 
 
@@ -178,14 +182,12 @@ def _left_aside(fmu: FmuFile, place: str) -> Iterator[Finding]:
     """Parts of the FMU outside of the model description that are not used."""
     for standard in fmu.model.layered_standards:
         runs = f"The FMU runs without the layered standard '{standard.name}'"
-        for problem in standard.problems:
-            yield Finding(place, Severity.WARNING, _sentence(problem), f"{runs}.")
+        yield from _each(place, Severity.WARNING, standard.problems, f"{runs}.")
         if standard.why_not_used and not standard.problems:
             yield Finding(place, Severity.WARNING, f"{runs}: {standard.why_not_used}.")
     _, problems = read_terminals(UnpackedFmu(fmu.folder, place), fmu.model)
-    for problem in problems:
-        advice = "A simulation does not need terminals."
-        yield Finding(place, Severity.WARNING, _sentence(problem), advice)
+    advice = "A simulation does not need terminals."
+    yield from _each(place, Severity.WARNING, problems, advice)
 
 
 def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
@@ -208,48 +210,17 @@ def _facts(model: Model, place: str) -> Iterator[Finding]:
         )
         advice = "Loops that follow from this assumption are marked as assumed. Export the FMU with dependencies."
         yield Finding(place, Severity.NOTE, what, advice)
-    yield from (Finding(place, Severity.WARNING, _sentence(note)) for note in model.notes)
+    yield from _each(place, Severity.WARNING, model.notes)
     for event in model.events:
         if event.scope is Scope.SHARED and event.trigger is None:
             what = f"Event '{event.name}' is shared and has no trigger: the FMU executes it itself."
             advice = "Algorithms with an event clock refuse it. Export the FMU with a trigger."
             yield Finding(place, Severity.NOTE, what, advice)
-    yield from _missing_dependencies(model, place)
-
-
-def _missing_dependencies(model: Model, place: str) -> Iterator[Finding]:
-    """Outputs that must depend on a trigger, and do not list it (requirement M10 of fmi-ls-events).
-
-    A payload acts together with its trigger only. If right limits can be read without a step, the trigger acts on an
-    indicator: after the event, at least one must be above 0.
-    """
     advice = (
         "Right limits may then be taken from before the event. Declare the dependency in ModelStructure (requirement M10 "
         "of fmi-ls-events)."
     )
-    needs = model.dependencies
-    for event in model.events:
-        if event.trigger is None:
-            continue
-        payload = {p.input for p in event.payload}
-        for output in sorted(needs):
-            if needs[output] & payload and event.trigger not in needs[output]:
-                listed_there = listed(f"'{p}'" for p in sorted(needs[output] & payload))
-                what = (
-                    f"Event '{event.name}': the output '{output}' depends on the payload {listed_there}, and not on the "
-                    f"trigger '{event.trigger}' with which it acts."
-                )
-                yield Finding(place, Severity.WARNING, what, advice)
-        found = [i.name for i in event.indicators if i.name in needs]
-        if not event.right_limits_without_step or len(found) < len(event.indicators):
-            continue
-        is_counter = model.fmi_version.startswith("2")
-        if is_counter and not any(event.trigger in needs[name] for name in found):
-            what = (
-                f"Event '{event.name}' has right limits without a step, and none of its indicators "
-                f"({listed(found)}) depends on the trigger '{event.trigger}'."
-            )
-            yield Finding(place, Severity.WARNING, what, advice)
+    yield from _each(place, Severity.WARNING, missing_dependencies(model), advice)
 
 
 def _once_per_process(
@@ -262,12 +233,10 @@ def _once_per_process(
             f"{listed(names)} are instances of one FMU that allows one instance per process only "
             "(canBeInstantiatedOnlyOncePerProcess)."
         )
-        place = _file(sources[names[0]])
+        severity, advice = Severity.ERROR, "Use it for one component only."
         if can_isolate():
-            advice = "They run in processes of their own."
-            yield Finding(place, Severity.NOTE, what, advice)
-        else:
-            yield Finding(place, Severity.ERROR, what, "Use it for one component only.")
+            severity, advice = Severity.NOTE, "They run in processes of their own."
+        yield Finding(_file(sources[names[0]]), severity, what, advice)
 
 
 # The system as a whole ------------------------------------------------------------------------------------------------
@@ -302,13 +271,12 @@ def _system(description: SystemDescription, every: Mapping[str, Model]) -> Itera
         yield Finding(place, Severity.ERROR, str(error))
         return
     of_fmus = {note for model in models.values() for note in model.notes}  # reported with each FMU
-    notes = [note for note in plan.notes if note not in of_fmus]
-    yield from (Finding(place, Severity.WARNING, _sentence(what)) for what in plan.warnings)
-    yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in notes)
+    yield from _each(place, Severity.WARNING, plan.warnings)
+    yield from _each(place, Severity.NOTE, (note for note in plan.notes if note not in of_fmus))
     for link in plan.links:
         ends = f"{plan.instances[link.source].name}.{link.output.name} -> "
         ends += f"{plan.instances[link.target].name}.{link.input.name}"
-        yield from (Finding(ends, Severity.NOTE, _sentence(note)) for note in link.notes)
+        yield from _each(ends, Severity.NOTE, link.notes)
     yield from _loops(plan, place)
     if not description.is_single_fmu:
         yield from _unlinked_events(resolved)
@@ -317,7 +285,7 @@ def _system(description: SystemDescription, every: Mapping[str, Model]) -> Itera
     except OptionError as error:
         yield Finding(place, Severity.WARNING, str(error))
     else:
-        yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in schedule.notes)
+        yield from _each(place, Severity.NOTE, schedule.notes)
 
 
 def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
@@ -330,13 +298,10 @@ def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
             if event.scope is Scope.SHARED and (k, event.name) not in linked:
                 unlinked.setdefault(event.name, []).append(component.name)
     for name, components in unlinked.items():
-        ends = [f"{c}.{name}" for c in components]
         members = [(c, name) for c in components]
-        if len(components) == 1:
-            ends.append("other.event")
-            members.append(("other", "event"))
+        members += [("other", "event")] if len(components) == 1 else []
         annotation = " ".join(write_shared_events([SharedEvent(name, tuple(members))]).split())
-        calls = ", ".join(f'"{text}"' for text in (name, *ends))
+        calls = ", ".join(f'"{text}"' for text in (name, *map(".".join, members)))
         what = f"Event '{name}' is shared, but the system does not declare its members: it is not synchronised."
         advice = (
             f"Add to the Annotations of the System: {annotation.replace('> <', '><')} In Python: "
@@ -347,37 +312,30 @@ def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
 
 def _loops(plan: Plan, place: str) -> Iterator[Finding]:
     """A loop in both modes is reported for each mode, because it is treated differently."""
+
+    def note(where: str, loop: AlgebraicLoop, advice: str) -> Finding:
+        why = ", assumed, because an FMU does not declare on what its outputs depend"
+        members = listed(f"{plan.instances[i].name}.{name}" for i, name in loop.variables)
+        what = f"Algebraic loop {where}{why if loop.assumed else ''}: {members}."
+        return Finding(place, Severity.NOTE, what, f"{advice} See 'fmimaster plan'.")
+
     for loop in plan.initial_loops:
-        what = f"Algebraic loop at initialization{_assumed(loop)}: {_members(loop, plan)}."
-        advice = "It is solved from the start values of its inputs. See 'fmimaster plan'."
-        yield Finding(place, Severity.NOTE, what, advice)
+        yield note("at initialization", loop, "It is solved from the start values of its inputs.")
     for loop in plan.step_loops:
-        what = f"Algebraic loop in Step Mode{_assumed(loop)}: {_members(loop, plan)}."
         if any(set(loop.instances) <= set(group) for group in plan.step_groups):
             advice = "It is solved in each step: its FMUs repeat the step until the values agree."
         elif not plan.exists_in_steps(loop):
             advice = "It is solved at events, in Event Mode."
         else:
             advice = "It is not solved; one of its connections is delayed by a step."
-        yield Finding(place, Severity.NOTE, what, f"{advice} See 'fmimaster plan'.")
-
-
-def _assumed(loop: AlgebraicLoop) -> str:
-    return (
-        ", assumed, because an FMU does not declare on what its outputs depend"
-        if loop.assumed
-        else ""
-    )
-
-
-def _members(loop: AlgebraicLoop, plan: Plan) -> str:
-    return listed(f"{plan.instances[i].name}.{name}" for i, name in loop.variables)
+        yield note("in Step Mode", loop, advice)
 
 
 def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> list[str]:
     """One error for each connection, parameter and shared event that contradicts those before it."""
-    size = _size(description.system)
-    wrong: dict[int, str] = {}
+    asked, wrong = itertools.count(), dict[int, str]()
+    _part(description.system, (True for _ in asked))
+    size = next(asked)
 
     def error_of(count: int) -> str | None:
         """The error with the first ``count`` parts, without those known to be wrong."""
@@ -391,41 +349,34 @@ def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> 
     if (error := error_of(0)) is not None:  # the error is about the components
         return [error]
     while (error := error_of(size)) is not None:
-        # the error is there with the first ``first`` parts, and not with ``right`` of them
-        right, first = 0, size
-        while first - right > 1:
-            middle = (right + first) // 2
-            found = error_of(middle)
-            if found is None:
-                right = middle
-            else:
-                first, error = middle, found
-        wrong[first - 1] = error
+        # the first ``first`` parts have an error, and no fewer do
+        first = bisect_left(range(size), True, key=lambda n: error_of(n) is not None)
+        wrong[first - 1] = error_of(first) or error
     return [wrong[k] for k in sorted(wrong)]
-
-
-def _size(system: System) -> int:
-    """Number of connections, parameters, shared events and power bonds in a system."""
-    own = len(system.parameters) + len(system.connections) + len(system.shared_events)
-    own += len(system.power_bonds)
-    return own + sum(len(c.parameters) for c in system.components) + sum(map(_size, system.systems))
 
 
 def _part(system: System, chosen: Iterator[bool]) -> System:
     """The system with the chosen ones of its connections, parameters, shared events and power bonds, in turn."""
 
-    def component(whole: Component) -> Component:
-        return replace(whole, parameters=tuple(p for p in whole.parameters if next(chosen)))
+    def kept(every: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(item for item in every if next(chosen))
 
     return replace(
         system,
-        components=tuple(map(component, system.components)),
-        parameters=tuple(p for p in system.parameters if next(chosen)),
-        connections=tuple(c for c in system.connections if next(chosen)),
+        components=tuple(replace(c, parameters=kept(c.parameters)) for c in system.components),
+        parameters=kept(system.parameters),
+        connections=kept(system.connections),
         systems=tuple(_part(s, chosen) for s in system.systems),
-        shared_events=tuple(e for e in system.shared_events if next(chosen)),
-        power_bonds=tuple(b for b in system.power_bonds if next(chosen)),
+        shared_events=kept(system.shared_events),
+        power_bonds=kept(system.power_bonds),
     )
+
+
+def _each(
+    place: str, severity: Severity, texts: Iterable[str], advice: str = ""
+) -> Iterator[Finding]:
+    """A finding for each text."""
+    return (Finding(place, severity, _sentence(text), advice) for text in texts)
 
 
 def _sentence(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Shared events of a description → the events of the FMUs, and the payloads that the members exchange."""
+"""Shared events of a description → the events of the FMUs, and the payloads that the members exchange; what FMUs do not
+declare of their events."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from fmimaster.base.errors import DescriptionError, did_you_mean
+from fmimaster.base.text import listed
 from fmimaster.system.conversions import between, checked_link
 from fmimaster.system.declarations import EventDeclaration, Payload, Scope
 from fmimaster.system.description import SharedEvent
@@ -208,3 +210,29 @@ def _variable(name: str, component: str, models: Mapping[str, Model], text: str)
         near = did_you_mean(name, (v.name for v in model.variables))
         raise DescriptionError(f"{text}: '{component}' has no variable '{name}'.{near}")
     return variable
+
+
+def missing_dependencies(model: Model) -> Iterator[str]:
+    """Outputs that must depend on the trigger of an event, and do not list it (requirement M10 of fmi-ls-events).
+
+    A payload acts together with its trigger only. If right limits can be read without a step, the trigger acts on an
+    indicator: after the event, at least one must be above 0.
+    """
+    needs = model.dependencies
+    for event in (e for e in model.events if e.trigger is not None):
+        payload = {p.input for p in event.payload}
+        for output in sorted(needs):
+            given = sorted(needs[output] & payload)
+            if given and event.trigger not in needs[output]:
+                yield (
+                    f"Event '{event.name}': the output '{output}' depends on the payload {listed(map(repr, given))}, and "
+                    f"not on the trigger '{event.trigger}' with which it acts."
+                )
+        found = [i.name for i in event.indicators if i.name in needs]
+        shows_all = event.right_limits_without_step and len(found) == len(event.indicators)
+        is_counter = model.fmi_version.startswith("2")
+        if shows_all and is_counter and not any(event.trigger in needs[name] for name in found):
+            yield (
+                f"Event '{event.name}' has right limits without a step, and none of its indicators "
+                f"({listed(found)}) depends on the trigger '{event.trigger}'."
+            )
