@@ -26,8 +26,7 @@ static fm_Payload own_payload(const Variables *v, int event, double s)
 
 static Motion reset(const Variables *v, int event, double s, Motion m, fm_Payload payload)
 {
-    if (m.v > 0.0) return m;   /* it rises already */
-    double rebound = -v->e * m.v;
+    double rebound = v->e * fabs(m.v);   /* also if it rises: a trigger is never refused */
     return rebound < v->v_min ? (Motion){0.0, 0.0} : (Motion){m.x, rebound};
 }
 

@@ -34,7 +34,6 @@ BEYOND_THE_SCHEMA = (
     r"is not a variable of the FMU",
     r"is an? \w+ \w+( array)? \w+\. Expected",
     r"is (private|coupled) and has a (Payload|Contact)",
-    r"has several Payloads for the input",
     r"two values of the Policy are the same",
     r"starts at .*, but execute is",
     r"has one of parameter and value",

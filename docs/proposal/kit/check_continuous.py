@@ -2,15 +2,99 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from driven import SLOPE, Driven, Values
+from driven import SLOPE, Driven, Found, Values
 from fmu_under_test import Event
-from simulated import Run, run
+from simulated import Options, Run, run
+
+DIRECT = 0.5
+"""Part of an effect after ten times the time: what has as much of it at once is direct."""
 
 
 class ContinuousChecks(Driven):
     """Checks that need no trigger."""
+
+    def states(self) -> None:
+        """F17: setting an FMU state restores the outputs; F8: nothing is triggered by the start value of a counter."""
+        observed = Options(observed=self.names)
+        with run(self.fmu, self.experiment, self.quiet, options=observed) as r:
+            before = r.read(self.names)
+            self.finite(before, 0.0)
+            self.survey.add(before, before, self.h)
+            for event in self.fmu.events:
+                self._not_in_initialization(event, r.initial, before)
+            state = r.binary.getFMUState() if self.fmu.saves_states else None
+            r.go(self.short)
+            after = r.read(self.names)
+            slopes = {dz: abs(before[dz]) for e in self.fmu.events for dz in e.derivatives if dz}
+            for event in self.fmu.events:
+                if event.trigger is None or self.fmu.is_clock(event.trigger):
+                    continue
+                jumped = [
+                    z
+                    for z, dz in zip(event.indicators, event.derivatives, strict=True)
+                    if dz
+                    and abs(after[z] - before[z])
+                    > self.allowed(z, 0.0) + 10 * self.short * slopes[dz]
+                ]
+                told = (
+                    f"event '{event.name}': {', '.join(jumped)} jumps in the first step without a trigger. The value of "
+                    f"'{event.trigger}' seen last does not start with its start value"
+                )
+                self.report.judge("F8", not jumped or self.is_on(event, before), told)
+            if state is None:
+                return
+            r.go_in_steps(5 * self.h)
+            r.restore(state, 0.0)
+            r.binary.freeFMUState(state)
+            wrong = self.differing(r.read(self.names), before, 0.0)
+        if wrong:
+            told = f"setting an FMU state does not restore {', '.join(wrong)}. States are not used in other checks"
+            self.report.fail("F17", told)
+            self.fmu.saves_states = False
+
+    def dependencies(self) -> None:
+        """M14: inputs on which indicators depend directly are listed."""
+        signals = {s for e in self.fmu.events for s in (e.trigger, *(n for _, n in e.payload))}
+        given = [
+            v.name
+            for v in self.fmu.variables.values()
+            if v.causality == "input" and v.variability == "continuous" and not v.dimensions
+            and v.name not in signals
+        ]  # fmt: skip
+        for event in self.fmu.events:
+            unlisted = {}
+            for z in event.indicators:
+                listed = self.fmu.dependencies(z)
+                if event.scope != "shared" and listed is not None:
+                    unlisted[z] = [n for n in given if n not in listed]
+            for name in sorted({n for names in unlisted.values() for n in names}):
+                told = [z for z in unlisted if name in unlisted[z]]
+                wrong = self._moved_at_once(told, name)
+                what = f"event '{event.name}': {', '.join(wrong)} depends directly on '{name}'"
+                why = (
+                    "is private" if event.scope == "private" else "ModelStructure does not list it"
+                )
+                self.report.judge("M14", not wrong, f"{what}, but {why}")
+
+    def _moved_at_once(self, names: list[str], given: str) -> list[str]:
+        """Variables that an input changes after a short step as much as after a ten times longer one."""
+        effects = []
+        for end in (self.short, 10 * self.short):
+            values = []
+            for more in (0.0, 1e-3):
+                with run(self.fmu, self.experiment, self.quiet) as r:
+                    r.go_in_steps(self.h)
+                    r.set_inputs()
+                    value = r.get(given)
+                    r.set(given, value + more * max(abs(value), 1.0))
+                    r.go(r.time + end, inputs=False)
+                    values.append(r.read(names))
+            effects.append({n: abs(values[1][n] - values[0][n]) for n in names})
+        soon, late = effects
+        return [n for n in names if soon[n] > max(DIRECT * late[n], 1e-9 * self.survey.size[n])]
 
     def indicators(self) -> None:
         """F1, F18, M6: values and derivatives of indicators, and reading them."""
@@ -57,7 +141,6 @@ class ContinuousChecks(Driven):
         for event in self.fmu.events:
             for z, dz in zip(event.indicators, event.derivatives, strict=True):
                 where = f"event '{event.name}': '{z}' at t = {time:.6g} s"
-                self.report.judge("M6", after[z] - after[z] == 0.0, f"{where} is {after[z]}")
                 jump = min(abs(other[z] - after[z]) for other in split if other is not None)
                 size = self.survey.size.get(z, 0.0)
                 moved = h * self.survey.rate.get(z, 0.0)
@@ -76,18 +159,25 @@ class ContinuousChecks(Driven):
                 self.report.judge("F18", is_right, told)
 
     def modes(self) -> None:
-        """F20: what says whether an event can occur changes at events only."""
+        """F20: what says whether an event can occur changes at events only; no event is executed that is off."""
         names = [e.active for e in self.fmu.events if e.active]
         if not names:
             return
+        for name, step in self.survey.off.items():
+            wrong = self._executed_though_off(step)
+            told = (
+                f"event '{name}': '{step.event.active}' is false where its indicators reach 0, at t = {step.time:.9g} s, "
+                f"but the FMU executes it by itself: {', '.join(wrong)} differ"
+            )
+            self.report.judge("F20", not wrong, told)
         if any(e.trigger is None for e in self.fmu.events):
             self.report.skip(
                 "F20", "the FMU executes events by itself, at times that are not known"
             )
             return
-        end = min([self.experiment.stop, *(f.time for f in self.survey.found.values())])
         with run(self.fmu, self.experiment, self.quiet) as r:
             before = r.read(names)
+            end = min([self.experiment.stop, *(f.time for f in self.survey.found.values())])
             while r.time < end - self.h:
                 r.go_in_steps(r.time + self.h)
                 now = r.read(names)
@@ -95,6 +185,24 @@ class ContinuousChecks(Driven):
                 told = f"{', '.join(changed)} changes before t = {r.time:.6g} s, where no event has occurred"
                 self.report.judge("F20", not changed, told)
                 before = now
+
+    def _executed_though_off(self, step: Found) -> list[str]:
+        """What differs two steps after a point if the FMU executes its events itself, and did not before."""
+        execute = self.fmu.policy_value("execute")
+        if execute is None or self.quiet is None:
+            return []
+        shown: list[tuple[Values, Values]] = []
+        for policy in (execute, self.quiet):
+            with self.at(replace(step, time=step.begin), policy) as r:
+                before = r.read(self.names)
+                r.go_in_steps(step.time + 2 * self.h)
+                shown.append((before, r.read(self.names)))
+        (before, after), (quiet_before, quiet_after) = shown
+        if self.differing(before, quiet_before, self.short):
+            return []
+        if any(self.is_on(e, quiet_after) for e in self.fmu.events):
+            return []
+        return self.differing(after, quiet_after, self.short)
 
     def forecast(self) -> None:
         """F13: the forecast is a number, and belongs to the state."""
@@ -125,6 +233,7 @@ class ContinuousChecks(Driven):
                 stops = self._grid_step(r)
                 r.set_inputs()
                 after = r.read(self.names)
+                self.finite(after, r.time)
                 self.survey.add(before, after, r.time - begin)
                 now_on = self.is_on(event, after)
                 expected = [
@@ -138,7 +247,10 @@ class ContinuousChecks(Driven):
                     or _passes(event, before, r.time - begin, expected)
                 )
                 told = f"event '{event.name}' is on at t = {begin:.6g} s and at {r.time:.6g} s: it is not executed"
-                self.report.judge("F4", not (was_on and now_on), told)
+                if event.scope == "shared":
+                    self.report.skip("F4", f"event '{event.name}' is shared, and has no trigger")
+                else:
+                    self.report.judge("F4", not (was_on and now_on), told)
                 before, was_on = after, now_on
         return reached
 
@@ -147,7 +259,7 @@ class ContinuousChecks(Driven):
         return r.go((round(r.time / h) + 1) * h)
 
     def jump(self) -> None:
-        """F19: an event that an input makes occur at a communication point."""
+        """F19: an event that an input makes occur at a communication point; F15: not in Initialization Mode."""
         jump = self.experiment.jump
         if jump is None:
             if any(e.scope == "coupled" for e in self.fmu.events):
@@ -155,19 +267,57 @@ class ContinuousChecks(Driven):
             return
         [event] = [e for e in self.fmu.events if e.name == jump["event"]]
         at = f"event '{event.name}', which an input makes occur at t = {jump['at']:g} s"
-        results = {}
-        for name, policy in (("quiet", self.quiet), ("own", None)):
-            with run(self.fmu, self.experiment, policy) as r:
-                r.go_in_steps(jump["at"])
-                for n, value in jump["set"].items():
-                    r.set(n, value)
-                r.go(r.time + self.short, inputs=False)
-                results[name] = r.read(self.names)
-        if self.quiet is not None and not self.is_on(event, results["quiet"]):
+        if self.quiet is not None and not self.is_on(event, self._jumped(self.quiet, jump)):
             self.report.skip("F19", f"{at}: it is not on after the jump")
             return
         told = f"{at}, is not executed at the start of the next step"
-        self.report.judge("F19", not self.is_on(event, results["own"]), told)
+        self.report.judge("F19", not self.is_on(event, self._jumped(None, jump)), told)
+        if self.fmu.event_mode:
+            told = f"{at}, in Event Mode: it is not executed in fmi3UpdateDiscreteStates"
+            is_on = self.is_on(event, self._jumped(None, jump, in_event_mode=True))
+            self.report.judge("F19", not is_on, told)
+        announce = self.fmu.policy_value("announce")
+        if announce is not None and self.stops_at_events:
+            self._stops_at_once(event, announce, jump, at)
+        options = Options(inputs=jump["set"], observed=self.names)
+        with run(self.fmu, self.experiment, self.quiet, options=options) as r:
+            self._not_in_initialization(event, r.initial, r.read(self.names))
+
+    def _jumped(self, policy: int | None, jump: Any, in_event_mode: bool = False) -> Values:
+        """Values a short time after the jump, or right after Event Mode in which inputs were set."""
+        with self.at(self.to(jump["at"]), policy) as r:
+            if in_event_mode:
+                r.binary.enterEventMode()
+            for name, value in jump["set"].items():
+                r.set(name, value)
+            if in_event_mode:
+                r.update()
+                values = r.read(self.names)
+                r.binary.enterStepMode()
+                return values
+            r.go(r.time + self.short, inputs=False)
+            return r.read(self.names)
+
+    def _stops_at_once(self, event: Event, announce: int, jump: Any, at: str) -> None:
+        """F19: an FMU that stops at events stops with a step of length zero."""
+        with self.at(self.to(jump["at"]), announce) as r:
+            start = r.time
+            for name, value in jump["set"].items():
+                r.set(name, value)
+            stop = r.step(start + self.short)
+        told = f"{at}, policy announce: the FMU does not stop with a step of length zero"
+        is_right = (stop.at_event or stop.early) and stop.time - start < 0.1 * self.short
+        self.report.judge("F19", is_right, told)
+        if self.fmu.event_mode and stop.early:
+            told = f"{at}: eventHandlingNeeded is false after a step of length zero"
+            self.report.judge("F19", stop.at_event, told)
+
+    def _not_in_initialization(self, event: Event, before: Values, after: Values) -> None:
+        """F15: an event that is on in Initialization Mode is not executed there."""
+        if self.quiet is not None and event.trigger and self.is_on(event, before):
+            wrong = self.differing(after, before, 0.0)
+            told = f"event '{event.name}' is on in Initialization Mode, and is executed there: {', '.join(wrong)} change"
+            self.report.judge("F15", not wrong, told)
 
 
 def _passes(event: Event, before: Values, h: float, expected: list[float]) -> bool:

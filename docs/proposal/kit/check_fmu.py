@@ -12,21 +12,53 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import check_manifest
 from check_continuous import ContinuousChecks
 from check_inputs import InputChecks
+from check_policies import PolicyChecks
 from check_triggers import TriggerChecks
+from driven import Found, Unusable
 from fmpy.fmi1 import FMICallException
-from fmu_under_test import Fmu
+from fmu_under_test import Event, Fmu
 from report import Report
-from simulated import EndlessStops, Experiment
+from simulated import EndlessStops, Experiment, StepFails
 
 
-class Checker(TriggerChecks, ContinuousChecks, InputChecks):
+class Checker(TriggerChecks, PolicyChecks, ContinuousChecks, InputChecks):
     """All checks of the behaviour of one FMU."""
+
+    def guarded(self, requirement: str, what: Callable[[], Any]) -> Any:
+        """A check that ends with its requirement broken if the FMU does not get on, with F17 if a call fails."""
+        try:
+            return what()
+        except EndlessStops as error:
+            self.report.fail(requirement, str(error))
+        except (FMICallException, StepFails) as error:
+            self.report.fail("F17", str(error))
+        return None
+
+    def triggered(self, found: Found) -> None:
+        """All checks of one event with a trigger."""
+        at = f"event '{found.event.name}' at t = {found.time:.9g} s"
+        shown = self.guarded("F9", lambda: self.executed(found, at))
+        if shown:
+            without, once = shown
+            self.guarded("F9", lambda: self.triggers(found, without, once, at))
+            self.guarded("F15", lambda: self.policies(found, without, once, at))
+        self.compared = set(self.names)
+
+    def missed(self, event: Event) -> str:
+        """Why an event was not reached; empty if nothing is known."""
+        if event.trigger and self.quiet is None:
+            return "without a Policy the FMU executes it itself, and nobody can trigger it: it is not of the class triggers"
+        if event.name in self.survey.off:
+            step = self.survey.off[event.name]
+            return f"its indicators are at or below 0 at t = {step.time:.6g} s, but '{event.active}' is false there"
+        return ""
 
 
 def check(fmu: Fmu, experiment: Experiment) -> Report:
@@ -36,37 +68,35 @@ def check(fmu: Fmu, experiment: Experiment) -> Report:
     if report.broken:
         return report
     checker = Checker(fmu, experiment, report)
+    with suppress(Unusable):
+        _behaviour(checker)
+    return report
 
-    every = checker.names
 
-    def guarded(requirement: str, what: Callable[[], Any]) -> Any:
-        try:
-            return what()
-        except (FMICallException, EndlessStops) as error:
-            report.fail(requirement, str(error))
-            return None
-
+def _behaviour(checker: Checker) -> None:
+    fmu, guarded, survey = checker.fmu, checker.guarded, checker.survey
+    guarded("F13", checker.forecast)
+    guarded("F17", checker.states)
     own = [e for e in fmu.events if e.trigger is None]
     reached = {e.name for e in own if guarded("F4", lambda e=e: checker.own(e))}
     if len(own) < len(fmu.events):
         guarded("F15", checker.find_events)
-    reached |= set(checker.survey.found)
+    reached |= set(survey.found)
     if fmu.events:
         guarded("F1", checker.indicators)
+        guarded("M14", checker.dependencies)
         guarded("F20", checker.modes)
+    for found in survey.found.values():
+        checker.triggered(found)
+    if fmu.events:
         guarded("F19", checker.jump)
-    guarded("F13", checker.forecast)
-    for found in checker.survey.found.values():
-        guarded("F9", lambda found=found: checker.triggered(found))
-    checker.names = every
     for event in fmu.events:
         guarded("F21", lambda event=event: checker.contact(event))
     for p in fmu.polynomials:
         guarded("F16", lambda p=p: checker.polynomial(p))
     for event in fmu.events:
         if event.name not in reached:
-            report.not_reached(event.name, experiment.stop)
-    return report
+            checker.report.not_reached(event.name, checker.experiment.stop, checker.missed(event))
 
 
 def main(arguments: list[str]) -> int:
@@ -83,15 +113,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--step", type=float, help="[s] step size; default 0.01")
     given = parser.parse_args(arguments)
     start = {name: float(value) for name, _, value in (text.partition("=") for text in given.set)}
-    experiment = Experiment.read(given.experiment, set=start, stop=given.stop, step=given.step)
+    try:
+        experiment = Experiment.read(given.experiment, set=start, stop=given.stop, step=given.step)
+    except ValueError as error:
+        parser.error(f"{given.experiment}: {error}")
     fmu = Fmu(given.fmu)
     try:
-        unknown = [n for n in experiment.names() if n not in fmu.variables]
-        if unknown:
-            parser.error(f"the FMU has no variable {', '.join(unknown)}")
+        if problems := experiment.problems(fmu):
+            parser.error("; ".join(problems))
         report = check(fmu, experiment)
     finally:
         fmu.close()
+    print(f"classes by the manifest: {', '.join(fmu.classes) or 'none'}")
     print("\n".join(report.lines()))
     return report.status
 

@@ -6,13 +6,14 @@ variable changes in the short time that lies between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from fmu_under_test import Event, Fmu
 from report import Report
-from simulated import Experiment, Run, run
+from simulated import USUAL, Experiment, Options, Run, Stop, run
 
 TOLERANCE = 1e-6
 """Relative to the largest absolute value of a variable: as near are the same values."""
@@ -27,16 +28,29 @@ SLOPE = 1e-3
 JUMP = 3.0
 """Changes by derivatives: an indicator that changes by more in a step has jumped."""
 MOST_EVENTS = 20
+MOST_JUMPS = 3
+"""Of an indicator: so many suspicious steps are looked at closely."""
 Values = dict[str, float]
 
 
 @dataclass
 class Found:
-    """An event at the time at which it is first on, and the triggers before it."""
+    """An event at the time at which it is first on, the begin of the step to it, and the triggers before it."""
 
     event: Event
     time: float
+    begin: float
     before: tuple[tuple[float, Event], ...]
+
+    @property
+    def at_start(self) -> bool:
+        """Whether it is on after initialization, so that it has not been reached from above."""
+        return self.time == 0.0
+
+    @property
+    def free(self) -> float:
+        """How long nothing else happens before it."""
+        return self.time - (self.before[-1][0] if self.before else 0.0)
 
 
 @dataclass
@@ -44,6 +58,14 @@ class Survey:
     """What a simulation up to the last event shows: sizes and rates of all values, and where events are."""
 
     found: dict[str, Found] = field(default_factory=dict)
+    chain: tuple[tuple[float, Event], ...] = ()
+    """All events that were triggered on the way."""
+    off: dict[str, Found] = field(default_factory=dict)
+    """Events whose indicators reach 0 while `active` is false."""
+    slope: Values = field(default_factory=dict)
+    """Of indicators, in the last step."""
+    looked: dict[str, int] = field(default_factory=dict)
+    """How many suspicious steps of an indicator were looked at closely."""
     size: Values = field(default_factory=dict)
     rate: Values = field(default_factory=dict)
 
@@ -60,11 +82,15 @@ class Driven:
     def __init__(self, fmu: Fmu, experiment: Experiment, report: Report) -> None:
         self.fmu, self.experiment, self.report = fmu, experiment, report
         self.names = fmu.observed()
+        self.compared = set(self.names)
+        """What shows the event that is checked."""
         self.h = experiment.step
         self.short = SHORT * self.h
         ignore, announce = fmu.policy_value("ignore"), fmu.policy_value("announce")
         self.quiet = announce if ignore is None else ignore
         self.survey = Survey()
+        self.stops_at_events = False
+        """Whether it has stopped at one."""
 
     def allowed(self, name: str, time: float) -> float:
         """How far two values of a variable may differ that are so far apart in time."""
@@ -77,6 +103,7 @@ class Driven:
             n
             for n in a
             if n in b
+            and n in self.compared
             and not abs(a[n] - b[n])
             <= self.allowed(n, time) + TOLERANCE * max(abs(a[n]), abs(b[n]))
         ]
@@ -94,66 +121,151 @@ class Driven:
                 at_zero.append(dz is None or values[dz] < -self.allowed(dz, self.short))
         return not at_zero or any(at_zero)
 
+    def finite(self, values: Values, time: float) -> None:
+        """M6: indicators and derivatives are numbers, or nothing else can be checked."""
+        for event in self.fmu.events:
+            for name in (*event.indicators, *event.derivatives):
+                if name and not isfinite(values[name]):
+                    told = f"event '{event.name}': '{name}' is {values[name]} at t = {time:.9g} s. No event is checked"
+                    self.report.fail("M6", told)
+                    raise Unusable
+        self.report.judge("M6", True, "")
+
+    def is_off(self, event: Event, values: Values) -> bool:
+        """Whether an event cannot occur in the present mode, by `active` or by an indicator that is held."""
+        if event.active:
+            return not values[event.active]
+        pairs = zip(event.indicators, event.derivatives, strict=True)
+        return any(values[z] > 0.0 and dz and values[dz] == 0.0 for z, dz in pairs)
+
     @contextmanager
-    def at(self, found: Found, policy: int | None, earlier: float = 0.0) -> Iterator[Run]:
+    def at(
+        self, found: Found, policy: int | None, earlier: float = 0.0, options: Options = USUAL,
+        payload: Mapping[str, float | str] | None = None,
+    ) -> Iterator[Run]:  # fmt: skip
         """A simulation that has come to an event, or to a time before it; its inputs are not set for the next step."""
-        with run(self.fmu, self.experiment, policy) as instance:
+        experiment = self.experiment
+        if payload is not None:
+            experiment = replace(experiment, payload=dict(experiment.payload) | dict(payload))
+        executes = policy is None or policy == self.fmu.policy_value("execute")
+        with run(self.fmu, experiment, policy, options=options) as instance:
             for time, event in found.before:
                 instance.go_in_steps(time)
-                if policy != self.fmu.policy_value("execute"):
+                if not (executes and self.fmu.policy):
                     instance.trigger(event)
             instance.go_in_steps(found.time - earlier)
             yield instance
 
+    def to(self, time: float) -> Found:
+        """As an event at this time: the triggers that belong before it."""
+        before = tuple(pair for pair in self.survey.chain if pair[0] < time)
+        return Found(self.fmu.events[0], time, time, before)
+
     def find_events(self) -> None:
         """Find the first time of each event that has a trigger, with all others triggered on the way."""
         wanted = {e.name for e in self.fmu.events if e.trigger}
-        before: list[tuple[float, Event]] = []
-        while len(before) < MOST_EVENTS:
-            found = self._next_event(tuple(before))
+        survey, until = self.survey, self.experiment.jump["at"] if self.experiment.jump else 0.0
+        while len(survey.chain) < MOST_EVENTS:
+            found = self._next_event(survey.chain)
             if found is None:
                 return
-            self.survey.found.setdefault(found.event.name, found)
-            if wanted <= set(self.survey.found):
+            name = found.event.name
+            if name not in survey.found or survey.found[name].at_start:
+                survey.found[name] = found
+            reached = {n for n, f in survey.found.items() if not f.at_start}
+            survey.chain += ((found.time, found.event),)
+            if wanted <= reached and found.time >= until:
                 return
-            before.append((found.time, found.event))
 
     def _next_event(self, before: tuple[tuple[float, Event], ...]) -> Found | None:
         triggered = [e for e in self.fmu.events if e.trigger]
         start = before[-1][0] if before else 0.0
-        with self.at(Found(self.fmu.events[0], start, before), self.quiet) as r:
+        with self.at(Found(self.fmu.events[0], start, start, before), self.quiet) as r:
             values = r.read(self.names)
-            was = {e.name: is_down(e, values) for e in triggered}
+            self.finite(values, r.time)
+            self.survey.add(values, values, self.h)
+            if not before:
+                for event in triggered:
+                    if self.is_on(event, values):
+                        return Found(event, 0.0, 0.0, ())
             while r.time < self.experiment.stop - self.short:
                 begin, at_begin = r.time, values
                 end = min((round(begin / self.h) + 1) * self.h, self.experiment.stop)
-                stops = []
                 r.set_inputs()
                 stop = r.step(end if end - begin > self.short else end + self.h)
-                if stop.at_event:
-                    stops.append(stop)
                 values = r.read(self.names)
+                self.finite(values, r.time)
                 self.survey.add(at_begin, values, max(r.time - begin, self.short))
-                now = {e.name: is_down(e, values) for e in triggered}
-                hit = [e for e in triggered if now[e.name] and not was[e.name]]
-                if stops and not hit:
-                    hit = [e for e in triggered if self.is_on(e, values)]
-                if hit:
-                    return min(
-                        (self._located(e, begin, r.time, before) for e in hit), key=lambda f: f.time
-                    )
+                if hit := self._occurring(triggered, at_begin, values, stop):
+                    located = [self._located(e, begin, r.time, before) for e in hit]
+                    return min(located, key=lambda f: f.time)
                 if stop.at_event:
                     r.handle()
-                elif self.quiet is not None:
-                    self._not_by_itself(triggered, at_begin, values, begin, r.time)
-                was = now
+                    continue
+                step = Found(triggered[0], r.time, begin, before)
+                for event in triggered:
+                    if is_down(event, values, True) and not is_down(event, at_begin, True):
+                        self.survey.off.setdefault(event.name, replace(step, event=event))
+                if self.quiet is not None and self._not_by_itself(
+                    triggered, at_begin, values, step
+                ):
+                    self._continuous(at_begin, values, step)
         return None
 
+    def _occurring(
+        self, events: list[Event], before: Values, after: Values, stop: Stop
+    ) -> list[Event]:
+        """Events that have come on in a step."""
+        hit = [e for e in events if is_down(e, after) and not is_down(e, before)]
+        if stop.at_event and not hit:
+            hit = [e for e in events if self.is_on(e, after)]
+        return hit
+
+    def _continuous(self, before: Values, after: Values, step: Found) -> None:
+        """M6: an indicator that changes much in a step has not jumped there, after the begin of the step."""
+        h = step.time - step.begin
+        if not h > 2 * self.short:
+            return
+        for event in self.fmu.events:
+            for z, dz in zip(event.indicators, event.derivatives, strict=True):
+                change = abs(after[z] - before[z])
+                last = self.survey.slope.get(z, change / h)
+                self.survey.slope[z] = change / h
+                slope = max(abs(before[dz]), abs(after[dz])) if dz else last
+                if change <= JUMP * h * slope + self.allowed(z, 0.0):
+                    continue
+                self.survey.looked[z] = self.survey.looked.get(z, 0) + 1
+                if self.survey.looked[z] > MOST_JUMPS:
+                    continue
+                jump, at = self._largest_jump(z, step)
+                told = f"event '{event.name}': '{z}' jumps by {jump:.6g} at t = {at:.9g} s, where no event is on"
+                self.report.judge("M6", abs(jump) <= 0.5 * change, told)
+
+    def _largest_jump(self, name: str, step: Found) -> tuple[float, float]:
+        """The change of a variable in the shortest part of a step that has most of it, and where that is."""
+        low, high = step.begin + self.short, step.time
+        at_low, at_high = self._after_step(name, step, low), self._after_step(name, step, high)
+        while high - low > self.short:
+            middle = low + (high - low) / 2
+            value = self._after_step(name, step, middle)
+            if abs(value - at_low) > abs(at_high - value):
+                high, at_high = middle, value
+            else:
+                low, at_low = middle, value
+        return at_high - at_low, high
+
+    def _after_step(self, name: str, step: Found, end: float) -> float:
+        """The value of a variable after a single step to a time."""
+        with self.at(replace(step, time=step.begin), self.quiet) as r:
+            r.set_inputs()
+            r.step(end)
+            return r.get(name)
+
     def _not_by_itself(
-        self, events: list[Event], before: Values, after: Values, begin: float, end: float
-    ) -> None:
+        self, events: list[Event], before: Values, after: Values, step: Found
+    ) -> bool:
         """F15: indicators that a step was to bring below 0 have not jumped instead."""
-        h = end - begin
+        h, is_right = step.time - step.begin, True
         for event in events:
             pairs = [
                 (z, dz) for z, dz in zip(event.indicators, event.derivatives, strict=True) if dz
@@ -168,57 +280,41 @@ class Driven:
                 if abs(after[z] - before[z]) > JUMP * h * max(abs(before[dz]), abs(after[dz]))
             ]
             told = (
-                f"event '{event.name}': {', '.join(jumped)} jumps between t = {begin:.6g} s and {end:.6g} s: it is "
-                "executed without a trigger"
+                f"event '{event.name}': {', '.join(jumped)} jumps between t = {step.begin:.6g} s and {step.time:.6g} s: "
+                "it is executed without a trigger"
             )
             self.report.judge("F15", not jumped, told)
+            is_right = is_right and not jumped
+        return is_right
 
     def _located(
         self, event: Event, begin: float, end: float, before: tuple[tuple[float, Event], ...]
     ) -> Found:
         """The time at which an event is first on, by bisection of a step that is done again and again."""
         low, high = begin, end
-        with self.at(Found(event, begin, before), self.quiet) as r:
+        with self.at(Found(event, begin, begin, before), self.quiet) as r:
             state = r.binary.getFMUState() if self.fmu.saves_states else None
             while high - low > max(EXACT * self.h, 4e-16 * end):
                 middle = low + (high - low) / 2
                 if state is not None:
-                    r.binary.setFMUState(state)
-                    r.time = begin
+                    r.restore(state, begin)
                     r.go(middle)
                     values = r.read(event.indicators)
                 else:
-                    with self.at(Found(event, begin, before), self.quiet) as again:
+                    with self.at(Found(event, begin, begin, before), self.quiet) as again:
                         again.go(middle)
                         values = again.read(event.indicators)
                 low, high = (low, middle) if is_down(event, values) else (middle, high)
             if state is not None:
                 r.binary.freeFMUState(state)
-        return Found(event, high, before)
+        return Found(event, high, begin, before)
 
-    def _names_of(self, event: Event) -> list[str]:
-        """What shows an event: not what depends on other members too, which nobody triggers here."""
-        if event.scope != "shared":
-            return self.fmu.observed()
-        told = {s for e in self.fmu.events for s in (e.trigger, *(name for _, name in e.payload))}
-        told |= {e.contact["impulse"] for e in self.fmu.events if e.contact}
-        given = {v.name for v in self.fmu.variables.values() if v.causality == "input"} - told
-        names = []
-        for name in self.fmu.observed():
-            listed = self.fmu.dependencies(name)
-            if (
-                self.fmu.variables[name].causality == "output"
-                and listed is not None
-                and given.isdisjoint(listed)
-            ):
-                names.append(name)
-        return names
-
-    def _after(
-        self, found: Found, policy: int | None, triggers: list[int], earlier: float = 0.0
-    ) -> Values:
-        """Values a short time after an event that was triggered, after so many short times, or not at all."""
-        with self.at(found, policy, earlier) as r:
+    def after(
+        self, found: Found, policy: int | None, triggers: list[float], earlier: float = 0.0,
+        payload: Mapping[str, float | str] | None = None, options: Options = USUAL,
+    ) -> Values:  # fmt: skip
+        """Values a short time after an event that was triggered at these short times, or not at all."""
+        with self.at(found, policy, earlier, options, payload) as r:
             start = r.time
             for number, wait in enumerate(triggers):
                 if wait:
@@ -232,8 +328,13 @@ class Driven:
             return r.read(self.names)
 
 
-def is_down(event: Event, values: Values) -> bool:
+class Unusable(Exception):
+    """The FMU has a fault with which nothing else can be checked. It was reported."""
+
+
+def is_down(event: Event, values: Values, in_any_mode: bool = False) -> bool:
     """Whether all indicators have come down to 0, and the event can occur."""
-    if event.active and event.active in values and not values[event.active]:
+    can_occur = event.active is None or event.active not in values or values[event.active]
+    if not (can_occur or in_any_mode):
         return False
     return all(values[z] <= 0.0 for z in event.indicators)

@@ -57,9 +57,10 @@ class Fmu:
         clocks = [s for s in signals if s in self.variables and self.variables[s].type == "Clock"]
         untriggered = [e for e in self.events if e.trigger is None]
         self.can: Any = self.description.coSimulation
-        self.event_mode = (
-            self.is_fmi3 and bool(self.can.hasEventMode) and bool(clocks or untriggered)
-        )
+        self.has_event_mode = self.is_fmi3 and bool(self.can.hasEventMode)
+        self.event_mode = self.has_event_mode and bool(clocks or untriggered)
+        self.saves_states = bool(self.can.canGetAndSetFMUstate)
+        """Whether it can get and set its FMU state; a check that finds that it cannot makes it false."""
 
     @property
     def outputs(self) -> list[str]:
@@ -67,9 +68,29 @@ class Fmu:
         return [u.variable.name for u in self.description.outputs if u.variable]
 
     @property
-    def saves_states(self) -> bool:
-        """Whether it can get and set its FMU state."""
-        return bool(self.can.canGetAndSetFMUstate)
+    def is_later(self) -> bool:
+        """Whether the manifest is of a later minor version than this checker."""
+        parts = self.version.split(".")
+        return len(parts) == 3 and parts[1].isdecimal() and parts[0] == "0" and int(parts[1]) > 3
+
+    @property
+    def classes(self) -> list[str]:
+        """The conformance classes by the manifest."""
+        with_contact = bool(self.events) and any(e.contact for e in self.events)
+        triggered = bool(self.events) and all(e.trigger for e in self.events)
+        holds = {
+            "indicators": bool(self.events),
+            "triggers": triggered and self.policy is not None,
+            "shared": triggered and any(e.scope == "shared" for e in self.events),
+            "contacts": with_contact,
+            "look-ahead": self.look_ahead is not None,
+            "polynomials": bool(self.polynomials),
+        }
+        return [name for name, does in holds.items() if does]
+
+    def is_clock(self, name: str | None) -> bool:
+        """Whether a variable is a Clock."""
+        return name is not None and self.variables[name].type == "Clock"
 
     def close(self) -> None:
         """Remove the unpacked files."""

@@ -35,6 +35,7 @@ CHECKER = (
         "check_fmu.py",
         "check_manifest.py",
         "check_continuous.py",
+        "check_policies.py",
         "check_triggers.py",
         "check_inputs.py",
     ),

@@ -51,11 +51,11 @@ class Report:
         """Note why a requirement was not checked, or not wholly."""
         self._skipped[requirement] = why
 
-    def not_reached(self, event: str, stop: float) -> None:
-        """Note that an event did not occur."""
-        self._missed.append(
-            f"event '{event}' does not occur up to {stop:g} s. Bring the FMU there by --set or --experiment"
-        )
+    def not_reached(self, event: str, stop: float, why: str = "") -> None:
+        """Note that an event did not occur, and why if that is known."""
+        told = f"event '{event}' does not occur up to {stop:g} s"
+        hint = "Bring the FMU there by --set or --experiment"
+        self._missed.append(f"{told}: {why}" if why else f"{told}. {hint}")
 
     @property
     def broken(self) -> tuple[str, ...]:

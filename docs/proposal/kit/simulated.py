@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,36 @@ class Experiment:
 
     @classmethod
     def read(cls, path: Path | None, **given: Any) -> Experiment:
-        """From a JSON file with these keys; what is given in the command line comes on top."""
+        """From a JSON file with these keys; what is given in the command line comes on top.
+
+        Raises
+        ------
+        ValueError
+            If the file is no JSON object, or has a key that is not known or misses one.
+        """
         read = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        known = [f.name for f in fields(cls)]
+        unknown = [k for k in read if k not in known]
+        if unknown:
+            raise ValueError(
+                f"the experiment has the key '{unknown[0]}'. Known are {', '.join(known)}"
+            )
+        if "jump" in read and set(read["jump"]) != {"event", "at", "set"}:
+            raise ValueError(
+                f"'jump' has the keys {', '.join(read['jump'])}, expected event, at, set"
+            )
         start = read.pop("set", {}) | given.pop("set")
         return cls(**read | {k: v for k, v in given.items() if v is not None}, set=start)
+
+    def problems(self, fmu: Fmu) -> list[str]:
+        """What it names and the FMU does not have."""
+        found = [f"the FMU has no variable '{n}'" for n in self.names() if n not in fmu.variables]
+        events = [e.name for e in fmu.events]
+        if self.jump and events and self.jump["event"] not in events:
+            found.append(
+                f"'jump': the FMU has no event '{self.jump['event']}', only {', '.join(events)}"
+            )
+        return found
 
 
 @dataclass
@@ -69,13 +95,41 @@ def _at(rows: Sequence[Sequence[float]], time: float) -> float:
     return values[k - 1] + part * (values[k] - values[k - 1])
 
 
+@dataclass(frozen=True)
+class Options:
+    """What a simulation may have that others do not.
+
+    Parameters
+    ----------
+    event_mode
+        Whether Event Mode is used, if the FMU has it. None: if a trigger or an announcement is a Clock.
+    early_return
+        Whether it is allowed, if the FMU has it.
+    inputs
+        Values of inputs in Initialization Mode, after those of the experiment.
+    observed
+        Variables that are read at the end of Initialization Mode.
+    """
+
+    event_mode: bool | None = None
+    early_return: bool = True
+    inputs: Mapping[str, float] = field(default_factory=dict)
+    observed: Sequence[str] = ()
+
+
+USUAL = Options()
+
+
 class Run:
     """One instance in Step Mode, and its time."""
 
     def __init__(
-        self, fmu: Fmu, experiment: Experiment, policy: int | None, more: Mapping[str, float]
-    ) -> None:
-        self.fmu, self.experiment, self.time = fmu, experiment, 0.0
+        self, fmu: Fmu, experiment: Experiment, policy: int | None, more: Mapping[str, float],
+        options: Options,
+    ) -> None:  # fmt: skip
+        self.fmu, self.experiment, self.policy, self.time = fmu, experiment, policy, 0.0
+        wanted = options.event_mode
+        self.event_mode = fmu.event_mode if wanted is None else wanted and fmu.has_event_mode
         self.counts: dict[str, int] = {}
         self.is_stepping, self._discrete = False, dict[str, float]()
         common = {
@@ -87,8 +141,9 @@ class Run:
         self.binary: Any = (FMU3Slave if fmu.is_fmi3 else FMU2Slave)(**common)
         if fmu.is_fmi3:
             self.binary.instantiate(
-                eventModeUsed=fmu.event_mode,
-                earlyReturnAllowed=bool(fmu.can.mightReturnEarlyFromDoStep),
+                eventModeUsed=self.event_mode,
+                earlyReturnAllowed=options.early_return
+                and bool(fmu.can.mightReturnEarlyFromDoStep),
                 logMessage=lambda *_: None,
             )
         else:
@@ -102,8 +157,11 @@ class Run:
             self.set(name, value)
         self.binary.enterInitializationMode(**({"startTime": 0.0} if fmu.is_fmi3 else {}))
         self.set_inputs()
+        for name, value in options.inputs.items():
+            self.set(name, value)
+        self.initial = self.read(options.observed)
         self.binary.exitInitializationMode()
-        if fmu.event_mode:
+        if self.event_mode:
             self.update()
             self.binary.enterStepMode()
         self.is_stepping = True
@@ -141,7 +199,7 @@ class Run:
             value = _at(rows, self.time if time is None else time)
             if (
                 self.is_stepping
-                and self.fmu.event_mode
+                and self.event_mode
                 and self.fmu.variables[name].variability != "continuous"
             ):
                 discrete[name] = value  # FMI 3.0: these are set in Event Mode
@@ -160,13 +218,15 @@ class Run:
         """One call of DoStep; inputs are set before by the caller."""
         h = until - self.time
         if self.fmu.is_fmi3:
-            needed, _, early, last = self.binary.doStep(self.time, h)
+            with self._told(h):
+                needed, _, early, last = self.binary.doStep(self.time, h)
             self.time = last if early else until
             return Stop(self.time, bool(needed), bool(early))
         state = self.binary.getFMUState() if self.fmu.saves_states else None
         try:
-            self.binary.doStep(self.time, h)
-        except FMICallException as error:
+            with self._told(h):
+                self.binary.doStep(self.time, h)
+        except StepFails as error:
             if error.status != DISCARD or state is None:
                 raise
             last = float(self.binary.getRealStatus(LAST_SUCCESSFUL_TIME))
@@ -177,6 +237,22 @@ class Run:
                 self.binary.freeFMUState(state)
         self.time = until
         return Stop(until, False, False)
+
+    @contextmanager
+    def _told(self, h: float) -> Iterator[None]:
+        """An error of DoStep says where it is, and with which policy."""
+        try:
+            yield
+        except FMICallException as error:
+            names = [k for k, v in (self.fmu.policy or {}).items() if v == str(self.policy)]
+            told = f"{str(error).rstrip('.')} at t = {self.time:.9g} s, step size {h:.3g} s"
+            told += f", policy {names[0] if names else 'as it starts'}"
+            raise StepFails(told, error.status) from error
+
+    def restore(self, state: Any, time: float) -> None:
+        """Set an FMU state that was got at a time."""
+        self.binary.setFMUState(state)
+        self.time = time
 
     def _again(self, state: Any, until: float) -> None:
         """FMI 2.0: a step that was discarded is made again up to the time that the FMU has reached."""
@@ -210,7 +286,7 @@ class Run:
 
     def handle(self, trigger: Event | None = None) -> bool:
         """Event Mode, if it is used: with a trigger by a Clock, or without. Whether the FMU announced `trigger`."""
-        if not self.fmu.event_mode:
+        if not self.event_mode:
             return False
         payload = self._payload(trigger) if trigger else {}
         self.binary.enterEventMode()
@@ -232,10 +308,15 @@ class Run:
 
     def trigger(self, event: Event, by: int = 1) -> None:
         """Trigger an event at the present time, by its Clock or its counter."""
-        if self.fmu.event_mode:
+        if self.event_mode:
             self.handle(event)
         else:
             self._set_trigger(event, self._payload(event), by)
+
+    def set_payload(self, event: Event) -> None:
+        """Set the inputs of the payloads of an event, and do not trigger it."""
+        for name, value in self._payload(event).items():
+            self.set(name, value)
 
     def _payload(self, event: Event) -> dict[str, float]:
         """The payload of an event: from the experiment, else the input's start value."""
@@ -263,12 +344,21 @@ class EndlessStops(Exception):
     """The FMU makes no progress."""
 
 
+class StepFails(Exception):
+    """A step of the FMU returned an error, or was discarded."""
+
+    def __init__(self, told: str, status: int) -> None:
+        super().__init__(told)
+        self.status = status
+
+
 @contextmanager
 def run(
     fmu: Fmu,
     experiment: Experiment,
     policy: int | None,
     more: Mapping[str, float] | None = None,
+    options: Options = USUAL,
 ) -> Iterator[Run]:
     """A new simulation from the start.
 
@@ -279,7 +369,7 @@ def run(
     more
         More start values.
     """
-    instance = Run(fmu, experiment, policy, more or {})
+    instance = Run(fmu, experiment, policy, more or {}, options)
     try:
         yield instance
     finally:
