@@ -112,10 +112,10 @@ def test_a_trigger_of_fmi2_shows_the_rebound_at_once(instantiate: Instantiate) -
 
 
 @pytest.mark.parametrize("impact", [-4.0, -0.9])
-def test_a_second_trigger_at_one_time_is_no_second_bounce(
+def test_a_second_trigger_at_one_time_is_executed_too(
     instantiate: Instantiate, version: str, impact: float
 ) -> None:
-    """Requirement F10: the ball rises already. Slow ones came to rest."""
+    """Requirement F10: also if the ball rises already. Whether it happens is for the importer to judge."""
     ball = instantiate("BouncingBall", version, **EVENTS if version == "fmi3" else {})
     ball.initialize(h=0.0, v=impact, eventPolicy=IGNORE)
     for number in (1, 2):
@@ -124,11 +124,12 @@ def test_a_second_trigger_at_one_time_is_no_second_bounce(
             ball.update()
         else:
             ball["bounce.in"] = number
+            assert ball["v"] == approx(-(0.7**number) * impact, rel=1e-12)
     if version == "fmi3":
         ball.fmu.enterStepMode()
-    assert ball["v"] == approx(-0.7 * impact, rel=1e-12)
+    assert ball["v"] == approx(-0.49 * impact, rel=1e-12)
     ball.step(0.01)
-    assert ball["v"] == approx(-0.7 * impact - 0.0981, rel=1e-12)
+    assert ball["v"] == approx(-0.49 * impact - 0.0981, rel=1e-12)
 
 
 def test_a_trigger_of_fmi2_can_bring_it_to_rest(instantiate: Instantiate) -> None:
