@@ -17,12 +17,13 @@ MODULES = ("polynomials", "indicators", "anderson", "step_sizes", "runge_kutta")
 """A function stands after those that it calls."""
 
 TYPES = {"float": "double", "Number": "double", "int": "int", "bool": "int", "None": "void"}
-ARRAYS = {"Doubles": "double", "Ints": "int"}
+ARRAYS = {"Doubles": "double", "Ints": "int", "Cubics": "double"}
 CALLS = {
     "abs": "fabs",
     "max": "larger",
     "min": "smaller",
     "sqrt": "sqrt",
+    "copysign": "copysign",
     "isnan": "isnan",
     "isfinite": "isfinite",
     "int": "(int)",
@@ -76,7 +77,9 @@ class Function:
         for argument in node.args.args:
             kind = ast.unparse(argument.annotation or argument)
             self.kinds[argument.arg] = TYPES[kind] if kind in TYPES else ARRAYS[kind]
-        self.arrays = {a.arg for a in node.args.args if ast.unparse(a.annotation or a) in ARRAYS}
+        kinds = {a.arg: ast.unparse(a.annotation or a) for a in node.args.args}
+        self.arrays = {name for name, kind in kinds.items() if kind in ARRAYS}
+        self.matrices = {name for name, kind in kinds.items() if kind == "Cubics"}
         self.result = TYPES[ast.unparse(node.returns or node)]
         self.locals: list[str] = []
         body = self.block(node.body[1:])
@@ -101,6 +104,8 @@ class Function:
         """An argument with its type."""
         if name not in self.arrays:
             return f"{self.kinds[name]} {name}"
+        if name in self.matrices:  # const would be another type of array in C
+            return f"{self.kinds[name]} (*{name})[4]"
         return f"{'' if name in self.written else 'const '}{self.kinds[name]} *{name}"
 
     def block(self, body: list[ast.stmt]) -> list[str]:

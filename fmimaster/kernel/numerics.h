@@ -272,6 +272,73 @@ static inline double fm_falling_root(const double *p, double low, double high)
     return t;
 }
 
+/* A cubic is 0 if it is smaller than this factor times the sum of its terms over the horizon: thousands of roundings. */
+#define FM_NOTHING 1e-12
+
+/* [s] The smallest positive double: where a cubic is above 0 now, it does not fall to 0 now. */
+#define FM_EARLIEST 2.2250738585072014e-308
+
+/* The sum of the sizes of the terms of a cubic at a time in s. */
+static inline double fm_terms(const double *p, double s)
+{
+    return fabs(p[0]) + s * (fabs(p[1]) + s * (fabs(p[2]) + s * fabs(p[3])));
+}
+
+/* The first time in s after `low` at which a cubic has an extremum; the horizon if there is none before. */
+static inline double fm_next_extremum(const double *p, double low, double horizon)
+{
+    double a, b, c, found, q;
+    a = 3.0 * p[3];
+    b = p[2];
+    c = p[1];
+    found = horizon;
+    if (!(b * b - a * c < 0.0)) {
+        q = -b - copysign(sqrt(b * b - a * c), b);
+        if (a != 0.0 && low < q / a && q / a < found) {
+            found = q / a;
+        }
+        if (q != 0.0 && low < c / q && c / q < found) {
+            found = c / q;
+        }
+    }
+    return found;
+}
+
+/* Whether none of m cubics is above 0 at a time in s. */
+static inline int fm_are_all_reached(double (*cubics)[4], int m, double s, double horizon)
+{
+    for (int i = 0; i < m; i++) {
+        if (!(fm_cubic(cubics[i], s) <= FM_NOTHING * fm_terms(cubics[i], horizon))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* First time in s at which none of m cubics is above 0: the start, or a time at which one falls to 0; inf if there is none. Only times after `after` and up to the horizon are considered. */
+static inline double fm_first_time_reached(double (*cubics)[4], int m, double horizon, double after)
+{
+    double first, low, high, root;
+    if (after < 0.0 && fm_are_all_reached(cubics, m, 0.0, horizon)) {
+        return 0.0;
+    }
+    first = INFINITY;
+    for (int i = 0; i < m; i++) {
+        low = 0.0;
+        while (low < horizon) {
+            high = fm_next_extremum(cubics[i], low, horizon);
+            if (fm_cubic(cubics[i], low) > 0.0 && fm_cubic(cubics[i], high) <= 0.0) {
+                root = larger(fm_falling_root(cubics[i], low, high), FM_EARLIEST);
+                if (after < root && root < first && fm_are_all_reached(cubics, m, root, horizon)) {
+                    first = root;
+                }
+            }
+            low = high;
+        }
+    }
+    return first;
+}
+
 /* Whether an indicator of this value is the slope of another one, as a relative velocity is that of a distance. */
 static inline int fm_is_slope(double value, double slope)
 {

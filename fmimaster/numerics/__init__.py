@@ -14,3 +14,6 @@ Doubles = Any
 
 Ints = Any
 """Integers by index. In C an ``int *``."""
+
+Cubics = Any
+"""Cubics by index, each as four ``Doubles``. In C a ``double (*)[4]``."""

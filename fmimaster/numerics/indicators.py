@@ -5,9 +5,9 @@ Coefficients of a cubic: the lowest power first.
 
 from __future__ import annotations
 
-from math import inf
+from math import copysign, inf, sqrt
 
-from fmimaster.numerics import Doubles, Number
+from fmimaster.numerics import Cubics, Doubles, Number
 from fmimaster.numerics.polynomials import newton
 
 ROUNDING = 1e-12
@@ -76,6 +76,59 @@ def falling_root(p: Doubles, low: float, high: float) -> Number:
         value = cubic(p, t)
         trials += 1
     return t
+
+
+NOTHING = 1e-12
+"""A cubic is 0 if it is smaller than this factor times the sum of its terms over the horizon: thousands of roundings."""
+
+EARLIEST = 2.2250738585072014e-308
+"""[s] The smallest positive double: where a cubic is above 0 now, it does not fall to 0 now."""
+
+
+def terms(p: Doubles, s: float) -> Number:
+    """The sum of the sizes of the terms of a cubic at a time in s."""
+    return abs(p[0]) + s * (abs(p[1]) + s * (abs(p[2]) + s * abs(p[3])))
+
+
+def next_extremum(p: Doubles, low: float, horizon: float) -> float:
+    """The first time in s after `low` at which a cubic has an extremum; the horizon if there is none before."""
+    a = 3.0 * p[3]  # a t**2 + 2 b t + c = 0
+    b = p[2]
+    c = p[1]
+    found = horizon
+    if not b * b - a * c < 0.0:
+        q = -b - copysign(sqrt(b * b - a * c), b)
+        if a != 0.0 and low < q / a and q / a < found:
+            found = q / a
+        if q != 0.0 and low < c / q and c / q < found:
+            found = c / q
+    return found
+
+
+def are_all_reached(cubics: Cubics, m: int, s: float, horizon: float) -> bool:
+    """Whether none of m cubics is above 0 at a time in s."""
+    for i in range(m):
+        if not cubic(cubics[i], s) <= NOTHING * terms(cubics[i], horizon):
+            return False
+    return True
+
+
+def first_time_reached(cubics: Cubics, m: int, horizon: float, after: float) -> float:
+    """First time in s at which none of m cubics is above 0: the start, or a time at which one falls to 0; inf if there is
+    none. Only times after `after` and up to the horizon are considered."""
+    if after < 0.0 and are_all_reached(cubics, m, 0.0, horizon):
+        return 0.0
+    first = inf
+    for i in range(m):
+        low = 0.0
+        while low < horizon:  # it falls to 0 once at most between two extrema
+            high = next_extremum(cubics[i], low, horizon)
+            if cubic(cubics[i], low) > 0.0 and cubic(cubics[i], high) <= 0.0:
+                root = max(falling_root(cubics[i], low, high), EARLIEST)
+                if after < root and root < first and are_all_reached(cubics, m, root, horizon):
+                    first = root
+            low = high
+    return first
 
 
 def is_slope(value: float, slope: float) -> bool:
