@@ -22,7 +22,8 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.program.hook import Twin
 from fmimaster.program.indicator_set import IndicatorSet
-from fmimaster.program.indicators import NONE, Indicators
+from fmimaster.program.indicators import HELD, NONE, Indicators
+from fmimaster.program.scales import REST
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.steps.step_rule import FixedStep, StepRule, Time
 from fmimaster.system.declarations import Scope
@@ -48,6 +49,17 @@ class Foresight(NamedTuple):
     in_fmu: bool
 
 
+class Towards(NamedTuple):
+    """Parameters of steps towards an event that :class:`Predictive` foresees."""
+
+    approach: float
+    """Part of the time until a distant event."""
+    close: float
+    """A step ends at an event that is no farther away than this part of a usual step."""
+    now: float
+    """An event that is no farther away than this part happens now."""
+
+
 class Watch(NamedTuple):
     """The conditions that an event clock checks at communication points. The kernel can tell where none of them is
     met."""
@@ -60,6 +72,8 @@ class Watch(NamedTuple):
     """Events that the last step has passed, by the interpolation of :class:`Predictive`."""
     foresight: Foresight | None = None
     """Events before the end of the next step, by :class:`LookAhead`."""
+    towards: Towards | None = None
+    """How a step ends before an event that is predicted, so that the kernel can do it; None if it cannot."""
 
 
 class EventClock(TypedArguments, ABC):
@@ -266,6 +280,9 @@ def watch_data(clock: EventClock, indicators: Indicators) -> Twin | None:
             "lacks_slopes": int(indicators.lacks_slopes),
             "step": indicators.step,
             "near": NEAREST,
+            **(watch.towards or Towards(0.0, 0.0, 0.0))._asdict(),
+            "rest": REST,
+            "held": HELD,
             "forecast": foresight.forecast,
             "shortest": foresight.shortest,
             "n_ahead": len(ahead),
@@ -273,6 +290,8 @@ def watch_data(clock: EventClock, indicators: Indicators) -> Twin | None:
         {
             "first": _firsts(len(s.pairs) for s in sets),
             "instances": np.array([s.instance for s in sets], np.int64),
+            "events": np.array([s.event for s in sets], np.int64),
+            "is_plain": flags(lambda s: s.is_triggered and s.active < 0),
             "is_located": flags(lambda s: not (s.is_inside or s.stops)),
             "is_inside": flags(lambda s: s.is_inside),
             "is_own": flags(lambda s: not s.is_triggered),

@@ -29,6 +29,7 @@ from fmimaster.program.indicators import Indicators
 Cubic = list[float]
 """Coefficients, lowest power first, of the time in s since the start of an interval."""
 
+
 def first_time_all_reached(cubics: Sequence[Cubic], horizon: float, after: float = -inf) -> float:
     """First time in s at which no cubic is above 0: the start, or a time at which one falls to 0; inf if there is none.
 

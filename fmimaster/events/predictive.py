@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, floor, inf
 from typing import Any, ClassVar, NamedTuple
 
-from fmimaster.events.event_clock import EventClock, Retry, Watch
+from fmimaster.events.event_clock import EventClock, Retry, Towards, Watch
 from fmimaster.events.indicator_courses import (
     AgedPoints,
     Pairs,
@@ -185,7 +185,8 @@ class Predictive(EventClock):
 
     def watch(self, plan: Plan) -> Watch:
         """For events that are active, predicted, or inside the step if steps are rolled back."""
-        return Watch(detects=True, predicts=True, locates=self.undoes(plan))
+        towards = Towards(self.approach, self.near, self.now)
+        return Watch(detects=True, predicts=True, locates=self.undoes(plan), towards=towards)
 
 
 class _Step(NamedTuple):

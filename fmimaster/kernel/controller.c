@@ -1,6 +1,6 @@
-/* The PID controller of step sizes: what PID.decide of fmimaster/steps/pid.py does with a step that is accepted. It is the
- * only decision in the kernel: in Python it took more time than the FMUs of a quarter car. A power of floats is pow of the
- * C library in CPython too, so the bits are the same. */
+/* Rules of step sizes. The PID controller: what PID.decide of fmimaster/steps/pid.py does with a step that is accepted. In
+ * Python it took more time than the FMUs of a quarter car. A power of floats is pow of the C library in CPython too, so the
+ * bits are the same. And Ramp of fmimaster/steps/ramp.py: short steps between events take less time than Python. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -26,8 +26,16 @@ static void note_stuck(fm_pid_data *d, int is_stuck, double now, int64_t reason,
     d->sizes[FM_STUCK_ERROR] = error;
 }
 
-int fm_pid_accepts(fm_pid_data *d, double now, double length)
+double fm_pid_size(const void *self, int64_t *code)
 {
+    const fm_pid_data *d = self;
+    *code = d->codes[FM_CAUSE];
+    return d->sizes[FM_SIZE];
+}
+
+int fm_pid_accepts(void *self, double now, double length)
+{
+    fm_pid_data *d = self;
     double h = d->sizes[FM_SIZE], h1 = d->sizes[FM_BEFORE], h2 = d->sizes[FM_LONG_BEFORE];
     double factor = INFINITY, largest_error = 0.0;
     int limiting = 0, is_odd = 0;
@@ -66,5 +74,22 @@ int fm_pid_accepts(fm_pid_data *d, double now, double length)
     d->sizes[FM_SIZE] = size;
     d->sizes[FM_BEFORE] = h;
     d->sizes[FM_LONG_BEFORE] = h1;
+    return 1;
+}
+
+double fm_ramp_size(const void *self, int64_t *code)
+{
+    const fm_ramp_data *d = self;
+    double longest = fm_longest_step(*d->previous, d->first, d->growth, d->size);
+    *code = longest < d->size ? FM_GROWING : FM_FULL;
+    return longest < d->size ? longest : d->size;
+}
+
+int fm_ramp_accepts(void *self, double now, double length)
+{
+    const fm_ramp_data *d = self;
+    (void)now;
+    if (!fm_has_full_size(*d->previous, length, d->growth, d->size))
+        *d->previous = length;
     return 1;
 }

@@ -734,9 +734,23 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
     return stopped;
 }
 
-int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,
-               double last, int n, double *times, int64_t *codes, const fm_watch *watches, int n_watches, int *done,
-               int *attempted)
+/* The end of the next step by a rule, or earlier by a watch, and the code of its cause; 0 if Python must find it. */
+static int finds_end(const fm_kernel *k, const fm_rule *rule, double last, const fm_watch *watches, int n_watches, double begin,
+                     double *end, int64_t *code)
+{
+    double size = rule->size(rule->self, code);
+    *end = begin + size;
+    *code += rule->first_code;
+    if (last <= *end + FM_SLIVER * (*end - begin)) /* what comes so little after a step ends it */
+        return 0;
+    for (int i = 0; i < n_watches; i++)
+        if (watches[i].clips && !watches[i].clips(watches[i].self, k, begin, end, code))
+            return 0;
+    return 1;
+}
+
+int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const fm_rule *rule, double last, int n,
+               double *times, int64_t *codes, const fm_watch *watches, int n_watches, int *done, int *attempted)
 {
     int stopped = FM_RAN;
     *attempted = 0;
@@ -744,17 +758,20 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
     if (k->tuner)
         fm_tuner_start(k->tuner);
     for (int i = 0;; i++) {
-        double begin = times[i], end = begin + controller->sizes[FM_SIZE];
+        double begin = times[i], end = times[i + 1];
         *done = i;
-        if (last <= end + FM_SLIVER * (end - begin)) /* what comes so little after a step ends it */
-            break;
-        codes[i] = controller->codes[FM_CAUSE];
-        times[i + 1] = end;
+        if (!(end < INFINITY)) {
+            int64_t code;
+            if (!finds_end(k, rule, last, watches, n_watches, begin, &end, &code))
+                break;
+            codes[i] = code;
+            times[i + 1] = end;
+        }
         choose_measuring(k);
         stopped = execute(k, attempt, begin, end);
         count_step(k);
         if (stopped || i + 1 == n || k->row_capacity - k->n_rows <= 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
-            !all_quiet(k, watches, n_watches, times + i) || !fm_pid_accepts(controller, begin, end - begin)) {
+            !all_quiet(k, watches, n_watches, times + i) || !rule->accepts(rule->self, begin, end - begin)) {
             *attempted = 1;
             break;
         }

@@ -306,6 +306,8 @@ typedef struct {
     int (*renew)(void *self, fm_kernel *kernel); /* after an event inside the stretch; null if there is nothing to do */
     /* after that, for the step from the event on; null if it has no say. 0: Python must look */
     int (*is_quiet_after)(void *self, fm_kernel *kernel, double begin, double end);
+    /* may bring the end of the next step forward, and says why by a code; null if it has no say. 0: Python must do it */
+    int (*clips)(void *self, const fm_kernel *kernel, double begin, double *end, int64_t *code);
     void *self;
 } fm_watch;
 
@@ -613,18 +615,37 @@ typedef struct {
     int64_t *codes;                                     /* FM_PID_CODES */
 } fm_pid_data;
 
-/* controller.c: take up a step of this length from `now` on, so that the next one is known. Returns 0, with nothing changed,
- * for a step on which Python must decide: it may be rejected, or its error is no number. */
-int fm_pid_accepts(fm_pid_data *d, double now, double length);
+/* Steps of one size, with short ones that grow after an event. */
+enum { FM_GROWING, FM_FULL };
+typedef struct {
+    double first, growth, size; /* the first one is this part of the size, in s */
+    double *previous;           /* length in s of the last step, one number; 0 after an event */
+} fm_ramp_data;
 
-/* Attempt and commit steps of the sizes that a controller chooses, at most n, up to one that would end less than a sliver
- * before `last`. times[0] is the begin of the first one; the other times, and the codes of the causes of these ends, are
- * written before each attempt. *done steps are committed, *attempted of 1 tells that the next one is attempted and not
- * committed. Stops as fm_repeat does, and at a step that the controller does not accept; for watches, the end of the step
- * after a step is INFINITY, since it is not known yet. Returns an fm_stop. */
-int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,
-               double last, int n, double *times, int64_t *codes, const fm_watch *watches, int n_watches, int *done,
-               int *attempted);
+/* A rule of step sizes: the size in s of the next step, with the code of its cause; and the taking up of a step of this length
+ * from `now` on, so that the next one is known. The latter returns 0, with nothing changed, for a step on which Python must
+ * decide: it may be rejected, or its error is no number. */
+typedef struct {
+    double (*size)(const void *self, int64_t *code);
+    int (*accepts)(void *self, double now, double length);
+    void *self;
+    int64_t first_code; /* codes of the rule are from this one on */
+} fm_rule;
+
+/* controller.c */
+double fm_pid_size(const void *self, int64_t *code);
+int fm_pid_accepts(void *self, double now, double length);
+double fm_ramp_size(const void *self, int64_t *code);
+int fm_ramp_accepts(void *self, double now, double length);
+
+/* Attempt and commit steps of the sizes that a rule chooses, at most n, up to one that would end less than a sliver before
+ * `last`, or whose end Python must decide on. times[0] is the begin of the first one, whose end may be given: otherwise
+ * times[1] is INFINITY. The other times, and the codes of the causes of these ends, are written before each attempt. *done
+ * steps are committed, *attempted of 1 tells that the next one is attempted and not committed. Stops as fm_repeat does, and at
+ * a step that the rule does not accept; for watches, the end of the step after a step is INFINITY, since it is not known yet.
+ * Returns an fm_stop. */
+int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const fm_rule *rule, double last, int n,
+               double *times, int64_t *codes, const fm_watch *watches, int n_watches, int *done, int *attempted);
 
 /* What an event clock looks at after each step: n sets of indicators, each by one member of an event. Slots are indices into
  * the Float64 outputs; in each array of "first", the entries of k are those from first[k] to first[k + 1]. */
@@ -632,6 +653,10 @@ typedef struct {
     int n, member, distance, lacks_slopes; /* history: of which member, every which point; an indicator without derivative */
     int locates, detects, checks, predicts, foresees; /* see Watch of fmimaster/events/event_clock.py; a NAN counts */
     double step, near;                     /* a usual one in s; points are no nearer than this part of the step */
+    double approach, close, now;           /* of Predictive, as parts of a usual step; approach 0: Python does it */
+    double rest, held;                     /* REST and HELD of fmimaster/program/indicators.py */
+    const int64_t *events;                 /* per set: code of the cause that the event is predicted */
+    const uint8_t *is_plain;               /* per set: it is triggered, and can always happen */
     const int64_t *first, *instances;      /* per set: its indicators, and its member */
     const uint8_t *is_located, *is_inside, *is_own; /* looked for in a step; executed inside it; by the FMU's own condition */
     const int64_t *indicators, *slopes;    /* -1: it has no derivative */
@@ -649,6 +674,9 @@ typedef struct {
  * shorten the next one; 0 if that is not certain. */
 int fm_clock_is_quiet(void *self, fm_kernel *k, double begin, double end, double next);
 int fm_clock_is_quiet_after(void *self, fm_kernel *k, double begin, double end);
+
+/* watch.c: the end of the next step where the event clock would bring it forward; 0 if it may do something else there. */
+int fm_clock_clips(void *self, const fm_kernel *k, double begin, double *end, int64_t *code);
 
 /* observer.c: the same for n events that FMUs execute themselves inside a step: a counter tells of them, slot -1 for none, or the
  * indicators of the member from first[i] to first[i + 1]. An FMU may miss an event by the time `near` in s. */

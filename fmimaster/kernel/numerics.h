@@ -307,12 +307,12 @@ static inline double fm_next_extremum(const double *p, double low, double horizo
 /* Whether none of m cubics is above 0 at a time in s. */
 static inline int fm_are_all_reached(double (*cubics)[4], int m, double s, double horizon)
 {
-    for (int i = 0; i < m; i++) {
-        if (!(fm_cubic(cubics[i], s) <= FM_NOTHING * fm_terms(cubics[i], horizon))) {
-            return 0;
-        }
+    int i;
+    i = 0;
+    while (i < m && fm_cubic(cubics[i], s) <= FM_NOTHING * fm_terms(cubics[i], horizon)) {
+        i += 1;
     }
-    return 1;
+    return i == m;
 }
 
 /* First time in s at which none of m cubics is above 0: the start, or a time at which one falls to 0; inf if there is none. Only times after `after` and up to the horizon are considered. */
@@ -673,6 +673,18 @@ static inline double fm_wanted_size(double h, double length, double factor)
 static inline int fm_may_be_repeated(double error, double limit, double length, double smallest)
 {
     return error > limit && length > smallest * (1.0 + FM_SHORTENED);
+}
+
+/* The longest step in s after one of a length in s, which is 0 after an event: then this part of the full size. */
+static inline double fm_longest_step(double previous, double first, double growth, double size)
+{
+    return previous != 0.0 ? growth * previous : first * size;
+}
+
+/* Whether the step after one of this length has the full size, as the one after the previous one had. */
+static inline int fm_has_full_size(double previous, double length, double growth, double size)
+{
+    return previous != 0.0 && growth * length >= size && growth * previous >= size;
 }
 
 /* fmimaster/numerics/runge_kutta.py */

@@ -1,5 +1,5 @@
-/* A watch over event indicators: whether an event clock would do nothing in a step, and with the next one. Where that is not
- * certain, Python decides. Bounds are computed with the operations of fmimaster/events/indicator_courses.py, indicators.py
+/* A watch over event indicators: whether an event clock would do nothing in a step, and where it lets the next one end. Where
+ * that is not certain, Python decides. Bounds are computed with the operations of fmimaster/events/indicator_courses.py, indicators.py
  * and look_ahead.py in their order, so that certain here is certain there. */
 
 #include <stdint.h>
@@ -215,6 +215,8 @@ static int leaves_alone(const fm_clock_data *w, const fm_kernel *k, int from, in
         return 0;
     if (w->checks && !all_are_numbers(w, k))
         return 0;
+    if (!(end < INFINITY)) /* fm_clock_clips is asked */
+        return 1;
     if (w->predicts && !needs_no_clip(w, k, from, shift, time, end - time))
         return 0;
     return !w->foresees || foresees_none(w, k, from, shift, time, end);
@@ -232,4 +234,71 @@ int fm_clock_is_quiet_after(void *self, fm_kernel *k, double begin, double end)
 {
     const fm_clock_data *w = self;
     return leaves_alone(w, k, w->distance, 0, begin, end);
+}
+
+/* Indicators.rests may be true for the set s: all its indicators are negligible. */
+static int may_rest(const fm_clock_data *w, int64_t s, const double *values)
+{
+    for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
+        int64_t z = w->indicators[i], dz = w->slopes[i];
+        if (dz < 0)
+            return 0;
+        double bound = larger_of(w->rest * w->largest[z], w->rest * w->step * w->largest[dz]);
+        for (int64_t j = w->first_source[i]; j < w->first_source[i + 1]; j++)
+            bound = larger_of(bound, w->held * (w->factors[j] * w->largest[w->sources[j]]));
+        if (fabs(values[z]) > bound)
+            return 0;
+    }
+    return 1;
+}
+
+/* Most indicators of a set whose event the kernel predicts. */
+enum { MOST_INDICATORS = 8 };
+
+/* The time in s until all indicators of the set s are reached; INFINITY if that is not before the horizon. */
+static double time_reached(const fm_clock_data *w, int64_t s, const double *values, double time, const point *newest,
+                           const point *older, double horizon)
+{
+    double cubics[MOST_INDICATORS][4], h = time - newest->time, k = older ? time - older->time : 0.0;
+    int m = 0;
+    for (int64_t i = w->first[s]; i < w->first[s + 1]; i++, m++)
+        fm_from_before((int)w->indicators[i], (int)w->slopes[i], values, newest->values, h, older ? older->values : values, k,
+                       cubics[m]);
+    return fm_first_time_reached(cubics, m, horizon, -INFINITY);
+}
+
+int fm_clock_clips(void *self, const fm_kernel *k, double begin, double *end, int64_t *code)
+{
+    const fm_clock_data *w = self;
+    const double *values = k->outputs[FM_FLOAT64];
+    double horizon = *end - begin, earliest = INFINITY;
+    point newest, older, *has_older = 0;
+    int64_t event = 0;
+    if (!previous(w, k, w->distance, 0, begin, w->near * horizon, &newest))
+        return needs_no_clip(w, k, w->distance, 0, begin, horizon);
+    if (w->lacks_slopes && previous(w, k, w->distance, 0, newest.time, w->near * horizon, &older))
+        has_older = &older;
+    for (int s = 0; s < w->n; s++) {
+        if (stays_off(w, s, values, begin, &newest, has_older, horizon))
+            continue;
+        if (!w->is_plain[s] || w->first[s + 1] - w->first[s] > MOST_INDICATORS || k->read[w->instances[s]] > begin ||
+            may_rest(w, s, values))
+            return 0;
+        double tau = time_reached(w, s, values, begin, &newest, has_older, horizon);
+        if (tau < earliest) {
+            earliest = tau;
+            event = w->events[s];
+        }
+    }
+    if (!(earliest < INFINITY))
+        return 1;
+    if (w->approach == 0.0 || earliest <= w->now * w->step) /* it happens at once */
+        return 0;
+    double rounding = larger_of(FM_SLIVER * w->step, fm_same(begin, w->step));
+    double towards = begin + (earliest <= w->close * w->step ? larger_of(earliest, rounding) : w->approach * earliest);
+    if (towards >= begin + horizon)
+        return 1;
+    *end = towards;
+    *code = event;
+    return 1;
 }

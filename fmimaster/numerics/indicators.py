@@ -107,10 +107,10 @@ def next_extremum(p: Doubles, low: float, horizon: float) -> float:
 
 def are_all_reached(cubics: Cubics, m: int, s: float, horizon: float) -> bool:
     """Whether none of m cubics is above 0 at a time in s."""
-    for i in range(m):
-        if not cubic(cubics[i], s) <= NOTHING * terms(cubics[i], horizon):
-            return False
-    return True
+    i = 0
+    while i < m and cubic(cubics[i], s) <= NOTHING * terms(cubics[i], horizon):
+        i += 1
+    return i == m
 
 
 def first_time_reached(cubics: Cubics, m: int, horizon: float, after: float) -> float:

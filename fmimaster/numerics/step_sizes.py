@@ -86,3 +86,13 @@ def wanted_size(h: float, length: float, factor: float) -> float:
 def may_be_repeated(error: float, limit: float, length: float, smallest: float) -> bool:
     """Whether the error of a step is above the limit, and the step longer than the smallest one."""
     return error > limit and length > smallest * (1.0 + SHORTENED)
+
+
+def longest_step(previous: float, first: float, growth: float, size: float) -> float:
+    """The longest step in s after one of a length in s, which is 0 after an event: then this part of the full size."""
+    return growth * previous if previous != 0.0 else first * size
+
+
+def has_full_size(previous: float, length: float, growth: float, size: float) -> bool:
+    """Whether the step after one of this length has the full size, as the one after the previous one had."""
+    return previous != 0.0 and growth * length >= size and growth * previous >= size

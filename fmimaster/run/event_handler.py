@@ -76,7 +76,7 @@ class EventHandler(LoopPart):
             return True
         if self._derivatives and self._derivatives.waits:
             return False
-        waits = s.on or s.outdated or (self._rests and self._rests.quiet) or s.touching
+        waits = s.outdated or (self._rests and self._rests.quiet) or s.touching
         return not waits and self.observer.is_far
 
     def begin(self) -> bool:

@@ -163,10 +163,12 @@ class Executor(Protocol):
         once, at the start of a run."""
         ...
 
-    def controlled(self, twin: RuleTwin[Any], watches: Any = None) -> ControlledSteps | None:
+    def controlled(
+        self, twin: RuleTwin[Any], watches: Any = None, first_code: int = 0
+    ) -> ControlledSteps | None:
         """Steps of the sizes that the twin of a rule chooses, without Python in between, up to one that a watch of
         :meth:`watches` does not let pass; None if the rule is asked in Python in any case. Called once, at the start of a
-        run."""
+        run. Codes of the causes of the rule begin with ``first_code``; those before are of events that are predicted."""
 
 
 class ControlledSteps(Protocol):
@@ -175,7 +177,7 @@ class ControlledSteps(Protocol):
     def __call__(
         self, attempt: Program, commit: Program, stretch: Stretch, last: float
     ) -> tuple[int, Outcome | None]:
-        """Do at most the steps of an empty stretch, whose ends and causes are noted there.
+        """Do at most the steps of an empty stretch, whose ends and causes are noted there; the first end may be given.
 
         Parameters
         ----------
@@ -185,8 +187,8 @@ class ControlledSteps(Protocol):
         Returns
         -------
         Number of committed steps, and the outcome of the one after them, which is not yet committed; None if none was
-        attempted, since it comes too near to ``last``. It returns as :meth:`Executor.repeat` does, and at a step on which
-        the rule must be asked in Python.
+        attempted, since it comes too near to ``last``, or Python must find its end. It returns as
+        :meth:`Executor.repeat` does, and at a step on which the rule must be asked in Python.
         """
         ...
 

@@ -46,10 +46,10 @@ class Stretch:
     causes: Sequence[Cause] = ()
 
     @classmethod
-    def empty(cls, begin: float, steps: int, causes: Sequence[Cause]) -> Stretch:
-        """So many steps of which no end is known."""
+    def empty(cls, begin: float, steps: int, causes: Sequence[Cause], end: float = inf) -> Stretch:
+        """So many steps of which no end is known, or only that of the first one in s."""
         times = np.full(steps + 1, inf)
-        times[0] = begin
+        times[0], times[1] = begin, end
         return cls(times, np.zeros(steps, np.int64), causes)
 
     @property

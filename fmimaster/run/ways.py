@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isinf
 from typing import Any, NamedTuple
 
 from fmimaster.events.event_clock import watch_data
@@ -15,6 +16,7 @@ from fmimaster.program.hook import Twin
 from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import Outcome
+from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
@@ -109,7 +111,8 @@ class LoopParts:
         s.steps += done
         s.previous = last.seconds - float(stretch.times[done - 1])
         s.time, s.index = last, 0
-        s.fired, s.unseen = NONE, frozenset()
+        # after a step in which nothing is found no event is on
+        s.fired, s.on, s.unseen = NONE, NONE, frozenset()
         self.loop.indicators.renew()
 
 
@@ -131,7 +134,7 @@ def single(parts: LoopParts) -> Way:
 def controlled(parts: LoopParts) -> Way | None:
     """The steps that the twin of the rule chooses."""
     loop, s, executor, rule = parts.loop, parts.loop.state, parts.loop.executor, parts.loop.rule
-    if not parts.is_seen or loop.clock is not None:
+    if not parts.is_seen or loop.clock is not None or not rule.estimators:
         return None
     twin = rule.twin(s.memory, loop.plan, executor.store)
     steps = None if twin is None else executor.controlled(twin, parts.watches)
@@ -155,6 +158,52 @@ def controlled(parts: LoopParts) -> Way | None:
             return Done(rule.propose(s.time, s.memory), outcome)
         goal = parts.goals.find(until)
         return Done(goal, executor.run(program, s.time.seconds, goal.end.seconds))
+
+    return way
+
+
+def towards_events(parts: LoopParts) -> Way | None:
+    """The steps that grow after an event, and those towards the next one, which the executor predicts."""
+    loop, s, executor, rule = parts.loop, parts.loop.state, parts.loop.executor, parts.loop.rule
+    if not parts.is_seen or loop.clock is None or rule.rejects or rule.estimators:
+        return None
+    watch = loop.clock.watch(loop.plan)
+    twin = (
+        None
+        if watch is None or watch.towards is None
+        else rule.twin(s.memory, loop.plan, executor.store)
+    )
+    predicted = [Cause(Kind.PREDICTED, (event.name,)) for event in loop.plan.events]
+    steps = None if twin is None else executor.controlled(twin, parts.watches, len(predicted))
+    if twin is None or steps is None:
+        return None
+    causes = [*predicted, *twin.causes]
+
+    def way(goal: Goal, until: Instant, program: Program) -> Done | None:
+        end, last = goal.end, parts.lookout.limit(until).seconds
+        if not parts.events.is_quiet or end.seconds >= last or s.calendar.next:
+            return None
+        if not isinf(end.ticks):  # the kernel counts from times that were found
+            return None
+        if goal.cause not in causes:
+            causes.append(goal.cause)
+        twin.put(s.memory)
+        stretch = Stretch.empty(s.time.seconds, executor.rows.capacity, causes, end.seconds)
+        codes = stretch.codes
+        assert codes is not None
+        codes[0] = causes.index(goal.cause)
+        parts.begin(stretch)
+        done, outcome = steps(program, loop.programs.commit, stretch, last)
+        s.memory, s.stretch = twin.take(), None
+        s.attempts += done + (outcome is not None)
+        times = stretch.times[: done + 2].tolist()
+        ended = [causes[code] for code in codes[: done + 1].tolist()]
+        parts.note(stretch, done, lambda k: Instant(times[k + 1]))
+        for k in range(done):
+            parts.acceptance.check_approach(times[k + 1], ended[k])
+        if outcome is None:
+            return Done(None)
+        return Done(Goal(Instant(times[-1]), ended[-1]), outcome)
 
     return way
 
@@ -243,7 +292,13 @@ def of_rule(parts: LoopParts) -> Way | None:
     return way
 
 
-WAYS: Sequence[Callable[[LoopParts], Way | None]] = (controlled, over_known, of_rule, single)
+WAYS: Sequence[Callable[[LoopParts], Way | None]] = (
+    controlled,
+    towards_events,
+    over_known,
+    of_rule,
+    single,
+)
 """All ways in the order in which they are asked; the last one can always do a step."""
 
 

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, Instants, PointsAhead, TimeBase, whole
-from fmimaster.numerics.step_sizes import SLIVER
+from fmimaster.numerics.step_sizes import SLIVER, has_full_size, longest_step
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Twin
+from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause
 from fmimaster.steps.estimator import Measured
-from fmimaster.steps.step_rule import NextSteps, StepRule
+from fmimaster.steps.step_rule import NextSteps, RuleTwin, StepRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,26 @@ class Ramped(NamedTuple):
     """Length of the last step in s; 0 at the start and after an event."""
 
 
+class RampTwin(RuleTwin[Ramped]):
+    """Such steps in C, from times that are no points of a grid: fmimaster/kernel/controller.c."""
+
+    causes = (RAMP, STEP_SIZE)
+
+    def __init__(self, memory: Ramped, first: float, growth: float) -> None:
+        self._memory, self._previous = memory, np.zeros(1)
+        numbers = {"first": first, "growth": growth, "size": memory.size}
+        self.data = Twin("ramp", numbers, {"previous": self._previous})
+
+    def put(self, memory: Ramped) -> None:
+        """The steps continue from this memory."""
+        self._memory = memory
+        self._previous[0] = memory.previous
+
+    def take(self) -> Ramped:
+        """The memory after the steps that were done."""
+        return self._memory._replace(previous=self._previous.item())
+
+
 @dataclass(frozen=True, slots=True)
 class Ramp(StepRule[Ramped]):
     """Steps of one size, each from the end of the last one, with short first steps at the start and after each event.
@@ -124,7 +147,7 @@ class Ramp(StepRule[Ramped]):
     def propose(self, now: Instant, memory: Ramped) -> Goal:
         """The end of the next step."""
         base, step, size, previous = memory
-        longest = self.growth * previous if previous else self.first * size
+        longest = longest_step(previous, self.first, self.growth, size)
         if longest < size:
             return Goal(Instant(now.seconds + longest), RAMP)
         if isinf(now.ticks):  # a time that was found
@@ -137,7 +160,7 @@ class Ramp(StepRule[Ramped]):
         """Store the length; it is not changed if the next step has the full size in any case."""
         del now, errors
         base, step, size, previous = memory
-        if previous and self.growth * length >= size and self.growth * previous >= size:
+        if has_full_size(previous, length, self.growth, size):
             return memory, None
         return Ramped(base, step, size, length), None
 
@@ -164,6 +187,11 @@ class Ramp(StepRule[Ramped]):
                 ends = ticks / begins.resolution
             yield NextSteps(ends, are_short, np.full(len(ends), ticks is not None))
             now, longest = ends, self.growth * (ends - now)
+
+    def twin(self, memory: Ramped, plan: Plan, store: ValueStore) -> RampTwin:
+        """The same in C."""
+        del plan, store
+        return RampTwin(memory, self.first, self.growth)
 
     def restart(self, memory: Ramped) -> Ramped:
         """Short steps again."""

@@ -14,15 +14,15 @@ from python_fmu import Bench
 
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.base.installation import reference_path
-from fmimaster.events.event_clock import EarlyReturn, EventClock, Watch, watch_data
+from fmimaster.events.event_clock import EarlyReturn, EventClock, Towards, Watch, watch_data
 from fmimaster.events.look_ahead import LookAhead
-from fmimaster.events.predictive import Predictive
+from fmimaster.events.predictive import APPROACH, NEAR, NOW, Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.plan import Plan
 from fmimaster.program.indicators import Indicators
-from fmimaster.record.causes import GRID
+from fmimaster.record.causes import GRID, Cause, Kind
 from fmimaster.run.choice import native_executor
 from fmimaster.run.executor import Backend
 from fmimaster.system.model import DataType
@@ -141,7 +141,8 @@ class OtherWatched(Other):
 
 def test_the_watch_of_a_clock_is_not_that_of_a_subclass_with_other_methods() -> None:
     plan: Any = None
-    assert Predictive(go_back=False).watch(plan) == Watch(detects=True, predicts=True)
+    steps = Towards(APPROACH, NEAR, NOW)
+    assert Predictive(go_back=False).watch(plan) == Watch(True, True, towards=steps)
     assert Other().watch(plan) is None
     assert OtherWatched().watch(plan) == Watch(predicts=True)
 
@@ -197,3 +198,44 @@ def test_a_clock_finds_nothing_where_the_watch_is_quiet(
             assert largest.tobytes() == watched.store.largest.tobytes()
             quiet += 1
     assert quiet > cases / 10
+
+
+def clipped_in_c(watched: Watched, begin: float, end: float) -> tuple[float, int] | None:
+    """The end of a step and the code of its cause by the watch; None if it leaves that to Python."""
+    watch, found, code = watched.watches[0], ffi.new("double *", end), ffi.new("int64_t *", -1)
+    if not watch.clips(watch.self, watched.executor.kernel, begin, found, code):
+        return None
+    return found[0], code[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_watch_lets_a_step_end_where_the_clock_does(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose, known, clips = random.Random(5), 0, 0
+    watched = Watched(Predictive(), monkeypatch, **KINDS[kind])
+    n, cases = len(watched.indicators.present()), 300
+    for case in range(cases):
+        lengths = [choose.choice([0.01, 0.5, 1.0, 1.0]) * STEP for _ in range(HISTORY + 1)]
+        *times, following = np.cumsum(lengths).tolist()
+        motion = some_motion(choose, n, choose.choice([1e-6, 1.0, 1e6]), times)
+        watched.store.largest[:] = 0.0
+        watched.store.forget()
+        for time, values in zip(times, motion, strict=True):
+            if time >= times[case % HISTORY]:
+                watched.put(values, time)
+                watched.remember()
+                watched.indicators.renew()
+                watched.indicators.present()
+        goal, now = Goal(Instant(following), GRID), Instant(times[-1])
+        clipped = watched.clock.clip(goal, now, watched.indicators, NOTHING)
+        found = clipped_in_c(watched, times[-1], following)
+        if found is not None:
+            known += 1
+            names = [event.name for event in watched.bench.plan.events]
+            cause = GRID if found[1] < 0 else Cause(Kind.PREDICTED, (names[found[1]],))
+            clips += found[1] >= 0
+            assert (found[0], cause) == (clipped.end.seconds, clipped.cause)
+            assert not clipped.fire
+    assert known > cases / 10
+    assert clips > cases / 10 or not KINDS[kind]["triggered"]

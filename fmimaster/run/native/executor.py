@@ -41,9 +41,6 @@ AUTOMATIC = 0
 FIRST_TRIAL = 5e-3
 """Wall time in s after which an automatic number of threads is tried first: a hundred times what it takes to wake one."""
 
-RULES = {"pid": "fm_pid_data"}
-"""The data of step-size rules in C, by the names of their twins."""
-
 
 class NativeExecutor:
     """Executes programs by the kernel. Parameters as of :class:`fmimaster.run.reference.executor.ReferenceExecutor`."""
@@ -200,13 +197,15 @@ class NativeExecutor:
 
         return lend_watches(self._lender, self._context, twins)
 
-    def controlled(self, twin: RuleTwin[Any], watches: Any = None) -> ControlledSteps:
+    def controlled(
+        self, twin: RuleTwin[Any], watches: Any = None, first_code: int = 0
+    ) -> ControlledSteps:
         """Steps of the sizes that the twin of a rule chooses; see :class:`Executor`."""
         # few runs need it
-        from fmimaster.run.native.lending import lend_data
+        from fmimaster.run.native.lending import lend_rule
 
-        data = lend_data(self._lender, self._context, twin.data, RULES[twin.data.name])
-        return partial(self._control, data, watches)
+        rule = lend_rule(self._lender, self._context, twin.data, first_code)
+        return partial(self._control, rule, watches)
 
     def _control(
         self,

@@ -208,6 +208,8 @@ class _Function:
     """Of a watch: what is called after an event inside a stretch."""
     after: Any = ffi.NULL
     """Of a watch: what is asked about the step after such an event."""
+    clips: Any = ffi.NULL
+    """Of a watch: what may bring the end of the next step forward."""
 
 
 TWINS: Mapping[str, _Function] = {
@@ -228,7 +230,10 @@ TWINS: Mapping[str, _Function] = {
 WATCHES: Mapping[str, _Function] = {
     "changes": _Function(lib.fm_is_unchanged, "fm_changes_data", lib.fm_note_values),
     "event clock": _Function(
-        lib.fm_clock_is_quiet, "fm_clock_data", after=lib.fm_clock_is_quiet_after
+        lib.fm_clock_is_quiet,
+        "fm_clock_data",
+        after=lib.fm_clock_is_quiet_after,
+        clips=lib.fm_clock_clips,
     ),
     "errors of inputs": _Function(lib.fm_inputs_are_near, "fm_input_errors_data"),
     "observer": _Function(lib.fm_observer_is_quiet, "fm_observer_data"),
@@ -251,10 +256,24 @@ def lend_watches(lender: Lender, context: Context, twins: Sequence[Twin]) -> Any
     """What fm_repeat asks after each attempt: an array of them."""
     functions = [WATCHES[twin.name] for twin in twins]
     watches = [
-        (f.call, f.renew, f.after, lend_data(lender, context, twin, f.data))
+        (f.call, f.renew, f.after, f.clips, lend_data(lender, context, twin, f.data))
         for f, twin in zip(functions, twins, strict=True)
     ]
     return lender.lent(ffi.new("fm_watch[]", watches))
+
+
+RULES: Mapping[str, tuple[Any, Any, str]] = {
+    "pid": (lib.fm_pid_size, lib.fm_pid_accepts, "fm_pid_data"),
+    "ramp": (lib.fm_ramp_size, lib.fm_ramp_accepts, "fm_ramp_data"),
+}
+"""Step-size rules in C, by the names of their twins: what gives sizes, what takes up steps, and their data."""
+
+
+def lend_rule(lender: Lender, context: Context, twin: Twin, first_code: int) -> Any:
+    """What fm_control asks for the sizes of steps; the codes of its causes are from a number on."""
+    size, accepts, structure = RULES[twin.name]
+    data = lend_data(lender, context, twin, structure)
+    return lender.lent(ffi.new("fm_rule *", (size, accepts, data, first_code)))
 
 
 def lend_data(lender: Lender, context: Context, twin: Twin, structure: str) -> Any:

@@ -170,7 +170,7 @@ class ReferenceExecutor:
     def watches(self, twins: Sequence[Twin]) -> None:
         """Python looks at each step itself."""
 
-    def controlled(self, twin: RuleTwin[Any], watches: None = None) -> None:
+    def controlled(self, twin: RuleTwin[Any], watches: None = None, first_code: int = 0) -> None:
         """The rule itself is asked."""
 
     def _translated(self, program: Program) -> tuple[Program, list[Action]]:
