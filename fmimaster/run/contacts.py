@@ -36,8 +36,13 @@ FLIGHT = 1e-3
 PRESSED = 1e-6
 """A contact is pressed if it would close at a rate above this part of the largest one."""
 
-AGREEMENT = 1e-3
-"""The velocities of the two bodies of a contact and its second indicator may differ by this part of the largest one."""
+AGREEMENT = 0.1
+"""The velocities of the two bodies of a contact and its second indicator may differ by this part of the largest one: by
+extrapolated inputs they do so by less, and by a wrong sign or variable in a manifest by more."""
+
+GAP = 2e-2
+"""A force holds a contact well enough if the gap is at most this part of the way that the bodies would move apart or into
+each other in a usual step without it. States are then wrong by a thousandth of the motion at most."""
 
 MOST_POINTS = 3
 """Points by which forces over the next step are foreseen."""
@@ -144,6 +149,8 @@ class Contacts(LoopPart):
         stays = (np.array(opening) > NOW * self._step) & (forces[0] * np.diagonal(matrix) > tiny)
         pressed = {e for e, stay in zip(chosen, stays, strict=True) if stay}
         if pressed != s.held:
+            for body in (b for e in pressed ^ s.held for b in self._all[e].bodies):
+                self._values[body.impulse] = 0.0
             for e in sorted(s.held - pressed):
                 self._open(e)
             self._press(pressed - s.held)

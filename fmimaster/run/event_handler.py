@@ -198,8 +198,9 @@ class EventHandler(LoopPart):
             return goal
         found = self._contacts.step_to(goal)
         if found is None:
-            self._contacts.note(held)
             self._begin_anew()
+            self.execution.hold(self._state.held ^ held)  # accelerations have jumped
+            self._contacts.note(held)
         return found
 
     def located(self, components: tuple[str, ...], begin: float, before: float) -> None:
