@@ -280,6 +280,15 @@ def close_changes(name: str, time: float, gap: float, step: float) -> str:
     )
 
 
+def held_apart(name: str, gap: float, time: float) -> str:
+    """The warning about bodies of a contact that a force has not held together; ``time`` in s."""
+    return (
+        f"while a force held the bodies of the contact '{name}', its first indicator was up to {gap:.2g} away from 0, at "
+        f"t = {time:.6g} s: steps are too long for the motion to be foreseen. Use smaller steps, or inputs that follow "
+        "polynomials (--inputs 2,2)"
+    )
+
+
 def unrepeated(names: Sequence[str], time: float) -> str:
     """The warning about a change of a discrete output that did not occur again in the same step from a time in s."""
     who = " or ".join(f"'{name}'" for name in names)

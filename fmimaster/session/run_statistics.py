@@ -25,6 +25,7 @@ from fmimaster.results.statistics import (
     Statistics,
 )
 from fmimaster.run.executor import Executor
+from fmimaster.run.failures import held_apart
 from fmimaster.run.log import Lateness
 from fmimaster.run.loop import RunState
 from fmimaster.run.stepper import Stepper
@@ -126,6 +127,7 @@ def warnings_of_run(session: SessionParts) -> tuple[str, ...]:
     return (
         *state.warnings,
         *late,
+        *(held_apart(name, *gap) for name, gap in list(state.gaps.items())),
         *state.event_log.delays(),
         *session.earlier.warnings_of_run,
         *prepared.schedule.rule.warnings(state.memory),

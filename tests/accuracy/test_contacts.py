@@ -10,10 +10,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from balls import BY_EACH, BY_PZ_AND_E1, E2, PZ, VERSIONS, Ball, row, run, velocities
+from balls import (
+    BY_EACH,
+    BY_PZ_AND_E1,
+    E2,
+    PZ,
+    QUINTIC,
+    VERSIONS,
+    Ball,
+    row,
+    run,
+    velocities,
+)
 from pytest import approx
 
-from fmimaster import Results, Simulation, SystemBuilder, reference_path, resume
+from fmimaster import AccuracyWarning, Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.base.errors import DescriptionError, FmimasterError, SimulationError
 from fmimaster.events.event_clock import EventClock
@@ -170,6 +181,25 @@ def test_forces_that_are_held_over_a_step_keep_a_stack_closed(versions: Sequence
     r = run(stack(versions, (1.0, 2.0, 0.5), e=0.5), PZ[0], Jacobi(), step_size=0.05, stop_time=5.0)
     assert r.events == ()
     assert heights(r, 3) == approx([0.5, 1.5, 2.5], abs=1e-9)
+
+
+def test_a_fast_table_throws_a_ball_off_by_accelerations_after_the_opening() -> None:
+    """Those at its end that were read with the last force were extrapolated by quintics, 100 times their error: the
+    velocities of the bodies and the second indicator seemed to differ."""
+    a, w = -0.06, 14.0
+    r = run(table(("fmi3",), a, w, e=0.0), *PZ, step_size=0.02, stop_time=0.23)
+    assert causes(r, Kind.OPENS) == [("hit0", approx(acos(G / (a * w**2)) / w, abs=1e-9))]
+    assert len(r.events) == 1
+
+
+@pytest.mark.parametrize("algorithm", [Jacobi(), QUINTIC], ids=["held", "polynomials"])
+def test_a_gap_of_a_held_contact_is_told(algorithm: Algorithm) -> None:
+    """Steps of 0.6 rad: the gap is 4 % of the table's amplitude with held forces, and 0.4 % with polynomials."""
+    system = table(("fmi3",), -0.3, 6.0, e=0.0)
+    with pytest.warns(AccuracyWarning, match="too long") as told:
+        r = run(system, PZ[0], algorithm, step_size=0.1, stop_time=0.4)
+    gap = np.abs(r["b1.x"] - r["b0.x"] - 1.0)[r.time < 0.38].max()
+    assert (gap > 0.01) == any("'hit0', its first indicator was" in str(t.message) for t in told)
 
 
 def test_members_with_different_restitutions_are_named() -> None:
