@@ -1,19 +1,23 @@
-"""Refuses impossible combinations of algorithms, event clocks, step-size rules and plans."""
+"""Refuses impossible combinations of algorithms, event clocks, step-size rules and plans, and warns of events that need an
+event clock."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import DescriptionError, OptionError
+from fmimaster.base.text import listed
 from fmimaster.events.event_clock import EventClock
+from fmimaster.plan.events import inputs_of, without_lone_events
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.declarations import Scope
+from fmimaster.system.resolved import ResolvedSystem
 
 
 def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:
@@ -195,6 +199,41 @@ def _refuse_nothing_to_do(plan: Plan, clock: EventClock) -> None:
         raise OptionError(
             f"The event clock {name} cannot be used: no FMU declares an event with indicators."
             f"{_broken_manifests(plan)} {_what_fits(plan)}"
+        )
+
+
+def without_event_clock(system: ResolvedSystem, followed: Collection[int]) -> Iterator[str]:
+    """Warnings: events that need the inputs of their instant, in a run without an event clock.
+
+    Private events are found and executed by their FMU. Discrete inputs are held in any case, until an event changes them.
+
+    Parameters
+    ----------
+    followed
+        Instances whose continuous inputs are polynomials in a step.
+    """
+    alone, held = [], []
+    links = {(k.target, k.input.name): k for k in system.links}
+    for i, c in enumerate(without_lone_events(system).components):
+        for event in c.model.events:
+            name, inputs = f"'{c.name}.{event.name}'", inputs_of(event, c.model)
+            fed = [links[i, n] for n in inputs if (i, n) in links]
+            if event.scope is Scope.SHARED:
+                by_file = bool(fed) and all(system.components[k.source].is_input for k in fed)
+                alone += [] if by_file or (i, event.trigger) in links else [name]
+            elif event.scope is Scope.COUPLED:
+                is_held = i not in followed and any(k.input.is_continuous for k in fed)
+                held += [name] if is_held else []
+    instead = "Use event_clock=Predictive() (--event-clock predictive)"
+    if alone:
+        yield (
+            "There is no event clock, so each FMU executes its shared events alone, by its own inputs and at its own "
+            f"time: {listed(alone)}. {instead}"
+        )
+    if held:
+        yield (
+            "There is no event clock, and inputs are held over a step, so events that depend on them may be a step early "
+            f"or late, or missing: {listed(held)}. {instead}"
         )
 
 

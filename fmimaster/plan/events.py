@@ -24,7 +24,7 @@ def with_used_events(system: ResolvedSystem, use: EventUse) -> ResolvedSystem:
     """The system with the events that a run uses, and notes about the others."""
     if not use.watched:
         return _without_events(system)
-    system = with_served_contacts(_without_lone_events(system), use.fires)
+    system = with_served_contacts(without_lone_events(system), use.fires)
     return _without_untriggered(system) if use.fires else system
 
 
@@ -39,7 +39,7 @@ def _without_events(system: ResolvedSystem) -> ResolvedSystem:
     return replace(system, components=components, shared_events=())
 
 
-def _without_lone_events(system: ResolvedSystem) -> ResolvedSystem:
+def without_lone_events(system: ResolvedSystem) -> ResolvedSystem:
     """The system without shared events that have no other member: nothing feeds an input of their indicators.
 
     For example, a ball at the end of a row has a neighbour on one side only. An event that is missing in the system
@@ -68,8 +68,13 @@ def _without_lone_events(system: ResolvedSystem) -> ResolvedSystem:
 def _has_inputs_but_none_of(
     connected: set[tuple[int, str]], i: int, event: EventDeclaration, model: Model
 ) -> bool:
-    inputs = {name for z in event.indicators for name in model.dependencies.get(z.name, ())}
+    inputs = inputs_of(event, model)
     return bool(inputs) and connected.isdisjoint((i, name) for name in inputs)
+
+
+def inputs_of(event: EventDeclaration, model: Model) -> set[str]:
+    """The inputs on which its indicators depend directly."""
+    return {name for z in event.indicators for name in model.dependencies.get(z.name, ())}
 
 
 def _without_untriggered(system: ResolvedSystem) -> ResolvedSystem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +19,7 @@ from fmimaster.configure.requirements import (
     refuse_plan_with_rates,
     refuse_rates,
     refuse_settings,
+    without_event_clock,
 )
 from fmimaster.configure.settings import Settings, settings_of_structure
 from fmimaster.fmu.load import Loader
@@ -282,6 +283,7 @@ def complete_preparation(draft: Draft) -> None:
         draft.cards,
         draft.isolated,
         draft.left_out,
+        _unclocked(draft),
     )
 
 
@@ -327,6 +329,16 @@ def _scheduled(draft: Draft) -> Schedule:
         points=draft.jumps,
         needs_stop_time=draft.needs_stop_time,
     )
+
+
+def _unclocked(draft: Draft) -> tuple[str, ...]:
+    """Warnings about events that need an event clock, in a run without one."""
+    if draft.settings.used.event_clock is not None:
+        return ()
+    followed: Collection[int] = draft.programs.polynomial_inputs
+    if draft.schedule.rule.watches_discrete_outputs:  # undone steps find what events change
+        followed = range(len(draft.plan.instances))
+    return tuple(without_event_clock(draft.resolved, followed))
 
 
 def _input_jumps(

@@ -62,6 +62,8 @@ class Prepared:
     """The FMUs that have processes of their own."""
     left_out: Sequence[str] = ()
     """Signals of the input that have no open input here."""
+    unclocked: Sequence[str] = ()
+    """Warnings about events that need an event clock, in a run without one."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)
@@ -104,6 +106,7 @@ class Prepared:
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Those of :attr:`warnings` that report a loss of accuracy."""
         return (
+            *self.unclocked,
             *self.programs.accuracy_warnings,
             *late_indicators(
                 [i.name for i in self.plan.instances],

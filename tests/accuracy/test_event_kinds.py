@@ -15,9 +15,13 @@ from exact_hybrid import CoupledSystem
 from hybrid_kinds import KINDS, STICK
 from hybrid_writer import Variant
 from numpy.typing import NDArray
+from outcomes import QUINTIC
 from pytest import approx
 from random_kinds import random_case
 from scipy.integrate import solve_ivp
+
+from fmimaster import AccuracyWarning
+from fmimaster.algorithms import Jacobi
 
 Array = NDArray[np.float64]
 THOROUGH = pytest.mark.thorough
@@ -123,6 +127,17 @@ def test_each_run_has_an_outcome() -> None:
     assert outcome("PZ", "table", 20.0) == "right"
     assert outcome("E2", "chain", 20.0) == "right"
     assert outcome("PZ", "table", -1.0) == "endless"
+
+
+def test_without_an_event_clock_polynomial_inputs_give_no_warning_and_held_ones_do(
+    tmp_path: Path,
+) -> None:
+    """A ball on a table finds its event by the position of the table."""
+    case = random_case("table", 0)
+    made = event_kinds.simulation(case, Task("default", 0.2, "table", 0), tmp_path, Variant())
+    with pytest.warns(AccuracyWarning, match=r"early or late, or missing: 'ball\.bounce'"):
+        made.run()
+    replace(made, algorithm=Jacobi(QUINTIC)).run()
 
 
 @pytest.mark.parametrize("number", [0, 5])

@@ -191,6 +191,7 @@ def growth(algorithm: Algorithm, angle: float, damping: float) -> float:
 
 
 @pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 # an undamped motion of both masses comes up to 1.4 times as far from rest as it was at the start, by its two modes
 @pytest.mark.parametrize(
     ("damping", "angle", "most"),
@@ -203,6 +204,7 @@ def test_an_adaptive_polynomial_is_stable_where_the_quintic_is_not(
     assert not growth(Jacobi(Polynomial(2, 2)), angle, damping) < 1e50  # it may be NaN
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("damping", [0.02, 0.2])
 def test_in_small_steps_an_adaptive_polynomial_is_the_quintic(damping: float) -> None:
     quintic = growth(Jacobi(Polynomial(2, 2)), 0.1, damping)

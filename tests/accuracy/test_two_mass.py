@@ -15,6 +15,11 @@ REFERENCE = Results.read(Path(__file__).parents[1] / "data" / "events_two_mass.c
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
 
+# it is the error without an event clock that the figures are about
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning"
+)
+
 
 def two_mass(version: str, step_size: str) -> Results:
     return simulate(reference_path(f"systems/two-mass-b3-{version}.ssp"), step_size=step_size)

@@ -58,6 +58,7 @@ CASES: dict[str, tuple[Path, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.in_this_process("calls are traced in the process of the run")
 @pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE], ids=lambda b: b.value)
 @pytest.mark.parametrize("case", CASES)
@@ -75,6 +76,7 @@ def test_the_log_has_every_call_and_changes_no_bit(
     assert all(np.array_equal(plain[n], logged[n]) for n in ("time", *plain.names))
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.in_this_process("calls are traced in the process of the run")
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 def test_arguments_and_answers_are_those_of_the_calls(tmp_path: Path, version: str) -> None:

@@ -139,6 +139,7 @@ def test_calls_that_are_apart(version: int) -> None:
     assert_same_calls(ring(version, 3), algorithm=Uneven())
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.in_this_process("calls are traced in the process of the run")
 @pytest.mark.parametrize("version", [2, 3])
 def test_inputs_from_several_outputs(version: int) -> None:

@@ -61,6 +61,7 @@ def assert_same_bits(one: Results, other: Results) -> None:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("backend", ["native", "reference"])
 def test_an_isolated_run_has_the_bits_of_one_in_this_process(
     run: tuple[Path, dict[str, Any]], backend: str

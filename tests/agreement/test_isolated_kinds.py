@@ -96,6 +96,7 @@ def test_messages_of_debug_logging(
     assert messages[0]
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("system", ["two-mass-b1-fmi3", "thermostat-fmi3"])
 def test_call_logs(system: str, tmp_path: Path) -> None:
     logs = []

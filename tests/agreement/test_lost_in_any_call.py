@@ -100,6 +100,7 @@ def assert_equal(found: Results, expected: Results) -> None:
         np.testing.assert_array_equal(found[name], expected[name])
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_a_restart_after_any_call_gives_the_bits_of_the_undisturbed_run(
     simulation: Simulation,
     monkeypatch: pytest.MonkeyPatch,
@@ -114,6 +115,7 @@ def test_a_restart_after_any_call_gives_the_bits_of_the_undisturbed_run(
             assert_equal(restarted.run(), expected)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_an_instance_that_is_dropped_in_any_call_lets_the_run_end(
     simulation: Simulation,
     monkeypatch: pytest.MonkeyPatch,

@@ -96,6 +96,7 @@ def test_every_algorithm_with_every_kind_of_input(
     assert_same_bits(*both(pair(*versions).build(), algorithm=chosen, **times))
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
 @pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
 def test_the_two_mass_system(algorithm: Algorithm, version: str) -> None:
@@ -168,6 +169,7 @@ def test_faults_are_told_in_the_same_words(version: str, fault: int) -> None:
     assert_same_bits(expected[1], found[1])
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_a_run_is_the_same_twenty_times() -> None:
     system = reference_path("systems/two-mass-b1-mixed.ssp")
     first = simulate(system, backend=Backend.NATIVE)

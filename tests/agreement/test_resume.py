@@ -77,6 +77,7 @@ def until_the_middle(simulation: Simulation) -> None:
         run.advance_to(MIDDLE)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_it_gives_the_bits_of_one_run(method: str, tmp_path: Path) -> None:
     file = tmp_path / "run.checkpoint"
@@ -106,6 +107,7 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_it_does_so_for_all_kinds_of_systems(system: str, tmp_path: Path) -> None:
     path, settings = SYSTEMS[system]
@@ -149,6 +151,7 @@ def test_model_exchange_continues_with_the_memory_of_its_solver(
     assert_same(resume(file), expected)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_a_run_that_the_callback_of_its_progress_ends_writes_a_last_checkpoint(
     tmp_path: Path,
 ) -> None:

@@ -105,6 +105,7 @@ def rows(session: Session) -> list[bytes]:
     return [times.tobytes(), *(values[kind].tobytes() for kind in sorted(values, key=str))]
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize(
     ("backend", "version", "method"),
     in_turn([Backend.REFERENCE, Backend.NATIVE], ["fmi2", "fmi3", "mixed"], list(METHODS)),

@@ -32,6 +32,7 @@ def two_mass() -> Path:
     return reference("systems/two-mass-b1-mixed.ssp")
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_the_file_holds_what_the_api_returns(run: Run, two_mass: Path, tmp_path: Path) -> None:
     table = tmp_path / "a.csv"
     outcome = run(

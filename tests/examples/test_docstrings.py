@@ -25,6 +25,7 @@ def test_all_modules_can_be_imported() -> None:
             import_module(module.name)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_the_module_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -202,6 +202,7 @@ def root_log() -> Iterator[None]:
     log.handlers[:] = handlers
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.usefixtures("root_log")
 @pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
 def test_blocks_of_the_page_run(

@@ -62,6 +62,7 @@ def prepare(folder: Path) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_killed_runs_continue(
     tmp_path: Path, expected: Callable[[str], Results], repetitions: Callable[[int], range]
 ) -> None:

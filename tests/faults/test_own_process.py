@@ -44,6 +44,7 @@ SYSTEMS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("system", "settings"), SYSTEMS)
 def test_the_results_are_the_same(system: str, settings: dict[str, Any], backend: Backend) -> None:

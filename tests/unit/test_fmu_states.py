@@ -27,6 +27,7 @@ from fmimaster.run import Backend
 DAHLQUIST = reference_path("fmi3/Dahlquist.fmu")
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("backend", [Backend.NATIVE, Backend.REFERENCE])
 @pytest.mark.parametrize(
     "system",

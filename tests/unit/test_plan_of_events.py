@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +12,12 @@ from python_fmu import PythonFmu, plan_of
 
 from fmimaster.algorithms import Jacobi
 from fmimaster.algorithms.assemble import assemble
-from fmimaster.base.errors import DescriptionError, OptionError
+from fmimaster.base.errors import AccuracyWarning, DescriptionError, OptionError
 from fmimaster.configure.requirements import refuse_plan
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
+from fmimaster.front.simulation import Simulation
 from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
@@ -359,3 +362,44 @@ def test_a_shared_event_that_is_not_declared_is_kept_where_something_feeds_it() 
     fed = {"end": member(depends={"z": ["u"]}), "other": member(Scope.PRIVATE)}
     plan = plan_of(fed, ["other.y -> end.u"], use=WATCHED)
     assert "end.hit" in {e.name for e in plan.events}
+
+
+# Without an event clock -----------------------------------------------------------------------------------------------
+
+BY_ITSELF = "each FMU executes its shared events alone, by its own inputs and at its own time: 'a.hit', 'b.hit'. Use event_"
+HELD = "events that depend on them may be a step early or late, or missing: 'a.hit'. Use event_clock=Predictive()"
+
+
+def told_without_a_clock(simulation: Callable[..., Simulation], *system: Any) -> Sequence[str]:
+    made = simulation(*system, step_size=0.1, stop_time=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        return made.run().statistics.warnings
+
+
+def test_a_run_without_an_event_clock_says_which_shared_events_happen_in_each_member_alone(
+    simulation: Callable[..., Simulation],
+) -> None:
+    (text,) = told_without_a_clock(
+        simulation,
+        {"a": member(), "b": member()},
+        ["a.y -> b.u", "b.y -> a.u"],
+        None,
+        {"crash": ["a.hit", "b.hit"]},
+    )
+    assert BY_ITSELF in text
+
+
+def test_a_run_without_an_event_clock_says_which_events_are_found_by_held_inputs(
+    simulation: Callable[..., Simulation],
+) -> None:
+    units = {n: member(Scope.COUPLED, depends={"z": ["u"]}) for n in "ab"}
+    (text,) = told_without_a_clock(simulation, units, ["b.y -> a.u"])  # nothing feeds b
+    assert HELD in text
+
+
+def test_a_private_event_that_its_fmu_finds_alone_needs_no_event_clock(
+    simulation: Callable[..., Simulation],
+) -> None:
+    units = {n: member(Scope.PRIVATE, depends={"z": ["u"]}) for n in "ab"}
+    assert told_without_a_clock(simulation, units, ["b.y -> a.u"]) == ()

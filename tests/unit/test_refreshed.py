@@ -119,6 +119,7 @@ def test_what_may_not_be_linear_is_linearized_only_if_the_user_wants_it(
     assert not units["first"].instances[0].called(FmiCall.GET_DIRECTIONAL_DERIVATIVE)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_an_fmu_with_events_of_its_own_does_not_enter_event_mode_for_it(
     simulate: Simulate,
 ) -> None:

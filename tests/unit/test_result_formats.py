@@ -19,6 +19,9 @@ from fmimaster.results.formats import FORMATS, SUFFIXES
 from fmimaster.results.results import _ELSEWHERE, Results
 
 SYSTEM = reference_path("systems/two-mass-b1-fmi3.ssp")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning"
+)
 
 
 @pytest.fixture(params=FORMATS)

@@ -347,6 +347,7 @@ def test_the_summary_says_where_the_time_went_and_how_fast_the_run_was() -> None
     ]
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("steps", [10, 3000])
 def test_times_of_a_run_add_up(steps: int) -> None:
     run = Simulation(reference_path("systems/two-mass-b1-fmi3.ssp"), stop_time=steps / 100)

@@ -99,6 +99,7 @@ def done(name: str, size: float, version: str, benchmark: str = "b3") -> MethodR
     return run_method(method(name, size, benchmark), version)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
 @pytest.mark.parametrize(
     ("name", "size", "least", "most", "steps"),
@@ -121,6 +122,7 @@ def test_methods_reach_what_the_papers_print_and_what_we_aim_at(
     assert (score.missed, score.false, score.one_sided) == (0, 0, 0)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_without_a_clock_and_at_a_large_step_events_are_missed_and_false() -> None:
     score = done("plain Jacobi", 0.08, "mixed").score
     assert score.e_rms > 1
@@ -145,6 +147,7 @@ def test_what_fmus_log_and_what_results_carry_are_the_same_events(version: str) 
         assert [t for _, t in logged] == pytest.approx([t for _, t in carried], abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 def test_only_plain_jacobi_has_nothing_to_explain() -> None:
     steps = done("plain Jacobi", 0.01, "mixed").results.steps
     assert {s.cause.kind for s in steps} == {Kind.GRID, Kind.STOP_TIME}

@@ -49,6 +49,7 @@ def same(one: Results, other: Results) -> bool:
     )
 
 
+@pytest.mark.filterwarnings("ignore:There is no event clock:fmimaster.base.errors.AccuracyWarning")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     "settings",
