@@ -5,10 +5,8 @@ Contacts of rigid bodies are such problems: an impulse or a force pushes, or the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
-
-import numpy as np
-from numpy.typing import NDArray
 
 NEGLIGIBLE = 1e-12
 """What is smaller than this part of the largest entry of its row or column is rounding."""
@@ -16,10 +14,11 @@ NEGLIGIBLE = 1e-12
 MOST_PIVOTS = 50
 """Pivots per unknown; Lemke's method needs one or two."""
 
-Vector = NDArray[np.float64]
+Rows = Sequence[Sequence[float]]
+"""Lists: most problems have one unknown or a few, for which arrays of NumPy take longer."""
 
 
-def solve(matrix: Vector, constant: Vector) -> Vector | None:
+def solve(matrix: Rows, constant: Sequence[float]) -> list[float] | None:
     """A solution ``z`` of the problem with ``M = matrix`` and ``q = constant``; None if there is none.
 
     By Lemke's method with the lexicographic rule against cycles. It finds a solution, or that there is none, for every
@@ -29,18 +28,17 @@ def solve(matrix: Vector, constant: Vector) -> Vector | None:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> solve(np.array([[2.0, -1.0], [-1.0, 2.0]]), np.array([-1.0, 4.0])).tolist()
+    >>> solve([[2.0, -1.0], [-1.0, 2.0]], [-1.0, 4.0])
     [0.5, 0.0]
     """
     n = len(constant)
-    if n == 0 or (constant >= 0.0).all():
-        return np.zeros(n)
-    rows, scale = _scaled(matrix.tolist())
-    # columns: w, z, the artificial variable, q; rows: basic variables. Lists: most problems have one unknown or a few
+    if all(q >= 0.0 for q in constant):
+        return [0.0] * n
+    rows, scale = _scaled(matrix)
+    # columns: w, z, the artificial variable, q; rows: basic variables
     table = [
         [*_unit(i, n), *(-x for x in row), -1.0, q * scale[i]]
-        for i, (row, q) in enumerate(zip(rows, constant.tolist(), strict=True))
+        for i, (row, q) in enumerate(zip(rows, constant, strict=True))
     ]
     basis = list(range(n))
     artificial = 2 * n
@@ -51,7 +49,7 @@ def solve(matrix: Vector, constant: Vector) -> Vector | None:
         _pivot(table, row, entering)
         basis[row] = entering
         if leaving == artificial:
-            return np.array(_values(basis, table, scale))
+            return _values(basis, table, scale)
         entering = (leaving + n) % (2 * n)
         chosen = _leaving(table, basis, entering, n)
         if chosen is None:
@@ -60,7 +58,14 @@ def solve(matrix: Vector, constant: Vector) -> Vector | None:
     return None
 
 
-Rows = list[list[float]]
+def part(matrix: Rows, chosen: Sequence[int]) -> Rows:
+    """Some rows, and the same columns."""
+    return [[matrix[i][k] for k in chosen] for i in chosen]
+
+
+def product(a: Sequence[float], b: Sequence[float]) -> float:
+    """The scalar product of two vectors."""
+    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def _unit(i: int, n: int) -> list[float]:
@@ -77,7 +82,7 @@ def _scaled(matrix: Rows) -> tuple[Rows, list[float]]:
     return scaled, scale
 
 
-def _pivot(table: Rows, row: int, entering: int) -> None:
+def _pivot(table: list[list[float]], row: int, entering: int) -> None:
     """Solve the equation of a row for a variable, and replace it in the others."""
     pivot = table[row][entering]
     chosen = table[row] = [x / pivot for x in table[row]]
@@ -127,8 +132,12 @@ MOST_ROUNDS = 1000
 
 
 def impulses(
-    matrix: Vector, velocities: Vector, restitutions: Vector, slow: Vector, least: Vector
-) -> tuple[Vector, list[int]] | None:
+    matrix: Rows,
+    velocities: Sequence[float],
+    restitutions: Sequence[float],
+    slow: Sequence[float],
+    least: Sequence[float],
+) -> tuple[list[float], list[int]] | None:
     """The impulses at contacts of bodies at one instant, each the sum of all impacts there, and the contacts with impacts
     in their order; None if no impulses end the approach.
 
@@ -146,30 +155,35 @@ def impulses(
     least
         Velocities that are rounding.
     """
-    total, now = np.zeros(len(velocities)), velocities.copy()
-    order: dict[int, None] = {}
+    n, now = len(velocities), velocities
+    total, order = [0.0] * n, dict[int, None]()
     for _ in range(MOST_ROUNDS):
-        approaching = now < np.minimum(-least, TOGETHER * now.min())
-        if not approaching.any():
+        together = TOGETHER * min(now)
+        approaching = {k for k in range(n) if now[k] < min(-least[k], together)}
+        if not approaching:
             return _even(total), list(order)
-        left = np.where(-now < slow, 0.0, restitutions)
-        is_last = not left[approaching].any()
-        chosen = np.flatnonzero(is_last | approaching | (restitutions == 0.0))
-        push = solve(
-            matrix[np.ix_(chosen, chosen)],
-            now[chosen] + left[chosen] * np.minimum(now[chosen], 0.0),
-        )
+        left = [0.0 if -now[k] < slow[k] else restitutions[k] for k in range(n)]
+        is_last = not any(left[k] for k in approaching)
+        chosen = [k for k in range(n) if is_last or k in approaching or restitutions[k] == 0.0]
+        wanted = [now[k] + left[k] * min(now[k], 0.0) for k in chosen]
+        push = solve(part(matrix, chosen), wanted)
         if push is None:
             return None
-        order |= dict.fromkeys(chosen[push > 0.0].tolist())
-        total[chosen] += push
-        now += matrix[:, chosen] @ push
+        for k, p in zip(chosen, push, strict=True):
+            total[k] += p
+            if p > 0.0:
+                order[k] = None
+        now = [
+            v + product([row[k] for k in chosen], push) for v, row in zip(now, matrix, strict=True)
+        ]
         if is_last:
             return _even(total), list(order)
     push = solve(matrix, now)
-    return None if push is None else (_even(total + push), list(order))
+    if push is None:
+        return None
+    return _even([a + b for a, b in zip(total, push, strict=True)]), list(order)
 
 
-def _even(pushes: Vector) -> Vector:
-    unit = EVEN * float(pushes.max(initial=0.0))
-    return np.round(pushes / unit) * unit if unit > 0.0 else pushes
+def _even(pushes: Sequence[float]) -> list[float]:
+    unit = EVEN * max(0.0, *pushes)
+    return [round(push / unit) * unit if unit > 0.0 else push for push in pushes]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmimaster.events.complementarity import Vector
 from fmimaster.program.indicator_set import ContactPlan, IndicatorSet, contact_plans
 from fmimaster.run.failures import no_mass, no_restitution, other_velocity
 from fmimaster.run.loop import Loop, LoopPart
@@ -18,6 +18,9 @@ PRESSED = 1e-6
 AGREEMENT = 0.1
 """The velocities of the two bodies of a contact and its second indicator may differ by this part of the largest one: by
 extrapolated inputs they do so by less, and by a wrong sign or variable in a manifest by more."""
+
+
+Vector = NDArray[np.float64]
 
 
 class Bodies(LoopPart):
@@ -99,16 +102,16 @@ class Bodies(LoopPart):
                     matrix[other, k] += change if other != k else 0.0
         return matrix
 
-    def restitutions(self, chosen: Sequence[int]) -> Vector:
+    def restitutions(self, chosen: Sequence[int]) -> list[float]:
         values, found = self._indicators.present(), []
         for e in chosen:
             of_bodies = [values[b.restitution] for b in self.contacts[e].bodies]
             if len({*of_bodies}) > 1 or not 0.0 <= of_bodies[0] <= 1.0:
                 raise no_restitution(self._plan.events[e].name, of_bodies)
             found.append(of_bodies[0])
-        return np.array(found)
+        return found
 
-    def check_velocities(self, chosen: Sequence[int], w: Vector) -> None:
+    def check_velocities(self, chosen: Sequence[int], w: Sequence[float]) -> None:
         """Raise if the velocities of bodies are not those of a contact by its second indicator."""
         values, outdated = self._indicators.present(), self._indicators.outdated
         for e, speed in zip(chosen, w, strict=True):
@@ -117,9 +120,9 @@ class Bodies(LoopPart):
                 size = AGREEMENT * self._indicators.scales.largest_with_inputs(z)
                 if s.number not in outdated and abs(values[z] - speed) > size:
                     names = self._plan.events[e].name, self._names[s.instance]
-                    raise other_velocity(*names, values[z], float(speed))
+                    raise other_velocity(*names, values[z], speed)
 
-    def note_speeds(self, chosen: Sequence[int], speeds: Vector) -> None:
+    def note_speeds(self, chosen: Sequence[int], speeds: Sequence[float]) -> None:
         """Velocities that bodies had between two impacts at one instant are among their largest ones."""
         largest = self._indicators.store.largest
         for e, speed in zip(chosen, speeds, strict=True):

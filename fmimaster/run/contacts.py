@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fmimaster.events.complementarity import Vector, impulses, solve
+from fmimaster.events.complementarity import Rows, impulses, part, product, solve
 from fmimaster.events.indicator_courses import first_time_all_reached
 from fmimaster.events.predictive import APPROACH, NEAR, NOW
 from fmimaster.instants.grid import rounding
@@ -20,7 +19,7 @@ from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.scales import REST
 from fmimaster.program.store import floats
 from fmimaster.record.causes import Cause, Event, Kind
-from fmimaster.run.bodies import Bodies
+from fmimaster.run.bodies import Bodies, Vector
 from fmimaster.run.failures import no_forces, no_impulses
 from fmimaster.run.loop import Loop, LoopPart
 
@@ -68,20 +67,23 @@ class Contacts(LoopPart):
             return fired
         chosen = self._bodies.touching(hit)
         w, rates = self._bodies.measured(chosen)
-        matrix, restitutions = self._bodies.matrix(chosen), self._bodies.restitutions(chosen)
-        free = rates - matrix @ self._forces_at(chosen, self._state.time.seconds)
+        array, restitutions = self._bodies.matrix(chosen), self._bodies.restitutions(chosen)
+        free = (rates - array @ self._forces_at(chosen, self._state.time.seconds)).tolist()
+        # lists from here on: most hits are at one contact
+        matrix, speeds = array.tolist(), w.tolist()
         least, tiny = self._bodies.negligible(chosen)
-        least = np.maximum(
-            least, REST * np.abs(w).max()
-        )  # in a row of bodies at rest it is the hit that counts
-        slow = np.array([self._slow(matrix, free, restitutions, k) for k in range(len(chosen))])
-        found = impulses(matrix, w, restitutions, slow, least)
+        # in a row of bodies at rest it is the hit that counts
+        hardest = REST * max(map(abs, speeds))
+        near = [max(one, hardest) for one in least.tolist()]
+        slow = [self._slow(matrix, free, restitutions, k) for k in range(len(chosen))]
+        found = impulses(matrix, speeds, restitutions, slow, near)
         if found is None:
             raise no_impulses(self._bodies.names_of(chosen), self._state.time.seconds)
-        self._bodies.check_velocities(chosen, w)
+        self._bodies.check_velocities(chosen, speeds)
         pushes, order = found
-        self._bodies.note_speeds(chosen, pushes * np.diagonal(matrix))
-        still = np.abs(w + matrix @ pushes) <= least
+        self._bodies.note_speeds(chosen, [matrix[k][k] * push for k, push in enumerate(pushes)])
+        after = [v + product(row, pushes) for v, row in zip(speeds, matrix, strict=True)]
+        still = [k for k, v in enumerate(after) if abs(v) <= near[k]]
         self._hold(chosen, matrix, free, still, tiny)
         happening = {e: c for e, c in fired.items() if e not in self._all}
         for e, push in zip(chosen, pushes, strict=True):
@@ -155,49 +157,50 @@ class Contacts(LoopPart):
         """The forces of these contacts, as coefficients of the time from now."""
         course = self._course(chosen, matrix, now)
         forces = np.zeros_like(course)
-        first = solve(matrix, course[0])
+        first = solve(matrix.tolist(), course[0].tolist())
         if first is None:
             raise no_forces(self._bodies.names_of(chosen), now)
         forces[0] = first
-        at = np.flatnonzero(first > 0.0)
+        at = np.flatnonzero(forces[0] > 0.0)
         if len(course) > 1 and len(at):
             pressed = matrix[np.ix_(at, at)]
             forces[1:, at] = np.linalg.lstsq(pressed, -course[1:, at].T, rcond=None)[0].T
         return forces
 
-    def _slow(self, matrix: Vector, free: Vector, restitutions: Vector, k: int) -> float:
+    def _slow(
+        self, matrix: Rows, free: Sequence[float], restitutions: Sequence[float], k: int
+    ) -> float:
         """The velocity of an approach below which the next flight would be too short; the other contacts stay closed."""
-        others = np.arange(len(free)) != k
-        forces = solve(matrix[np.ix_(others, others)], free[others])
-        rate = free[k] if forces is None else free[k] + matrix[k, others] @ forces
-        if rate >= 0.0 or restitutions[k] == 0.0:
-            return 0.0
-        return float(-rate * FLIGHT * self._step / (2 * restitutions[k]))
+        others, rate = [i for i in range(len(free)) if i != k], free[k]
+        forces = solve(part(matrix, others), [free[i] for i in others])
+        if forces is not None:
+            rate += product([matrix[k][i] for i in others], forces)
+        is_lasting = rate >= 0.0 or restitutions[k] == 0.0
+        return 0.0 if is_lasting else -rate * FLIGHT * self._step / (2 * restitutions[k])
 
     # Contacts that are held --------------------------------------------------------------------------------------------
 
     def _hold(
         self,
         chosen: Sequence[int],
-        matrix: Vector,
-        free: Vector,
-        still: NDArray[np.bool_],
+        matrix: Rows,
+        free: Sequence[float],
+        still: Sequence[int],
         tiny: float,
     ) -> None:
-        """Which of these contacts are held from now on, and their forces."""
-        s, at = self._state, np.flatnonzero(still)
-        forces = np.zeros(len(chosen))
-        found = solve(matrix[np.ix_(at, at)], free[at])
+        """Which of these contacts are held from now on, and their forces; ``still``: where nothing moves, by position."""
+        s, forces = self._state, [0.0] * len(chosen)
+        found = solve(part(matrix, still), [free[k] for k in still])
         if found is None:
             raise no_forces(self._bodies.names_of(chosen), s.time.seconds)
-        forces[at] = found
-        forces[forces * np.diagonal(matrix) <= tiny] = 0.0
+        for k, force in zip(still, found, strict=True):
+            forces[k] = force if force * matrix[k][k] > tiny else 0.0
         pressed = {e for e, force in zip(chosen, forces, strict=True) if force > 0.0}
         s.held = s.held.difference(chosen)
-        s.loose = s.loose.difference(chosen) | ({chosen[k] for k in at.tolist()} - pressed)
+        s.loose = s.loose.difference(chosen) | ({chosen[k] for k in still} - pressed)
         self._press(pressed)
         s.free = ()
-        self._store(dict(zip(chosen, forces[:, np.newaxis].tolist(), strict=True)))
+        self._store({e: [force] for e, force in zip(chosen, forces, strict=True)})
 
     def _press(self, pressed: Collection[int]) -> None:
         """Hold these contacts from now on."""

@@ -34,10 +34,11 @@ def random_contacts(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_random_contacts(seed: int) -> None:
     """Velocities of walls are not changed by impulses: with two of them there may be no solution."""
     m, q = random_contacts(seed)
-    z = solve(m, q)
-    if z is None:
+    found = solve(m.tolist(), q.tolist())
+    if found is None:
         assert not exists(m, q)
     else:
+        z = np.array(found)
         assert residuals(m, q, z) < 1e-9 * max(1.0, float(np.abs(m).max()), float(z.max()))
 
 
@@ -55,24 +56,23 @@ def exists(m: np.ndarray, q: np.ndarray) -> bool:
 
 def test_a_stack_carries_its_weight() -> None:
     """Forces between equal bodies of 1 kg that lie on each other, from the floor up: 3 g, 2 g, g."""
-    m = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
-    assert solve(m, np.array([-9.81, 0.0, 0.0])) == approx([29.43, 19.62, 9.81])
+    m = [[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]]
+    assert solve(m, [-9.81, 0.0, 0.0]) == approx([29.43, 19.62, 9.81])
 
 
 def test_nothing_pushes_where_all_contacts_open() -> None:
-    assert solve(np.eye(2), np.array([0.0, 1.0])) == approx([0.0, 0.0])
+    assert solve([[1.0, 0.0], [0.0, 1.0]], [0.0, 1.0]) == approx([0.0, 0.0])
 
 
 def test_two_walls_that_approach_each_other_have_no_solution() -> None:
-    assert solve(np.zeros((1, 1)), np.array([-1.0])) is None
+    assert solve([[0.0]], [-1.0]) is None
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-15, -1e-8, 1e-8])
 def test_balls_that_touch_by_rounding_pass_an_impact_on(noise: float) -> None:
     """Three balls of 1 kg in contact, the first is hit: the last one leaves with the speed."""
-    m = np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
-    rest, least = np.zeros(3), np.full(3, 1e-9)
-    found = impulses(m, np.array([-1.0, noise, -noise]), np.ones(3), rest, least)
+    m = [[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]]
+    found = impulses(m, [-1.0, noise, -noise], [1.0] * 3, [0.0] * 3, [1e-9] * 3)
     assert found is not None
     assert found[0] == approx([1.0] * 3, abs=1e-7)
     assert found[1][:2] == [0, 1]
