@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fmu_checking
 import pytest
 from reference_instance import MODELS, VERSIONS, Instance, Instantiate
 
@@ -18,6 +19,12 @@ def reference() -> Path:
     if not (folder / "systems").is_dir():
         pytest.skip("the reference FMUs are not built: python fmus/build.py fmimaster/reference")
     return folder
+
+
+@pytest.fixture(scope="module")
+def main() -> Iterator[Any]:
+    """The main function of the kit's checker for FMUs."""
+    yield from fmu_checking.imported()
 
 
 @pytest.fixture(params=VERSIONS)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import fmpy
+from fmpy.fmi2 import FMU2Slave
+from fmpy.fmi3 import FMU3Slave
 
 LEVEL = "{http://fmi-standard.org/fmi-ls-manifest}"
 EVENTS = "org.fmimaster.fmi-ls-events"
@@ -61,6 +63,7 @@ class Fmu:
         self.event_mode = self.has_event_mode and bool(clocks or untriggered)
         self.saves_states = bool(self.can.canGetAndSetFMUstate)
         """Whether it can get and set its FMU state; a check that finds that it cannot makes it false."""
+        self._unused: list[Any] = []
 
     @property
     def outputs(self) -> list[str]:
@@ -93,8 +96,26 @@ class Fmu:
         return name is not None and self.variables[name].type == "Clock"
 
     def close(self) -> None:
-        """Remove the unpacked files."""
+        """Unload the libraries, and remove the unpacked files."""
+        while self._unused:
+            self._unused.pop().freeLibrary()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def binary(self) -> Any:
+        """FMPy's object for an instance that is to be made. Loading takes long: it is used again."""
+        if self._unused:
+            return self._unused.pop()
+        return (FMU3Slave if self.is_fmi3 else FMU2Slave)(
+            guid=self.description.guid,
+            unzipDirectory=str(self.folder),
+            modelIdentifier=self.can.modelIdentifier,
+            instanceName="checked",
+        )
+
+    def free(self, binary: Any) -> None:
+        """Free the instance of an object of FMPy, which can then be used for another one."""
+        (binary.fmi3FreeInstance if self.is_fmi3 else binary.fmi2FreeInstance)(binary.component)
+        self._unused.append(binary)
 
     def manifest_file(self, name: str) -> Path:
         """Where the manifest of a layered standard is, or would be."""

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from fmpy.fmi1 import FMICallException
-from fmpy.fmi2 import FMU2Slave
-from fmpy.fmi3 import FMU3Slave
 from fmu_under_test import GETTERS, Event, Fmu
 
 DISCARD = 2
@@ -132,13 +130,7 @@ class Run:
         self.event_mode = fmu.event_mode if wanted is None else wanted and fmu.has_event_mode
         self.counts: dict[str, int] = {}
         self.is_stepping, self._discrete = False, dict[str, float]()
-        common = {
-            "guid": fmu.description.guid,
-            "unzipDirectory": str(fmu.folder),
-            "modelIdentifier": fmu.can.modelIdentifier,
-            "instanceName": "checked",
-        }
-        self.binary: Any = (FMU3Slave if fmu.is_fmi3 else FMU2Slave)(**common)
+        self.binary = fmu.binary()
         if fmu.is_fmi3:
             self.binary.instantiate(
                 eventModeUsed=self.event_mode,
@@ -170,7 +162,7 @@ class Run:
         """End the simulation."""
         with suppress(FMICallException):
             self.binary.terminate()
-        self.binary.freeInstance()
+        self.fmu.free(self.binary)
 
     def get(self, name: str) -> float:
         """The value of a scalar variable."""
