@@ -45,7 +45,7 @@ class Foresight(NamedTuple):
 
     forecast: float
     shortest: float
-    """[s]"""
+    """Part of a usual step."""
     in_fmu: bool
 
 
@@ -284,7 +284,7 @@ def watch_data(clock: EventClock, indicators: Indicators) -> Twin | None:
             "rest": REST,
             "held": HELD,
             "forecast": foresight.forecast,
-            "shortest": foresight.shortest,
+            "shortest": foresight.shortest * indicators.step,
             "n_ahead": len(ahead),
         },
         {

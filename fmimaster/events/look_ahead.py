@@ -27,7 +27,7 @@ class LookAhead(EventClock):
     forecast : float
         Factor d on the last change of an indicator; 1 to 2.
     shortest : float
-        Shortest step in s.
+        Shortest step, as a part of a usual step.
     in_fmu : bool
         Whether the prediction of an FMU that computes it itself is used: the output that its manifest names.
 
@@ -36,14 +36,15 @@ class LookAhead(EventClock):
 
     safety: float = 0.9
     forecast: float = 2.0
-    shortest: float = 2e-3
+    shortest: float = 0.025
     in_fmu: bool = False
     history: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if not 0 < self.safety < 1 or self.shortest <= 0 or self.forecast <= 0:
+        if not (0 < self.safety < 1 and 0 < self.shortest < 1 and self.forecast > 0):  # NaN, too
             raise OptionError(
-                f"{self}: expected 0 < safety < 1, forecast > 0 and shortest > 0. The paper has 0.9, 2 and 0.002."
+                f"{self}: expected 0 < safety < 1, forecast > 0 and 0 < shortest < 1. The paper has 0.9, 2 and 0.025: "
+                "2 ms, with a step size of 0.08 s."
             )
 
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
@@ -66,37 +67,44 @@ class LookAhead(EventClock):
 
     def _nearest(self, now: Instant, indicators: Indicators) -> tuple[float, str] | None:
         values, candidates = indicators.present(), list[tuple[float, str]]()
+        least = self.shortest * indicators.step
         computing = indicators.predicted_by_fmus(self.in_fmu)
         for i, slot in indicators.look_ahead:
             if (
                 i in computing and values[slot] >= 0
             ):  # 0: the event is now, but a step needs a length
                 name = indicators.plan.instances[i].name
-                candidates.append((values[slot] or self.shortest, f"an event of {name}"))
+                candidates.append((values[slot] or least, f"an event of {name}"))
         previous = indicators.previous(now.seconds, 0.0)
         if previous is not None:
             before, time = previous
             for s in indicators.sets:
                 if s.instance not in computing:
                     step = self.time_to_event(
-                        [before[k] for k in s.z], [values[k] for k in s.z], now.seconds - time
+                        [before[k] for k in s.z],
+                        [values[k] for k in s.z],
+                        now.seconds - time,
+                        least,
                     )
                     if step > 0:
                         candidates.append((step, indicators.plan.events[s.event].name))
         return min(candidates, default=None)
 
-    def time_to_event(self, before: Sequence[float], now: Sequence[float], dt: float) -> float:
+    def time_to_event(
+        self, before: Sequence[float], now: Sequence[float], dt: float, least: float
+    ) -> float:
         """Time in s to the event of one indicator set; -1 if none is predicted.
 
         Parameters
         ----------
         before, now : values of the indicators at the last two communication points
         dt : time between them in s
+        least : shortest step in s
         """
         longest = -1.0
         for z_before, z in zip(before, now, strict=True):
             if z + self.forecast * (z - z_before) >= 0:
                 return -1.0
             if z > 0:
-                longest = max(longest, self.safety * dt * z / (z_before - z), self.shortest)
-        return longest if longest >= self.shortest else -1.0
+                longest = max(longest, self.safety * dt * z / (z_before - z), least)
+        return longest if longest >= least else -1.0

@@ -7,7 +7,7 @@ output, event indicators show them (:mod:`fmimaster.events.indicator_courses`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fmimaster.events.event_clock import EventClock
 from fmimaster.events.indicator_courses import CERTAIN_JUMP, LEAST_JUMP, Course, course
 from fmimaster.inputs.polynomial import MOST_POINTS
-from fmimaster.plan.events import counter_of, executes_itself
+from fmimaster.plan.events import executes_itself
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.bond_powers import exclude_last_step
@@ -26,6 +26,7 @@ from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import STOPPED
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import Cause, Event, Kind
+from fmimaster.run.doubtful_events import Doubts, slot_of_counter
 from fmimaster.run.loop import Loop, RunState
 from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
@@ -177,7 +178,7 @@ class Observer:
         self._loop = loop
         plan, clock = loop.plan, loop.clock
         self._watched = [
-            _Watched(s, _slot_of_counter(plan, s))
+            _Watched(s, slot_of_counter(plan, s))
             for s in loop.indicators.sets
             if clock is not None
             and any(
@@ -191,6 +192,9 @@ class Observer:
             or (clock is not None and clock.fires)
         )
         """Whether something is extrapolated from points before the event: LookAhead alone only compares two points."""
+        has_starts = loop.indicators.history > loop.indicators.distance
+        is_alone = clock is not None and not clock.fires and has_starts
+        self._doubts = Doubts(loop) if is_alone else None
 
     @property
     def is_far(self) -> bool:
@@ -236,6 +240,10 @@ class Observer:
                 jumped = [i for i, c in courses.items() if c.jump >= LEAST_JUMP]
                 self._note(event, jumped)
                 found.update(jumped)
+                if self._doubts is not None:
+                    self._doubts.look(event, jumped)
+        if self._doubts is not None:
+            self._doubts.look_at_steps()
         if not found:
             return False
         exclude_last_step(self._loop.plan.power_bonds, self._loop.executor.store, found)
@@ -246,6 +254,14 @@ class Observer:
             s.previous = 0.0
             s.memory = self._loop.rule.restart(s.memory)
         return True
+
+    def note_stops(self, events: Iterable[int], instances: Collection[int]) -> None:
+        """Look at events at which these instances have stopped inside a step."""
+        if self._doubts is None:
+            return
+        for event in events:
+            members = self._loop.plan.events[event].instances
+            self._doubts.look(event, [i for i in instances if i in members])
 
     def _note(self, event: int, instances: list[int]) -> None:
         loop, declared = self._loop, self._loop.plan.events[event]
@@ -297,12 +313,3 @@ class _Watched(NamedTuple):
     set: IndicatorSet
     counter: tuple[DataType, int] | None
     """Type and slot of the output that counts it."""
-
-
-def _slot_of_counter(plan: Plan, s: IndicatorSet) -> tuple[DataType, int] | None:
-    member = next(m for m in plan.events[s.event].members if m.instance == s.instance)
-    name = counter_of(plan.instances[s.instance].model, member.declaration)
-    if name is None:
-        return None
-    kind, slot = plan.layout.slots[s.instance, Group.OUTPUTS, name]
-    return kind, slot.start

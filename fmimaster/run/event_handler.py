@@ -140,6 +140,7 @@ class EventHandler(LoopPart):
         if requests and self._plan.events:
             stopped = self._indicators.stopped_at(frozenset(requests)) - s.on - s.resting
             waiting |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
+            self.observer.note_stops(stopped, requests)
             requests = self._checks.known_requests(requests, found | waiting.keys())
         causes = self._at_own_times(self._causes_of(requests, jumped))
         if found or waiting:

@@ -250,6 +250,18 @@ class Lateness(Enum):
         "which is not undone. Let it step after the components that feed it (GaussSeidel, or the trigger sequence), or use "
         "smaller steps"
     )
+    UNFORESEEN = (
+        "FMUs execute events themselves with this event clock. Use Predictive or EarlyReturn if they can be triggered, "
+        "or smaller steps"
+    )
+    NOT_SEEN = (
+        "its inputs move in steps that are not shortened, and it cannot be seen when the FMU executes it: no output counts "
+        "it. Use Predictive or EarlyReturn if it can be triggered, or smaller steps"
+    )
+    ALONE = (
+        "FMUs execute shared events themselves with this event clock, each by itself, so what they exchange, as momentum, "
+        "is wrong. Use Predictive or EarlyReturn if they can be triggered, or smaller steps"
+    )
 
 
 @dataclass
@@ -265,11 +277,23 @@ class Delayed:
     def text(self, name: str, reason: Lateness) -> str:
         """A warning."""
         first, largest = f"at t = {self.time:.12g} s", f"{self.largest:.6g} s"
+        often = "once" if self.times == 1 else f"{self.times} times"
         if reason is Lateness.LOCATED:
-            often = "once" if self.times == 1 else f"{self.times} times"
             return (
                 f"'{name}' may have changed its discrete outputs late {often}, first {first}, by at most {largest}: "
                 f"{reason.value}"
+            )
+        if reason is Lateness.UNFORESEEN:
+            return (
+                f"the event '{name}' was executed {often} inside a step that was not shortened to it, first {first}, with "
+                f"inputs from the start of the step: it may be wrong in time by up to {largest}. {reason.value}"
+            )
+        if reason is Lateness.NOT_SEEN:
+            return f"the event '{name}' may be wrong in time by up to {largest}, as {first}: {reason.value}"
+        if reason is Lateness.ALONE:
+            return (
+                f"the shared event '{name}' was executed {often} by this member, and not by all others within a step, "
+                f"first {first}. {reason.value}"
             )
         if self.times == 1:
             return f"'{name}' has seen the event {first} late, by {largest}: {reason.value}"

@@ -130,6 +130,8 @@ class RunState:
     """Those of them that have an event at their own time, because they could not have it at the time of the others."""
     executed: float = -inf
     """Time in s at which it was last observed that FMUs have executed an event themselves."""
+    alone: dict[int, tuple[float, frozenset[int]]] = field(default_factory=dict)
+    """Shared events that some of their members have executed themselves, each with the time in s and these members."""
     outdated: frozenset[int] = frozenset()
     """Instances whose outputs depend on inputs that have jumped, and can be read only after their next step."""
     renewed: tuple[Instant | None, frozenset[int]] = None, frozenset()

@@ -190,6 +190,9 @@ _WHY = {
     Lateness.AHEAD: "it cannot go back",
     Lateness.FIXED_STEP: "the step size is fixed",
     Lateness.LOCATED: "it changed outputs at the start of a step",
+    Lateness.UNFORESEEN: "no step was shortened to it",
+    Lateness.NOT_SEEN: "it cannot be seen",
+    Lateness.ALONE: "other members of a shared event did not have it",
 }
 
 

@@ -26,7 +26,7 @@ NOTHING: frozenset[int] = frozenset()
 # LookAhead ------------------------------------------------------------------------------------------------------------
 
 
-# events.md 13; safety 0.9, forecast 2, shortest 0.002, time between the points 0.08
+# events.md 13; safety 0.9, forecast 2, shortest 0.002 s, time between the points 0.08
 @pytest.mark.parametrize(
     ("before", "now", "expected"),
     [
@@ -38,7 +38,7 @@ NOTHING: frozenset[int] = frozenset()
     ],
 )
 def test_local_look_ahead(before: list[float], now: list[float], expected: float) -> None:
-    assert LookAhead().time_to_event(before, now, 0.08) == approx(expected, rel=1e-12)
+    assert LookAhead().time_to_event(before, now, 0.08, 0.002) == approx(expected, rel=1e-12)
 
 
 def test_look_ahead_shortens_the_step_to_the_nearest_event() -> None:
@@ -69,7 +69,7 @@ def test_look_ahead_needs_two_points() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "length"), [(0.05, 0.05), (0.0, 2e-3), (-1.0, 0.1)], ids=["near", "now", "none"]
+    ("said", "length"), [(0.05, 0.05), (0.0, 2.5e-3), (-1.0, 0.1)], ids=["near", "now", "none"]
 )
 def test_the_forecast_of_an_fmu_is_the_time_to_its_event(said: float, length: float) -> None:
     """0 is now (proposal, requirements F13 and I31): the step is the shortest one."""
@@ -82,10 +82,17 @@ def test_the_forecast_of_an_fmu_is_the_time_to_its_event(said: float, length: fl
 
 @pytest.mark.parametrize(
     "settings",
-    [{"safety": 1.0}, {"safety": 0.0}, {"forecast": 0.0}, {"shortest": 0.0}, {"shortest": -1e-3}],
+    [
+        {"safety": 1.0},
+        {"safety": 0.0},
+        {"forecast": 0.0},
+        {"shortest": 0.0},
+        {"shortest": 1.0},
+        {"shortest": float("nan")},
+    ],
 )
 def test_settings_with_which_look_ahead_fails_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(OptionError, match=r"The paper has 0\.9, 2 and 0\.002"):
+    with pytest.raises(OptionError, match=r"The paper has 0\.9, 2 and 0\.025"):
         LookAhead(**settings)  # type: ignore[arg-type]
 
 
