@@ -192,9 +192,7 @@ class Observer:
             or (clock is not None and clock.fires)
         )
         """Whether something is extrapolated from points before the event: LookAhead alone only compares two points."""
-        has_starts = loop.indicators.history > loop.indicators.distance
-        is_alone = clock is not None and not clock.fires and has_starts
-        self._doubts = Doubts(loop) if is_alone else None
+        self._doubts = None if clock is None or clock.fires else Doubts(loop)
 
     @property
     def is_far(self) -> bool:

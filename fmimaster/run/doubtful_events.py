@@ -5,16 +5,18 @@ Inputs inside a step are those from its start, and each member of a shared event
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from math import inf
+from typing import Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.events import counter_of
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.indicator_set import IndicatorSet
-from fmimaster.program.store import OutputCopy
+from fmimaster.program.indicator_set import IndicatorSet, declaration
+from fmimaster.program.indicators import STOPPED, Indicators
 from fmimaster.run.log import Lateness
 from fmimaster.run.loop import Loop
 from fmimaster.system.declarations import Scope
@@ -26,7 +28,12 @@ UNFORESEEN = 0.25
 """Of a usual step: an event that an FMU executes inside a longer one was not foreseen."""
 
 MOVED = 1e-6
-"""An input has moved if its source has changed by more than this part of its largest value."""
+"""An input has moved if its source has changed by more than this part of its largest value, and of the largest value of an
+indicator in the same unit."""
+
+
+Outputs = Mapping[DataType, NDArray[Any]]
+"""All outputs at a point."""
 
 
 class Doubts:
@@ -39,7 +46,7 @@ class Doubts:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._sources = {
-            (s.event, s.instance): _sources(loop.plan, s) for s in loop.indicators.sets
+            (s.event, s.instance): _sources(loop.indicators, s) for s in loop.indicators.sets
         }
         events = loop.plan.events
         self._unseen = [
@@ -57,15 +64,16 @@ class Doubts:
         loop, now = self._loop, self._loop.state.time.seconds
         planned = loop.plan.events[event]
         for i in instances:
-            if self._is_doubtful(event, i):
-                self._note(event, i, Lateness.UNFORESEEN)
+            if doubt := self._doubt(event, i):
+                self._note(event, i, Lateness.UNFORESEEN, now, doubt)
         if planned.scope is Scope.SHARED:
             since, others = loop.state.alone.pop(event, (now, NOBODY))
             if not others.isdisjoint(instances):
-                self._note_alone(event, since, others)
+                self._note_alone(event, others, since)
                 since, others = now, NOBODY
             members = others.union(instances)
-            if members != frozenset(planned.instances):
+            # a wall, which does not move, need not show that it has executed an event
+            if members != frozenset(planned.instances) and self._others_move(event, instances):
                 loop.state.alone[event] = since, members
 
     def look_at_steps(self) -> None:
@@ -73,43 +81,70 @@ class Doubts:
         now, alone = self._loop.state.time.seconds, self._loop.state.alone
         for event, (since, instances) in list(alone.items()) if alone else ():
             if now - since > self._loop.indicators.step:
-                self._note_alone(event, since, instances)
+                self._note_alone(event, instances, since)
                 del alone[event]
-        for place in [p for p in self._unseen if self._is_doubtful(*p)]:
-            self._unseen.remove(place)
-            name = _name_of(self._loop, *place), Lateness.NOT_SEEN.name
-            if name not in self._loop.state.event_log.delayed:  # before the checkpoint
-                self._note(*place, Lateness.NOT_SEEN)
+        for event, instance in list(self._unseen):
+            if doubt := self._doubt(event, instance):
+                self._unseen.remove((event, instance))
+                name = _name_of(self._loop, event, instance), Lateness.NOT_SEEN.name
+                if name not in self._loop.state.event_log.delayed:  # before the checkpoint
+                    self._note(event, instance, Lateness.NOT_SEEN, now, doubt)
 
-    @property
-    def _start(self) -> OutputCopy:
-        """The outputs at the start of the last step, and when they were read."""
-        return self._loop.executor.store.history[self._loop.indicators.distance]
-
-    def _is_doubtful(self, event: int, instance: int) -> bool:
-        """Whether the last step was long, and an input has moved in it on which the indicators of an event depend."""
-        before, read = self._start
-        if not self._length(read, instance) > UNFORESEEN * self._loop.indicators.step:  # NaN, too
-            return False
-        store = self._loop.executor.store
-        now, then = store.outputs[DataType.FLOAT64], before[DataType.FLOAT64]
+    def _others_move(self, event: int, instances: Iterable[int]) -> bool:
+        """Whether inputs of these instances from other members have moved in the last step."""
+        after = self._loop.executor.store.outputs
         return any(
-            abs(now.item(k) - then.item(k)) > MOVED * store.largest.item(k)
-            for k in self._sources[event, instance]
+            self._have_moved(event, i, before, after)
+            for i in instances
+            for _, before in islice(self._last_steps(i), 1)
         )
 
-    def _length(self, read: NDArray[np.float64], instance: int) -> float:
-        return self._loop.state.time.seconds - read.item(instance)
+    def _doubt(self, event: int, instance: int) -> float:
+        """By how many seconds an event may be late that an instance has executed in the last step; 0 if by few.
 
-    def _note(self, event: int, instance: int, why: Lateness) -> None:
-        loop, (_, read) = self._loop, self._start
-        name, length = _name_of(loop, event, instance), self._length(read, instance)
-        loop.state.event_log.note_delay(name, why, loop.state.time.seconds, length)
+        Inputs inside the step are those from its start. An event that depends on them alone may have been due in the step
+        before.
+        """
+        loop, now = self._loop, self._loop.state.time.seconds
+        end, after, doubt = now, cast(Outputs, loop.executor.store.outputs), 0.0
+        steps = 1 if loop.plan.events[event].scope is Scope.SHARED else 2
+        for start, before in islice(self._last_steps(instance), steps):
+            is_long = end - start > UNFORESEEN * loop.indicators.step
+            if is_long and self._have_moved(event, instance, before, after):
+                doubt = now - start
+            end, after = start, before
+        return doubt
 
-    def _note_alone(self, event: int, time: float, instances: frozenset[int]) -> None:
-        log = self._loop.state.event_log
+    def _last_steps(self, instance: int) -> Iterator[tuple[float, Outputs]]:
+        """The starts in s of the last steps, the newest first, with the outputs there. An FMU may stop at the start of a
+        step: that is none."""
+        end = self._loop.state.time.seconds
+        for values, read in self._loop.indicators.older_points:
+            start = read.item(instance)
+            if not start < inf:  # NaN: there is no history
+                return
+            if end - start > STOPPED * self._loop.indicators.step:
+                yield start, values
+                end = start
+
+    def _have_moved(self, event: int, instance: int, before: Outputs, after: Outputs) -> bool:
+        """Whether an input of an instance has moved on which the indicators of an event depend."""
+        largest = self._loop.executor.store.largest
+        then, now = before[DataType.FLOAT64], after[DataType.FLOAT64]
+        return any(
+            abs(now.item(k) - then.item(k)) > MOVED * largest[[k, *alike]].max()
+            for k, alike in self._sources.get((event, instance), ())
+        )
+
+    def _note(
+        self, event: int, instance: int, why: Lateness, time: float, delay: float = 0.0
+    ) -> None:
+        name = _name_of(self._loop, event, instance)
+        self._loop.state.event_log.note_delay(name, why, time, delay)
+
+    def _note_alone(self, event: int, instances: Iterable[int], time: float) -> None:
         for i in sorted(instances):
-            log.note_delay(_name_of(self._loop, event, i), Lateness.ALONE, time, 0.0)
+            self._note(event, i, Lateness.ALONE, time)
 
 
 def _name_of(loop: Loop, event: int, instance: int) -> str:
@@ -118,23 +153,27 @@ def _name_of(loop: Loop, event: int, instance: int) -> str:
     return f"{loop.names[instance]}.{declared.name}"
 
 
-def _sources(plan: Plan, s: IndicatorSet) -> tuple[int, ...]:
-    """Slots of the outputs that feed inputs on which the indicators of a set depend directly."""
-    member = next(m for m in plan.events[s.event].members if m.instance == s.instance)
+def _sources(indicators: Indicators, s: IndicatorSet) -> tuple[tuple[int, list[int]], ...]:
+    """Slots of the outputs that feed inputs on which the indicators of a set depend directly, each with the slots of those
+    indicators and derivatives that have the same unit."""
+    plan, alike = indicators.plan, dict[int, list[int]]()
+    for k in (k for pair in s.pairs for k in pair if k >= 0):
+        for j, _ in indicators.scales.sources(k):
+            alike.setdefault(j, []).append(k)
     known = plan.instances[s.instance].model.dependencies
-    needed = {name for z in member.declaration.indicators for name in known.get(z.name, ())}
-    slots = set[int]()
+    declared = declaration(plan, s)
+    needed = {name for z in declared.indicators for name in known.get(z.name, ())}
     for link in plan.links.into_instance.get(s.instance, ()):
         if link.input.name in needed and link.output.type is DataType.FLOAT64:
             _, slot = plan.layout.slots[link.source, Group.OUTPUTS, link.output.name]
-            slots.update(range(slot.start, slot.stop))
-    return tuple(sorted(slots))
+            for j in range(slot.start, slot.stop):
+                alike.setdefault(j, [])
+    return tuple(sorted(alike.items()))
 
 
 def slot_of_counter(plan: Plan, s: IndicatorSet) -> tuple[DataType, int] | None:
     """Type and slot of the output that counts an event; None if there is none."""
-    member = next(m for m in plan.events[s.event].members if m.instance == s.instance)
-    name = counter_of(plan.instances[s.instance].model, member.declaration)
+    name = counter_of(plan.instances[s.instance].model, declaration(plan, s))
     if name is None:
         return None
     kind, slot = plan.layout.slots[s.instance, Group.OUTPUTS, name]

@@ -285,8 +285,8 @@ class Delayed:
             )
         if reason is Lateness.UNFORESEEN:
             return (
-                f"the event '{name}' was executed {often} inside a step that was not shortened to it, first {first}, with "
-                f"inputs from the start of the step: it may be wrong in time by up to {largest}. {reason.value}"
+                f"the event '{name}' was executed {often} in or after a step that was not shortened to it, first {first}, "
+                f"with inputs from the start of the step: it may be wrong in time by up to {largest}. {reason.value}"
             )
         if reason is Lateness.NOT_SEEN:
             return f"the event '{name}' may be wrong in time by up to {largest}, as {first}: {reason.value}"

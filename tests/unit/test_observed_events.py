@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
@@ -223,3 +224,81 @@ def test_a_step_behind_a_very_short_one_shows_no_collision_that_is_none() -> Non
     system.connect("lower.v", "sampler.u")
     results = Simulation(system, stop_time=4, step_size=0.01, event_clock=LookAhead()).run()
     assert [event.time for event in results.events] == pytest.approx([0.541, 1.660], abs=0.003)
+
+
+# Events that may be wrong -----------------------------------------------------------------------------------------------
+
+
+def test_steps_of_a_millisecond_become_shorter_towards_an_event(simulate: Simulate) -> None:
+    published = PUBLISHED["two indicators with derivatives"]
+    results = simulate({"ball": ball(*published)}, step_size=FreeStep("1e-3"), stop_time=0.5)
+    shortened = [s for s in results.steps if s.cause.kind is Kind.LOOK_AHEAD]
+    assert shortened
+    assert all(s.size < 1e-3 for s in shortened)
+    assert results.events[0].time == pytest.approx(exact_bounces(0.5)[0], abs=5e-5)
+
+
+def ramp(speed: float) -> PythonFmu:
+    """A table that moves with a constant speed."""
+    return PythonFmu(
+        states={"x": 0.0},
+        outputs={"x": lambda v: v.x},
+        step=lambda v, h: setattr(v, "x", v.x + speed * h),
+    )
+
+
+def switch(scope: Scope, limit: float = 0.21, **more: Any) -> PythonFmu:
+    """Switches once where its input, which it holds over a step, exceeds a limit."""
+
+    def step(v: Any, h: float) -> None:
+        v.n = max(v.n, int(v.u > limit))
+
+    indicator = Indicator("z", None)
+    return PythonFmu(
+        inputs={"u": 0.0},
+        states={"n": 0},
+        outputs={"z": lambda v: 1.0 if v.n else 0.21 - v.u, "count": lambda v: int(v.n)},
+        attributes={"n": {"type": DataType.INT32}, "count": {"type": DataType.INT32}},
+        step=step,
+        depends={"z": ["u"]},
+        events=[EventDeclaration("on", scope, (indicator,), **more)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (
+            {"announce": "count"},
+            "'b.on' was executed once in or after a step that was not shortened",
+        ),
+        ({}, r"'b.on' may be wrong in time by up to 0\.\d+ s, as at t = .*: its inputs move"),
+    ],
+)
+@pytest.mark.parametrize("speed", [0.4, 0.0])
+def test_an_event_of_inputs_that_move_is_told(
+    simulate: Simulate, more: Any, says: str, speed: float
+) -> None:
+    units = {"a": ramp(speed), "b": switch(Scope.COUPLED, **more)}
+    with pytest.warns(AccuracyWarning) if speed else nullcontext():
+        results = simulate(units, ["a.x -> b.u"], step_size=FreeStep(0.1), stop_time=1)
+    assert results["b.count"][-1] == int(speed > 0)
+    assert bool(re.search(says, " ".join(results.statistics.warnings))) == (speed > 0)
+
+
+def test_a_shared_event_that_one_member_has_alone_is_told(simulate: Simulate) -> None:
+    units = {
+        "a": ramp(0.4),
+        "b": switch(Scope.SHARED, announce="count"),
+        "c": switch(Scope.SHARED, limit=1.0, announce="count"),
+    }
+    with pytest.warns(
+        AccuracyWarning, match=r"shared event 'b\.on' was executed once by this member"
+    ):
+        simulate(
+            units,
+            ["a.x -> b.u", "a.x -> c.u"],
+            shared_events={"on": ["b.on", "c.on"]},
+            step_size=FreeStep(0.1),
+            stop_time=1,
+        )
