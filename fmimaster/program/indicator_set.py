@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from fmimaster.plan.contacts import motion
-from fmimaster.plan.events import PlanMember
+from fmimaster.plan.events import PlanMember, counter_of
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.system.declarations import EventDeclaration, Indicator
@@ -127,6 +127,15 @@ def sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int
             _, slot = plan.layout.slots[link.source, Group.OUTPUTS, link.output.name]
             for k in range(slot.start, slot.stop):
                 yield k, abs(link.transformation.factor)
+
+
+def slot_of_counter(plan: Plan, s: IndicatorSet) -> tuple[DataType, int] | None:
+    """Type and slot of the output that counts an event; None if there is none."""
+    name = counter_of(plan.instances[s.instance].model, declaration(plan, s))
+    if name is None:
+        return None
+    kind, slot = plan.layout.slots[s.instance, Group.OUTPUTS, name]
+    return kind, slot.start
 
 
 def predictions(plan: Plan) -> list[tuple[int, int]]:

@@ -22,11 +22,10 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.hook import Twin
-from fmimaster.program.indicator_set import IndicatorSet
+from fmimaster.program.indicator_set import IndicatorSet, slot_of_counter
 from fmimaster.program.indicators import STOPPED
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import Cause, Event, Kind
-from fmimaster.run.doubtful_events import Doubts, slot_of_counter
 from fmimaster.run.loop import Loop, RunState
 from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
@@ -192,7 +191,11 @@ class Observer:
             or (clock is not None and clock.fires)
         )
         """Whether something is extrapolated from points before the event: LookAhead alone only compares two points."""
-        self._doubts = None if clock is None or clock.fires else Doubts(loop)
+        self._doubts = None
+        if clock is not None and not clock.fires:
+            from fmimaster.run.doubtful_events import Doubts  # most event clocks fire events
+
+            self._doubts = Doubts(loop)
 
     @property
     def is_far(self) -> bool:

@@ -12,10 +12,8 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from fmimaster.plan.events import counter_of
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan
-from fmimaster.program.indicator_set import IndicatorSet, declaration
+from fmimaster.program.indicator_set import IndicatorSet, declaration, slot_of_counter
 from fmimaster.program.indicators import STOPPED, Indicators
 from fmimaster.run.log import Lateness
 from fmimaster.run.loop import Loop
@@ -169,12 +167,3 @@ def _sources(indicators: Indicators, s: IndicatorSet) -> tuple[tuple[int, list[i
             for j in range(slot.start, slot.stop):
                 alike.setdefault(j, [])
     return tuple(sorted(alike.items()))
-
-
-def slot_of_counter(plan: Plan, s: IndicatorSet) -> tuple[DataType, int] | None:
-    """Type and slot of the output that counts an event; None if there is none."""
-    name = counter_of(plan.instances[s.instance].model, declaration(plan, s))
-    if name is None:
-        return None
-    kind, slot = plan.layout.slots[s.instance, Group.OUTPUTS, name]
-    return kind, slot.start
