@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_turn import in_turn
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
@@ -206,13 +207,13 @@ RULES = {
 
 
 @pytest.mark.parametrize(
-    ("connections", "events"), [(CONTINUOUS, 4), (DISCRETE_TOO, 7)], ids=["continuous", "discrete"]
+    ("name", "of_events"), in_turn(list(RULES), [(CONTINUOUS, 4), (DISCRETE_TOO, 7)])
 )
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_what_is_done_ahead_is_the_same_call_by_call(
-    run: Callable[..., Run], rule: Any, connections: list[str], events: int
+    run: Callable[..., Run], name: str, of_events: tuple[list[str], int]
 ) -> None:
-    one, other = (run(rule, connections, ahead=ahead) for ahead in (False, True))
+    connections, events = of_events
+    one, other = (run(RULES[name], connections, ahead=ahead) for ahead in (False, True))
     assert other.is_that(one)
     assert one.results is None or len(one.results.events) == events
     assert other.alone <= FEW < one.alone or connections is DISCRETE_TOO

@@ -8,6 +8,7 @@ from sys import float_info
 from typing import Any
 
 import pytest
+from in_turn import in_turn
 from pytest import approx
 from python_fmu import PythonFmu
 
@@ -103,8 +104,7 @@ def bounces(
     return results, late
 
 
-@pytest.mark.parametrize("interval", INTERVALS)
-@pytest.mark.parametrize("go_back", [True, False])
+@pytest.mark.parametrize(("interval", "go_back"), in_turn(INTERVALS, [True, False]))
 def test_an_indicator_that_is_the_slope_of_another_makes_prediction_exact(
     simulate: Simulate, interval: float, go_back: bool
 ) -> None:
@@ -207,8 +207,7 @@ def exact_times(interval: float) -> list[float]:
     return [k * interval * H for k in range(1, count + 1)]
 
 
-@pytest.mark.parametrize("interval", INTERVALS)
-@pytest.mark.parametrize("stops", [True, False], ids=["returns early", "does not"])
+@pytest.mark.parametrize(("interval", "stops"), in_turn(INTERVALS, [True, False]))
 def test_an_event_without_trigger_happens_in_event_mode_where_it_was_predicted(
     simulate: Simulate, interval: float, stops: bool
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from in_turn import in_turn
 
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid, rounding
@@ -43,8 +44,7 @@ def test_a_step_size_may_be_a_fraction() -> None:
     assert FixedStep("1/60").exact_size == Fraction(1, 60)
 
 
-@pytest.mark.parametrize("start", [0, 0.3])
-@pytest.mark.parametrize("step", [0.1, "1/60", 1e-3, 0.1 + 0.2])
+@pytest.mark.parametrize(("start", "step"), in_turn([0, 0.3], [0.1, "1/60", 1e-3, 0.1 + 0.2]))
 def test_no_error_adds_up_and_each_point_plus_its_step_is_the_next_point_bit_by_bit(
     step: float | str, start: float
 ) -> None:
