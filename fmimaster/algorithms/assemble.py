@@ -57,7 +57,9 @@ class ProgramsRequest:
     comparisons: Sequence[Comparison] = ()
     """For step doubling: the comparison of the two halves of a step with the whole step."""
     checked_step: float = 0.0
-    """Length in s of a usual step, if inputs that follow polynomials are checked at the end of each step; 0 if not."""
+    """Length in s of a usual step, if inputs are checked at the end of each step; 0 if not."""
+    checks_held: bool = False
+    """Whether inputs that are held over steps are checked, too."""
     inputs: Mapping[str, Polynomial] = field(default_factory=dict)
     """Names or globs of inputs → polynomials over a step, instead of the polynomial of the algorithm."""
     in_halves: bool = False
@@ -108,7 +110,7 @@ class ProgramsDraft:
     settings: Sequence[FmuSettings] = field(init=False)
     """Parameters of FMUs that the run sets, for each variant."""
     errors: InputErrors | None = None
-    """Checks the inputs that follow polynomials."""
+    """Checks the inputs."""
     initialize: Program = field(init=False)
     commit: Program = field(init=False)
     renew: Program = field(init=False)
@@ -186,7 +188,9 @@ def write_other_programs(draft: ProgramsDraft) -> None:
         from fmimaster.program.input_errors import input_errors  # only with an event clock
 
         again = [] if draft.again is None else [draft.again]
-        draft.errors = input_errors(plan, [a.program for a in (*draft.attempts, *again)], step)
+        programs = [attempt.program for attempt in (*draft.attempts, *again)]
+        with_held = draft.request.checks_held
+        draft.errors = input_errors(plan, programs, step, with_held=with_held)
     draft.commit, draft.renew, draft.terminate = _common_programs(plan, p, draft.errors)
     draft.replay = _replay(plan, p, draft.algorithm.repeats(plan))
     instructions = draft.replay.twice.instructions + draft.replay.back.instructions

@@ -90,6 +90,8 @@ class EventClock(TypedArguments, ABC):
     """Whether it fires events; otherwise FMUs execute their events themselves."""
     in_halves: bool = False
     """Whether FMUs that hold their inputs do each step in two halves, if they can."""
+    checks_held: ClassVar[bool] = False
+    """Whether runs warn of inputs that are held over steps, if these are too long for that."""
     requests: ClassVar[bool] = False
     """Whether it requests early returns inside of steps, in Intermediate Update Mode."""
     silences: ClassVar[bool] = False

@@ -94,6 +94,7 @@ class Predictive(EventClock):
     history: ClassVar[int] = 3
     policy: ClassVar[Policy] = Policy.IGNORE
     fires: ClassVar[bool] = True
+    checks_held: ClassVar[bool] = True
 
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
         """The first event that the extrapolations predict before the goal."""

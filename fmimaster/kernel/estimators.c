@@ -81,24 +81,31 @@ int fm_energy_difference(void *self, fm_kernel *k)
     return FM_OK;
 }
 
-/* fmimaster/program/input_errors.py: the difference at the end of a step, which counts less if the step is short. */
+/* fmimaster/program/input_errors.py: what an input is over a step. */
+enum { FM_POLYNOMIAL, FM_HALVES, FM_HELD };
+
+/* The difference at the end of a step, which counts less if the step is short. */
 static double input_error(const fm_input_errors_data *d, const fm_kernel *k, int m, double begin)
 {
-    int64_t i = d->instances[m];
-    double time = k->read[i];
-    if ((k->degree[i] < 0 && !d->halved[m]) || !(time == k->read[d->sources[m]]))
+    int64_t i = d->instances[m], way = d->ways[m];
+    double time = k->read[i], now = ((const double *)k->outputs[FM_FLOAT64])[d->slots[m]], difference;
+    if ((way == FM_POLYNOMIAL && k->degree[i] < 0) || !(time == k->read[d->sources[m]]))
         return 0.0;
-    double given;
-    if (d->halved[m]) {
-        given = k->foreseen[i][d->columns[m]];
+    if (way == FM_HELD) {
+        difference = now - ((const double *)k->history->outputs[FM_FLOAT64])[d->slots[m]];
     } else {
-        int n = k->route_begin[i + 1] - k->route_begin[i];
-        int degree = k->degree[i] < d->taken[m] ? k->degree[i] : (int)d->taken[m];
-        given = fm_horner(k->coefficients[i] + d->columns[m], n, degree, time - k->centre[i]);
+        double given;
+        if (way == FM_HALVES) {
+            given = k->foreseen[i][d->columns[m]];
+        } else {
+            int n = k->route_begin[i + 1] - k->route_begin[i];
+            int degree = k->degree[i] < d->taken[m] ? k->degree[i] : (int)d->taken[m];
+            given = fm_horner(k->coefficients[i] + d->columns[m], n, degree, time - k->centre[i]);
+        }
+        difference = (given - (d->factors[m] * now + d->offsets[m])) / d->factors[m];
     }
-    double actual = d->factors[m] * ((const double *)k->outputs[FM_FLOAT64])[d->slots[m]] + d->offsets[m];
     double part = (time - begin) / d->step;
-    return fabs((given - actual) / d->factors[m]) * (part < 1.0 ? part : 1.0);
+    return fabs(difference) * (part < 1.0 ? part : 1.0);
 }
 
 int fm_input_errors(void *self, fm_kernel *k)
@@ -125,10 +132,12 @@ int fm_inputs_are_near(void *self, fm_kernel *k, double begin, double end, doubl
     const double *now = k->outputs[FM_FLOAT64], *then = k->history->outputs[FM_FLOAT64];
     (void)end, (void)next;
     for (int m = 0; m < d->n; m++) {
+        if (d->ways[m] == FM_HELD)
+            continue;
         int64_t slot = d->slots[m];
         double low = smaller(smaller(d->low[m], then[slot]), now[slot]);
         double high = larger(larger(d->high[m], then[slot]), now[slot]);
-        double bound = larger(d->largest * (high - low), d->rounding * larger(fabs(low), fabs(high)));
+        double bound = larger(d->limits[m] * (high - low), d->rounding * larger(fabs(low), fabs(high)));
         if (input_error(d, k, m, begin) > bound)
             return 0;
     }

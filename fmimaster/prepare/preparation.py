@@ -258,6 +258,7 @@ def make_programs(draft: Draft) -> None:
         ),
         comparisons=[c for e in rule.estimators if (c := e.comparison(degree)) is not None],
         checked_step=0.0 if clock is None or draft.jumps else float(rule.exact_size),
+        checks_held=clock is not None and clock.checks_held,
         inputs=inputs,
         in_halves=clock is not None and clock.in_halves,
     )

@@ -1,13 +1,15 @@
-"""How far inputs that follow polynomials are from their sources at the end of a step: whether steps are short enough.
+"""How far inputs are from their sources at the end of a step: whether steps are short enough.
 
 Event clocks rely on inputs that are predicted. Where steps are too long for that, runs have wrong events. The prediction is
-checked at each communication point, by what is known there in any case: the polynomial, and the output that it stood for.
+checked at each communication point, by what is known there in any case: what the input was, and the output that it stood
+for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from math import floor, inf, log10
 from typing import ClassVar
 
@@ -19,7 +21,8 @@ from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.instructions.inputs import Fit
+from fmimaster.program.instructions.inputs import Fit, Move
+from fmimaster.program.knowledge import Fitted
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
@@ -27,6 +30,12 @@ LARGEST = 1e-3
 """A prediction is wrong if it differs from the output by this part of the range that the output has had so far. With fewer
 than 9 steps in the period of the fastest mode (0.7 rad in a step), right runs of the two masses have at most 4e-4, and all
 runs with wrong events have more than 1.5e-3."""
+
+ONE_POINT = 2e-4
+"""The same for a polynomial through one point only: it is wrong in the same direction in each step: errors add up."""
+
+HELD = 1e-2
+"""An input that is held over a step must not change by more than this part of its range: it lags by half a step."""
 
 AGAIN = 0.1
 """A step that was undone is tried again with steps whose differences are at most this part of the limit."""
@@ -39,9 +48,35 @@ ROUNDING = 1e-9
 """Differences below this part of the largest value are rounding: a body at rest has a range that consists of it."""
 
 
+class _Way(IntEnum):
+    """What an input is over a step."""
+
+    POLYNOMIAL = 0
+    HALVES = 1
+    """Held over each half of it, at values that a polynomial gives."""
+    HELD = 2
+    """Held at a value of its source."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """How an input is given in all steps: the way that is worst, with the lowest degree."""
+
+    way: _Way
+    degree: int
+    points: int
+
+    @property
+    def limit(self) -> float:
+        """The largest difference that is accepted, relative to the range of the source."""
+        if self.way is _Way.HELD:
+            return HELD
+        return LARGEST if self.points > 1 else ONE_POINT
+
+
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """An input that follows a polynomial, and its source: instances, and indices."""
+    """An input and its source: instances, and indices."""
 
     name: str
     instance: int
@@ -52,54 +87,88 @@ class _Followed:
     offset: float
     taken: int
     """Number of derivatives that the FMU takes."""
-    degree: int
-    """Of the polynomial."""
-    is_halved: bool
-    """Whether the input is held over each half of a step, at values that the polynomial gives."""
+    given: _Given
     is_slope: bool
     """Whether it is the derivative of another input: it is foreseen by one degree less, which is no sign of its own."""
 
 
-def input_errors(plan: Plan, attempts: Iterable[Program], step: float) -> InputErrors | None:
-    """The hook that checks the inputs that follow polynomials in all these programs; None if there are none.
+def input_errors(
+    plan: Plan, attempts: Iterable[Program], step: float, *, with_held: bool
+) -> InputErrors | None:
+    """The hook that checks the inputs of all these programs on which events depend; None if there are none.
 
     Parameters
     ----------
     step : float
         Length in s of a usual step.
+    with_held
+        Whether inputs that are held at values of their sources are checked, too.
     """
-    degrees: dict[tuple[int, int], int] = {}
-    halved = set()
+    worst: dict[tuple[int, int], _Given] = {}
+    concerned = _concerned(plan)
     for program in attempts:
-        for fit in program.instructions:
-            if isinstance(fit, Fit):
-                for k in range(len(plan.routes[fit.instance, Group.CONTINUOUS])):
-                    fitted = fit.of_route(k)
-                    key = fit.instance, k
-                    if fitted.half:
-                        halved.add(key)
-                        changes = fitted.derivatives > 0
-                    else:
-                        changes = not fitted.is_constant and fitted.late is None
-                    degree = fitted.size - 1 if changes else 0
-                    degrees[key] = min(degree, degrees.get(key, degree))
+        for instruction in program.instructions:
+            for key, given in _inputs_of(plan, instruction):
+                if key[0] in concerned and (with_held or given.way is not _Way.HELD):
+                    other = worst.get(key, given)
+                    worst[key] = max(
+                        given, other, key=lambda g: (g.limit < LARGEST, g.way, -g.degree)
+                    )
     followed = tuple(
-        one
-        for (i, k), degree in sorted(degrees.items())
-        if degree
-        for one in _of(plan, i, k, degree, is_halved=(i, k) in halved)
+        one for (i, k), given in sorted(worst.items()) for one in _of(plan, i, k, given)
     )
     return InputErrors(followed, step) if followed else None
 
 
-def _of(plan: Plan, instance: int, k: int, degree: int, *, is_halved: bool) -> Iterable[_Followed]:
+def _concerned(plan: Plan) -> frozenset[int]:
+    """Instances that have events, and those on which these depend."""
+    waiting = [i for event in plan.events for i in event.instances]
+    waiting += [i for i, planned in enumerate(plan.instances) if planned.may_request_events]
+    found = set[int]()
+    while waiting:
+        i = waiting.pop()
+        if i not in found:
+            found.add(i)
+            waiting += plan.links.sources[i]
+    return frozenset(found)
+
+
+def _inputs_of(plan: Plan, instruction: object) -> Iterable[tuple[tuple[int, int], _Given]]:
+    """The continuous inputs that an instruction gives, by instance and number."""
+    if isinstance(instruction, Fit):
+        i = instruction.instance
+        for k in range(len(plan.routes[i, Group.CONTINUOUS])):
+            given = _given(instruction.of_route(k))
+            if given is not None:
+                yield (i, k), given
+    elif isinstance(instruction, Move) and instruction.group is Group.CONTINUOUS:
+        i = instruction.instance
+        for k in range(len(plan.routes[i, Group.CONTINUOUS])):
+            yield (i, k), _Given(_Way.HELD, 0, 1)
+
+
+def _given(fitted: Fitted) -> _Given | None:
+    """How an input is given; None at the mean of a polynomial: that error is of second order."""
+    degree, points = fitted.size - 1, fitted.points
+    if degree == 0 or fitted.held is not None or fitted.late is not None:
+        return _Given(_Way.HELD, 0, 1)
+    if fitted.half and fitted.derivatives > 0:
+        return _Given(_Way.HALVES, degree, points)
+    return _Given(_Way.POLYNOMIAL, degree, points) if fitted.mean is None else None
+
+
+def _of(plan: Plan, instance: int, k: int, given: _Given) -> Iterable[_Followed]:
     """The elements of the k-th input of an instance."""
     every = plan.routes[instance, Group.CONTINUOUS]
     route, planned = every[k], plan.instances[instance]
     if route.source_type is not DataType.FLOAT64 or not route.transformation.factor:
         return
+    is_slope = _is_slope(plan, instance, k)
+    # the FMU knows it by the polynomial of the other input, or that one shows that it is held
+    if given.way is _Way.HELD and (is_slope or _is_held_rightly(plan, route)):
+        return
     column = sum(before.size for before in every[:k])
-    taken = degree if planned.model.highest_order is None else planned.model.highest_order
+    taken = given.degree if planned.model.highest_order is None else planned.model.highest_order
     for element in range(route.size):
         yield _Followed(
             f"{planned.name}.{_name(route, element)}",
@@ -110,10 +179,17 @@ def _of(plan: Plan, instance: int, k: int, degree: int, *, is_halved: bool) -> I
             route.transformation.factor,
             route.transformation.offset,
             taken,
-            degree,
-            is_halved,
-            _is_slope(plan, instance, k),
+            given,
+            is_slope,
         )
+
+
+def _is_held_rightly(plan: Plan, route: Route) -> bool:
+    """Whether an input is right although it is held: its source changes at events only, or solves a constraint, or its
+    instance has no states, so that a correction makes its outputs those of the newest inputs."""
+    residuals = plan.instances[route.link.source].model.residuals
+    has_states = plan.instances[route.link.target].model.state_derivatives
+    return not has_states or route.has_discrete_source or route.link.output.name in residuals
 
 
 def _is_slope(plan: Plan, instance: int, k: int) -> bool:
@@ -129,10 +205,10 @@ def _name(route: Route, element: int) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputErrors(Hook):
-    """The largest differences between inputs that follow polynomials and their sources, at the ends of accepted steps.
+    """The largest differences between inputs and their sources, at the ends of accepted steps.
 
     A difference at the end of a shorter step than usual counts less, as its effect lasts shorter. It is relative to the
-    range of the source so far.
+    range of the source so far. For an input that is held over a step it is the change of the source in it.
 
     Attributes
     ----------
@@ -182,10 +258,12 @@ class InputErrors(Hook):
         _, _, lows, highs, undone = self.found
         part, is_large, is_counted = AGAIN if is_again else 1.0, False, False
         for k, one in enumerate(self.followed):
+            if one.given.way is _Way.HELD:
+                continue  # half the length is half the error only
             now, then = values.item(one.slot), before.item(one.slot)
             low, high = min(lows.item(k), then, now), max(highs.item(k), then, now)
             error = self._error(one, store, begin)
-            if error > part * _bound(low, high):
+            if error > part * _bound(one, low, high):
                 is_large, is_counted = True, is_counted or not one.is_slope
                 undone[k] = max(undone.item(k), error / (high - low) if high > low else 0.0)
         self.steps[1] += is_counted
@@ -193,42 +271,53 @@ class InputErrors(Hook):
 
     def _error(self, one: _Followed, store: ValueStore, begin: float) -> float:
         """The difference at the end of a step since a time, in the unit of the source; 0 if both are at different times."""
-        i, courses = one.instance, store.courses
+        i, courses, way = one.instance, store.courses, one.given.way
         time, degree = store.read.item(i), courses.degree.item(i)
-        if (degree < 0 and not one.is_halved) or time != store.read.item(one.source):
+        if (way is _Way.POLYNOMIAL and degree < 0) or time != store.read.item(one.source):
             return 0.0
-        given: float
-        if one.is_halved:
-            given = courses.foreseen[i].item(one.column)
+        now, difference = store.outputs[DataType.FLOAT64].item(one.slot), 0.0
+        if way is _Way.HELD:
+            difference = now - store.history[0][0][DataType.FLOAT64].item(one.slot)
         else:
-            coefficients = courses.coefficients[i][:, one.column].tolist()
-            s = time - courses.centre.item(i)
-            given = horner(coefficients, 1, min(degree, one.taken), s)
-        actual = one.factor * store.outputs[DataType.FLOAT64].item(one.slot) + one.offset
-        part = min((time - begin) / self.step, 1.0)
-        return float(abs((given - actual) / one.factor) * part)
+            if way is _Way.HALVES:
+                given = courses.foreseen[i].item(one.column)
+            else:
+                coefficients = courses.coefficients[i][:, one.column].tolist()
+                s = time - courses.centre.item(i)
+                given = horner(coefficients, 1, min(degree, one.taken), s)
+            difference = (given - (one.factor * now + one.offset)) / one.factor
+        return float(abs(difference) * min((time - begin) / self.step, 1.0))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What shows that steps were too long, for the input with the largest relative difference."""
+        """What shows that steps were too long, for the input with the largest difference relative to its limit."""
         errors, times, low, high, undone = self.found
-        bounds = [_bound(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+        bounds = [
+            _bound(*of) for of in zip(self.followed, low.tolist(), high.tolist(), strict=True)
+        ]
         done, again = self.steps.tolist()
         if (large := errors > bounds).any():
             relative = np.where(large, errors / np.maximum(high - low, 1e-300), 0.0)
-            k = int(relative.argmax())
-            when = f"at t = {times.item(k):.6g} s the input '{self.followed[k].name}' differed"
+            k = int((relative / [one.given.limit for one in self.followed]).argmax())
+            when = f"at t = {times.item(k):.6g} s the input"
         elif again > FEW_UNDONE + MOST_UNDONE * done:
             relative, k = undone, int(undone.argmax())
-            when = f"{again:.0f} steps were undone, in which '{self.followed[k].name}' differed"
+            when = f"{again:.0f} steps were undone, in which"
         else:
             return ()
-        worst, order = relative.item(k), self.followed[k].degree + 2
-        better = self.step * (LARGEST / max(worst, LARGEST)) ** (1 / order)
+        return (self._warning(self.followed[k], when, relative.item(k)),)
+
+    def _warning(self, one: _Followed, when: str, part: float) -> str:
+        given = one.given
+        order = 1 if given.way is _Way.HELD else given.degree + 2
+        better = self.step * (given.limit / max(part, given.limit)) ** (1 / order)
+        cause, remedy = "Steps are too long for the prediction of inputs", "Take"
+        if given.way is _Way.HELD:
+            cause, remedy = "Inputs are held over steps", "Use Polynomial(2, 2) (--inputs 2,2), or"
         return (
-            f"Steps are too long for the prediction of inputs: {when} from its source by {100 * worst:.2g} % of its range "
-            f"(limit: {100 * LARGEST:g} %). Events may be missing, wrong or late. Take steps of about "
-            f"{_rounded_down(better):g} s.",
+            f"{cause}: {when} '{one.name}' differed from its source by {100 * part:.2g} % of its range "
+            f"(limit: {100 * given.limit:g} %). Events may be missing, wrong or late. {remedy} steps of about "
+            f"{_rounded_down(better):g} s."
         )
 
     def remembered(self) -> tuple[float, ...]:
@@ -250,18 +339,18 @@ class InputErrors(Hook):
             "sources": np.array([one.source for one in every], np.int64),
             "slots": np.array([one.slot for one in every], np.int64),
             "taken": np.array([one.taken for one in every], np.int64),
-            "halved": np.array([one.is_halved for one in every], np.int64),
+            "ways": np.array([one.given.way for one in every], np.int64),
         }
         return Twin(
             self.name,
             numbers={
                 "n": len(every),
                 "step": self.step,
-                "largest": LARGEST,
                 "rounding": ROUNDING,
             },
             arrays={
                 **indices,
+                "limits": np.array([one.given.limit for one in every], np.float64),
                 "factors": np.array([one.factor for one in every], np.float64),
                 "offsets": np.array([one.offset for one in every], np.float64),
                 "errors": errors,
@@ -273,9 +362,9 @@ class InputErrors(Hook):
         )
 
 
-def _bound(low: float, high: float) -> float:
-    """The largest difference that is accepted for a source with this range."""
-    return max(LARGEST * (high - low), ROUNDING * max(abs(low), abs(high)))
+def _bound(one: _Followed, low: float, high: float) -> float:
+    """The largest difference that is accepted for an input whose source has this range."""
+    return max(one.given.limit * (high - low), ROUNDING * max(abs(low), abs(high)))
 
 
 def _rounded_down(size: float) -> float:

@@ -136,7 +136,7 @@ class Programs:
     undoes: bool = False
     """Whether an attempt can be undone."""
     errors: InputErrors | None = None
-    """Checks the inputs that follow polynomials; part of the commit."""
+    """Checks the inputs; part of the commit."""
     held: frozenset[int] = frozenset()
     """Instances whose inputs are held at the mean of a polynomial at any time."""
     notes: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from math import pi, sqrt
@@ -197,3 +198,14 @@ def test_an_event_that_another_one_makes_possible_is_not_on_while_it_rises_from_
     found = event_kinds.run(task, seed=28, limit=20.0, variant=Variant(), folder=None, shows=False)
     assert found.found == found.events == 14
     assert found.outcome == "right"
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "size"),
+    [("stick-slip", 4, 0.02), ("chain", 0, 0.05)],
+)  # me3, fmi2: both were silent
+def test_held_inputs_that_make_events_wrong_are_said(kind: str, number: int, size: float) -> None:
+    task = Task("PZ held", size, kind, number)
+    found = event_kinds.run(task, seed=28, limit=20.0, variant=Variant(), folder=None, shows=False)
+    assert found.outcome == "warned"
+    assert re.search(r"Inputs are held over steps: at t = .* s the input '.*' differed", found.text)
