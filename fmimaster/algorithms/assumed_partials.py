@@ -1,9 +1,9 @@
 """Partial derivatives that are used as if outputs depended linearly on inputs: checked at each point, and dropped if not.
 
 Most FMUs neither provide directional derivatives nor declare how their outputs depend on inputs. Their partial derivatives
-are measured in Initialization Mode, and may be others later, for example in another mode of the FMU. Whether they still are
-right shows where outputs are corrected by them: an output moves on from its last value by its slope, and with a wrong
-correction it does not.
+are measured in Initialization Mode, and again in Event Mode after each event: then the FMU may be in another mode. Without
+Event Mode they may be others after an event. Whether they still are right shows where outputs are corrected by them: an
+output moves on from its last value by its slope, and with a wrong correction it does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Partial derivatives of outputs that depend linearly on inputs, measured by differences in Initialization Mode."""
+"""Partial derivatives of outputs that depend linearly on inputs, by differences in Initialization Mode or Event Mode."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class _Difference(Hook):
 def emit_differences(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
     """Measure the partial derivatives for the correction of outputs of these instances, then restore all values.
 
-    Each input is shifted alone, and the outputs are read. The instances are in Initialization Mode, with inputs that
-    agree with the connected outputs.
+    Each input is shifted alone, and the outputs are read. The instances are in Initialization Mode or in Event Mode,
+    with inputs that agree with the connected outputs.
     """
     for i in sorted(p.corrected & set(instances)):
         correction = plan.corrections[i]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fmimaster.algorithms.settling import Settling
+from fmimaster.algorithms.settling import Settling, measure_partials
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
@@ -83,6 +83,9 @@ def emit_event(
         plan, p, {plan.triggers[trigger].instance for trigger in fired}.difference(modes, late)
     )
     emit_updates(plan, p, instances, settling, hook=hook, late=late)
+    # after an event an FMU may be in another mode
+    with p.at_an_event():
+        measure_partials(plan, p, filter(plan.is_corrected_as_if_linear, modes))
     for i in modes:
         p.mode(i, State.STEP_MODE)
     p.forget()

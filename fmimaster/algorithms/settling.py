@@ -268,7 +268,8 @@ def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> 
 
 
 def measure_partials(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
-    """Measure the partial derivatives by which outputs of instances in Initialization Mode are corrected, if any are."""
+    """Measure the partial derivatives by which outputs of instances are corrected, if any are; in Initialization or Event
+    Mode."""
     if p.corrected:
         from fmimaster.algorithms.differences import emit_differences
 
