@@ -17,6 +17,7 @@ from typing import Any
 import fmpy
 import numpy as np
 import pytest
+from fmu_checking import MANIFEST, changed, replaced
 from pytest import approx
 
 from fmimaster import simulate
@@ -41,6 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "look-ahead": {"event_clock": LookAhead(in_fmu=True)},
     "triggers": {"event_clock": Predictive()},
     "shared": {"event_clock": Predictive(), "algorithm": Jacobi(Polynomial(2, 2))},
+    "contacts": {"event_clock": Predictive(), "algorithm": Jacobi(Polynomial(2, 2))},
 }
 
 
@@ -249,6 +251,28 @@ def test_the_judge_finds_an_importer_that_does_not_use_indicators(
     status, text = judge(kit, tmp_path)
     assert status == 1
     assert "no communication point is near the event at 0.451523641 s" in text
+
+
+def test_an_importer_that_triggers_an_event_that_is_off_fails(kit: Path, tmp_path: Path) -> None:
+    """Requirement I40: it does not read `active`."""
+    case = case_of("triggers-modes")
+    source, fmu = archive(kit, case, "fmi2"), tmp_path / "a.fmu"
+    changed(source, fmu, MANIFEST, replaced(' active="on"', ""))
+    settings = {"stop_time": case["stop"], "step_size": case["step"], **SETTINGS["triggers"]}
+    simulate(fmu, start_values=case["set"], **settings).write(tmp_path / "triggers-modes-fmi2.csv")
+    status, text = judge(kit, tmp_path)
+    assert status == 1
+    assert "FAIL  triggers-modes-fmi2  y is 0 at t = 1.3 s, expected -1" in text
+
+
+def test_bodies_that_do_not_stay_on_each_other_fail(kit: Path, tmp_path: Path) -> None:
+    """Requirement I41: nobody holds the contacts."""
+    path = tmp_path / "contacts-stack-fmi3.csv"
+    with pytest.warns(AccuracyWarning, match="executes its shared events alone"):
+        by_fmimaster(kit, case_of("contacts-stack"), "fmi3", path, event_clock=None)
+    status, text = judge(kit, tmp_path)
+    assert status == 1
+    assert "FAIL  contacts-stack-fmi3  ball2.v is -0.7919" in text
 
 
 def test_a_one_sided_event_fails(kit: Path, tmp_path: Path) -> None:

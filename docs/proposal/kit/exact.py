@@ -36,6 +36,8 @@ class Jump:
     gap: Array
     distance: float
     reset: Array
+    then: str = ""
+    """The motion that follows, of `MODES`; empty for the same one."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,26 @@ def locate(motion: Motion, jump: Jump, x: Array, h: float) -> float:
     return after
 
 
-def rows(motion: Motion) -> list[tuple[float, Array]]:
-    """Times and states, with one row for each superdense instant."""
-    x, t, found = motion.start, 0.0, [(0.0, motion.start)]
-    whole = flow(motion, SPACING)
-    while on := [j for j in motion.jumps if is_on(motion, j, x)]:
-        x = on[0].reset @ x
-        found.append((t, x))
-    for k in range(1, round(motion.stop / SPACING) + 1):
+def rows(motion: Motion) -> list[tuple[float, Array, Array]]:
+    """Times, states and their rates, with one row for each superdense instant."""
+    x, t, found = motion.start, 0.0, list[tuple[float, Array, Array]]()
+    stop, whole = motion.stop, flow(motion, SPACING)
+
+    def note() -> None:
+        found.append((t, x, motion.matrix @ x + motion.constant))
+
+    def settle() -> None:
+        nonlocal x, motion, whole
+        while on := [j for j in motion.jumps if is_on(motion, j, x)]:
+            x = on[0].reset @ x
+            if on[0].then:
+                motion = MODES[on[0].then]
+                whole = flow(motion, SPACING)
+            note()
+
+    note()
+    settle()
+    for k in range(1, round(stop / SPACING) + 1):
         end = k * SPACING
         while True:
             first = t == (k - 1) * SPACING
@@ -97,12 +111,10 @@ def rows(motion: Motion) -> list[tuple[float, Array]]:
                 break
             until = min(locate(motion, j, x, end - t) for j in hit)
             x, t = flow(motion, until)(x), t + until
-            found.append((t, x))
-            while on := [j for j in motion.jumps if is_on(motion, j, x)]:
-                x = on[0].reset @ x
-                found.append((t, x))
+            note()
+            settle()
         x, t = at_end, end
-        found.append((t, x))
+        note()
     return found
 
 
@@ -184,7 +196,40 @@ def cradle() -> Motion:
     return bodies(names, start, hits, 4.0, stiffness=-w * np.eye(5), constant=rest)
 
 
+def switched(rate: float, gap: tuple[float, float], distance: float, then: str) -> Motion:
+    """A level x that rises or falls, and the number y of its mode, which changes where x has come to a limit."""
+    jump = Jump(np.array(gap), distance, np.array([[1.0, 0.0], [0.0, -1.0]]), then)
+    matrix, constant = np.zeros((2, 2)), np.array([rate, 0.0])
+    return Motion(("x", "y"), matrix, constant, np.array([0.2, 1.0]), (jump,), 4.0)
+
+
+def stack(landed: int) -> Motion:
+    """Four balls above a floor, which fall and stay where they hit what is below, one after the other."""
+    n = 5
+    plastic = np.eye(2 * n)
+    jumps = []
+    if landed < n - 1:
+        low, high = landed, landed + 1
+        gap = np.zeros(2 * n)
+        gap[low], gap[high] = -1.0, 1.0
+        plastic[n + high, n + high] = 0.0
+        jumps = [Jump(gap, -1.0, plastic, f"stack {high}")]
+    names = tuple(f"ball{k}.{y}" for y in "xv" for k in range(1, n + 1))
+    start = [(1.5 * k, 0.0) for k in range(n)]
+    falls = [0.0 if k <= landed else -9.81 for k in range(n)]
+    return bodies(names, start, jumps, 2.0, constant=falls)
+
+
+MODES = {
+    "rising": switched(1.0, (-1.0, 0.0), 1.0, "falling"),
+    "falling": switched(-1.0, (1.0, 0.0), 0.0, "rising"),
+    **{f"stack {landed}": stack(landed) for landed in range(5)},
+}
+"""Motions that others go on with."""
+
 MOTIONS = {
+    "modes": MODES["rising"],
+    "stack": MODES["stack 0"],
     "ball": bodies(
         ("h", "v"), ((1.0, 0.0),), (wall(1, 0, 0.0, -1.0, 0.7),), 2.4, constant=(-9.81,)
     ),
@@ -232,8 +277,7 @@ def write(name: str, folder: Path) -> Path:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["time", *motion.names, *(f"der({n})" for n in motion.names)])
-        for t, x in rows(motion):
-            rates = motion.matrix @ x + motion.constant
+        for t, x, rates in rows(motion):
             writer.writerow([repr(float(value)) for value in (t, *x, *rates)])
     return path
 

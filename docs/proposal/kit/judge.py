@@ -142,7 +142,7 @@ def faults(case: dict[str, Any], path: Path, folder: Path = HERE / "exact") -> l
     for event in events:
         at = exact.time[event.start]
         close = np.abs(time - at) <= slack
-        if case["class"] in ("triggers", "shared"):
+        if case["class"] in ("triggers", "shared", "contacts"):
             right = exact.values[event.stop - 1]
             if not any(np.max(np.abs(row - right) / scale) <= 1.0 for row in values[close]):
                 found.append(f"there is no row with the right limits of the event at {at:.9g} s")

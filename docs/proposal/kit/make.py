@@ -3,7 +3,8 @@
     python fmus/build.py BUILT
     python docs/proposal/kit/make.py BUILT KIT
 
-needs NumPy. KIT then has, for each case and version of FMI, ``cases/<case>-<version>.fmu`` or ``.ssp``, and
+needs NumPy, and writes one FMU by the modules in fmus/. KIT then has, for each case and version of FMI,
+``cases/<case>-<version>.fmu`` or ``.ssp``, and
 
     cases.json        what is to be simulated; see index.md
     inputs/           inputs as CSV
@@ -84,6 +85,27 @@ def write_fmu(source: Path, target: Path, case: dict[str, Any]) -> None:
             new.writestr(info, content, zipfile.ZIP_DEFLATED)
 
 
+def write_modes(template: Path, target: Path) -> Path:
+    """A level that rises to 1 and falls to 0. The event `down` is off while it falls: a trigger at 0.5 would stop it.
+
+    Its FMU would execute that event itself, so it is for importers that trigger all events.
+    """
+    sys.path.insert(0, str(HERE.parents[2] / "fmus"))
+    from hybrid_system import Event, HybridSystem, Mode, Transition
+    from hybrid_writer import Variant, write_fmu
+
+    sys.path.pop(0)
+    modes = (
+        Mode({"x": {"1": 1.0}}, {"x": {"x": 1.0}, "y": {"1": 1.0}}, on=True),
+        Mode({"x": {"1": -1.0}}, {"x": {"x": 1.0}, "y": {"1": -1.0}}),
+        Mode({}, {"x": {"x": 1.0}}),
+    )
+    down = {0: Transition(({"1": 1.0, "x": -1.0},), 1), 1: Transition(({"x": 1.0, "1": -0.5},), 2)}
+    events = (Event("down", down), Event("up", {1: Transition(({"x": 1.0},), 0)}))
+    system = HybridSystem({"x": 0.2}, modes, {"x": "", "y": ""}, events=events)
+    return write_fmu(target, system, template, Variant(polynomial=False))
+
+
 def write_inputs(folder: Path) -> None:
     """A ball of 3 kg that comes from the right."""
     with (folder / "meeting.csv").open("w", newline="") as file:
@@ -112,7 +134,10 @@ def make(built: Path, kit: Path) -> None:
             target = kit / "cases" / f"{case['name']}-{version}"
             if "fmu" in case:
                 source = built / version / f"{case['fmu']}.fmu"
+                if case.get("modes"):
+                    source = write_modes(source, target.with_suffix(".fmu.part"))
                 write_fmu(source, target.with_suffix(".fmu"), case)
+                target.with_suffix(".fmu.part").unlink(missing_ok=True)
             else:
                 source = built / "systems" / f"{case['system']}-{version}.ssp"
                 shutil.copy(source, target.with_suffix(".ssp"))
