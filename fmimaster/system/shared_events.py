@@ -11,7 +11,7 @@ from fmimaster.base.text import listed
 from fmimaster.system.conversions import between, checked_link
 from fmimaster.system.declarations import EventDeclaration, Payload, Scope
 from fmimaster.system.description import SharedEvent
-from fmimaster.system.model import Model, Variable
+from fmimaster.system.model import DataType, Model, Variable
 from fmimaster.system.resolved import EventMember, Link, ResolvedSharedEvent
 
 
@@ -230,7 +230,8 @@ def missing_dependencies(model: Model) -> Iterator[str]:
                 )
         found = [i.name for i in event.indicators if i.name in needs]
         shows_all = event.right_limits_without_step and len(found) == len(event.indicators)
-        is_counter = model.fmi_version.startswith("2")
+        trigger = model.variable(event.trigger or "")
+        is_counter = trigger is not None and trigger.type is not DataType.CLOCK
         if shows_all and is_counter and not any(event.trigger in needs[name] for name in found):
             yield (
                 f"Event '{event.name}' has right limits without a step, and none of its indicators "

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from command_line import changed, reference, system
 from edited_fmu import edited_fmu
+from event_fmus import VARIABLES, event_fmu
 
 from fmimaster import PythonComponent, SystemBuilder, reference_path
 from fmimaster.front.validation import Finding, Severity, validate
@@ -304,3 +305,14 @@ def test_an_output_that_lists_the_payload_without_its_trigger_is_told(tmp_path: 
     [finding] = of(Severity.WARNING, validate(path))
     assert "the output 'v' depends on the payload 'collision.w', and not on" in finding.what
     assert "the trigger 'collision.in'" in finding.what
+
+
+@pytest.mark.parametrize("kind", ["Int32", "Clock"])
+def test_a_counter_of_fmi3_is_a_dependency_and_a_clock_need_not_be(
+    kind: str, tmp_path: Path
+) -> None:
+    """What changes in fmi3UpdateDiscreteStates does not depend directly on a Clock."""
+    variables = re.sub(r"(collision.in +)Clock", rf"\g<1>{kind}", VARIABLES)
+    path = event_fmu(tmp_path / "upper.fmu", variables=variables)
+    told = [f.what for f in of(Severity.WARNING, validate(path)) if "trigger" in f.what]
+    assert [("none of its indicators" in what) for what in told] == [True] * (kind == "Int32")
