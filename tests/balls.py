@@ -14,7 +14,6 @@ from fmimaster.events.event_clock import EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs import Polynomial
-from fmimaster.steps import FreeStep
 
 VERSIONS = [("fmi2",), ("fmi3",), ("fmi2", "fmi3"), ("fmi3", "fmi2")]
 QUINTIC = Jacobi(Polynomial(2, 2))
@@ -104,8 +103,6 @@ def run(
     system: SystemBuilder | Path, clock: EventClock, algorithm: Algorithm, **settings: Any
 ) -> Results:
     settings = {"step_size": 0.1, "stop_time": 1.0} | settings
-    if algorithm is E1[1] and isinstance(system, SystemBuilder):  # hits are at communication points
-        settings["step_size"] = FreeStep(settings["step_size"])
     return Simulation(system, algorithm=algorithm, event_clock=clock, **settings).run()
 
 

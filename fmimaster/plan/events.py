@@ -17,7 +17,7 @@ from fmimaster.plan.policy import EventUse
 from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.declarations import EventDeclaration, Scope
 from fmimaster.system.model import Causality, DataType, Model
-from fmimaster.system.resolved import EventMember, Link, ResolvedSystem
+from fmimaster.system.resolved import Link, ResolvedSystem
 
 
 def with_used_events(system: ResolvedSystem, use: EventUse) -> ResolvedSystem:
@@ -176,12 +176,7 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[PlanEvent, ...], tuple[Tr
     triggers = _of_connections(system)
     by_name = {(t.instance, t.name): k for k, t in enumerate(triggers)}
 
-    def member(
-        i: int,
-        declaration: EventDeclaration,
-        others: Sequence[EventMember] = (),
-        links: Sequence[Link] = (),
-    ) -> PlanMember:
+    def member(i: int, declaration: EventDeclaration, links: Sequence[Link] = ()) -> PlanMember:
         name = declaration.trigger
         if name is None:
             return PlanMember(i, declaration, None)
@@ -190,10 +185,8 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[PlanEvent, ...], tuple[Tr
                 f"'{system.components[i].name}.{name}' is connected and triggers the event '{declaration.name}'. "
                 "Leave the connection out."
             )
-        announcing = [EventMember(i, declaration), *others] if others else []
-        clocks = _announcing_clocks(system, announcing)
         impulse = None if declaration.contact is None else declaration.contact.impulse
-        triggers.append(Trigger(i, name, clocks, tuple(links), impulse=impulse))
+        triggers.append(Trigger(i, name, (), tuple(links), impulse=impulse))
         by_name[i, name] = len(triggers) - 1
         return PlanMember(i, declaration, by_name[i, name])
 
@@ -201,13 +194,7 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[PlanEvent, ...], tuple[Tr
     for shared in system.shared_events:
         payload = collected((link.target, link) for link in shared.payload)
         members = tuple(
-            member(
-                m.component,
-                m.event,
-                [other for other in shared.members if other is not m],
-                payload.get(m.component, ()),
-            )
-            for m in shared.members
+            member(m.component, m.event, payload.get(m.component, ())) for m in shared.members
         )
         linked |= {(m.component, m.event.name) for m in shared.members}
         events.append(PlanEvent(shared.name, Scope.SHARED, members))
@@ -217,18 +204,6 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[PlanEvent, ...], tuple[Tr
                 name = f"{component.name}.{declaration.name}"
                 events.append(PlanEvent(name, declaration.scope, (member(i, declaration),)))
     return tuple(events), tuple(triggers)
-
-
-def _announcing_clocks(
-    system: ResolvedSystem, announcing: Iterable[EventMember]
-) -> tuple[tuple[int, str], ...]:
-    """The output clocks by which these members announce an event."""
-    return tuple(
-        (m.component, m.event.announce)
-        for m in announcing
-        if m.event.announce is not None
-        and _is_clock(system.components[m.component].model, m.event.announce)
-    )
 
 
 def _of_connections(system: ResolvedSystem) -> list[Trigger]:

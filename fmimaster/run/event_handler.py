@@ -287,8 +287,9 @@ class EventHandler(LoopPart):
             chosen = dict(sorted(self._apart(waiting.fired).items()))
             if self._contacts is not None:
                 chosen = self._contacts.with_impulses(chosen, DETECTED)
-            if waiting.causes or chosen or waiting.ticks:
-                ends = self.execution.execute(waiting._replace(fired=chosen))
+            causes, later = self._divided(waiting, chosen)
+            if causes or chosen or waiting.ticks:
+                ends = self.execution.execute(waiting._replace(causes=causes, fired=chosen))
             elif new := self._state.held - held:
                 self.execution.hold(new)
             else:  # nothing pushes there
@@ -303,8 +304,24 @@ class EventHandler(LoopPart):
             self._state.fired |= left  # nor is it predicted here
             found -= left
             fired = {e: waiting.fired.get(e, DETECTED) for e in found}
-            waiting = Happening(fired=fired, ticks=ticks)
+            members = {i for e in fired for i in self._plan.events[e].instances}
+            causes = {i: cause for i, cause in later.items() if i not in members}
+            waiting = Happening(causes, fired, ticks)
         return happened, ends
+
+    def _divided(
+        self, waiting: Happening, chosen: Mapping[int, Cause]
+    ) -> tuple[Mapping[int, Cause], Mapping[int, Cause]]:
+        """Causes without the requests of instances whose events come after the chosen ones, and those requests."""
+        events = self._plan.events
+        rest = {i for e in waiting.fired.keys() - chosen.keys() for i in events[e].instances}
+        rest = rest.difference(*(events[e].instances for e in chosen))
+        later = {
+            i: cause
+            for i, cause in waiting.causes.items()
+            if i in rest and cause.kind is Kind.REQUESTED
+        }
+        return {i: cause for i, cause in waiting.causes.items() if i not in later}, later
 
     def _is_left(self, event: int) -> bool:
         """Whether an event is on by rounding and coupling errors only, from which its indicators rise: the speeds of a

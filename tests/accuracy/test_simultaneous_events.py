@@ -18,6 +18,7 @@ from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.events.event_clock import EventClock
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs import Polynomial
+from fmimaster.steps import FixedStep, FreeStep, Ramp
 
 
 @BY_EACH
@@ -31,6 +32,19 @@ def test_a_ball_that_is_hit_from_both_sides_passes_both_on(
     assert velocities(r, 3) == approx([-1, 0, 1], abs=1e-9)
     assert [e.name for e in r.events] == ["hit0", "hit1", "hit0"]
     assert [e.time for e in r.events] == approx([1, 1, 1], abs=1e-9)
+
+
+@BY_EACH
+@pytest.mark.parametrize("step_size", [FixedStep(0.1), FreeStep(0.1), Ramp(0.1)], ids=str)
+def test_a_ball_is_hit_from_both_sides_between_communication_points(
+    versions: Sequence[str], step_size: Any, clock: EventClock, algorithm: Algorithm
+) -> None:
+    """All three FMUs stop there, and announce their hits together."""
+    balls = row([Ball(-1.777, 1), Ball(0), Ball(1.777, -1)], versions)
+    r = run(balls, clock, algorithm, step_size=step_size, stop_time=1.2)
+    assert velocities(r, 3) == approx([-1, 0, 1], abs=1e-9)
+    assert [e.name for e in r.events] == ["hit0", "hit1", "hit0"]
+    assert [e.time for e in r.events] == approx([0.777] * 3, abs=1e-9)
 
 
 @BY_EACH
