@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,8 @@ class ProgramsRequest:
     """For step doubling: the comparison of the two halves of a step with the whole step."""
     checked_step: float = 0.0
     """Length in s of a usual step, if inputs are checked at the end of each step; 0 if not."""
+    jumps: Collection[float] = ()
+    """Times in s at which inputs of the system jump."""
     checks_held: bool = False
     """Whether inputs that are held over steps are checked, too."""
     inputs: Mapping[str, Polynomial] = field(default_factory=dict)
@@ -189,8 +191,8 @@ def write_other_programs(draft: ProgramsDraft) -> None:
 
         again = [] if draft.again is None else [draft.again]
         programs = [attempt.program for attempt in (*draft.attempts, *again)]
-        with_held = draft.request.checks_held
-        draft.errors = input_errors(plan, programs, step, with_held=with_held)
+        jumps, with_held = draft.request.jumps, draft.request.checks_held
+        draft.errors = input_errors(plan, programs, step, jumps, with_held=with_held)
     draft.commit, draft.renew, draft.terminate = _common_programs(plan, p, draft.errors)
     draft.replay = _replay(plan, p, draft.algorithm.repeats(plan))
     instructions = draft.replay.twice.instructions + draft.replay.back.instructions

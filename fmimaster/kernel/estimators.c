@@ -108,16 +108,32 @@ static double input_error(const fm_input_errors_data *d, const fm_kernel *k, int
     return fabs(difference) * (part < 1.0 ? part : 1.0);
 }
 
+/* Whether a step ends where an input of the system jumps. */
+static int is_jump(const fm_input_errors_data *d, const fm_kernel *k)
+{
+    double now = k->read[d->sources[0]], near = larger(FM_SLIVER * d->step, fm_same(now, d->step));
+    int first = 0, last = d->n_jumps;
+    while (first < last) {
+        int middle = first + (last - first) / 2;
+        if (d->jumps[middle] < now - near)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first < d->n_jumps && d->jumps[first] <= now + near;
+}
+
 int fm_input_errors(void *self, fm_kernel *k)
 {
     const fm_input_errors_data *d = self;
     const double *now = k->outputs[FM_FLOAT64], *then = k->history->outputs[FM_FLOAT64];
+    int at_jump = is_jump(d, k);
     d->steps[0] += 1.0;
     for (int m = 0; m < d->n; m++) {
         int64_t slot = d->slots[m];
         d->low[m] = smaller(smaller(d->low[m], then[slot]), now[slot]);
         d->high[m] = larger(larger(d->high[m], then[slot]), now[slot]);
-        double error = input_error(d, k, m, k->history->read[d->instances[m]]);
+        double error = at_jump ? 0.0 : input_error(d, k, m, k->history->read[d->instances[m]]);
         if (error > d->errors[m]) {
             d->errors[m] = error;
             d->times[m] = k->read[d->instances[m]];
@@ -131,6 +147,8 @@ int fm_inputs_are_near(void *self, fm_kernel *k, double begin, double end, doubl
     const fm_input_errors_data *d = self;
     const double *now = k->outputs[FM_FLOAT64], *then = k->history->outputs[FM_FLOAT64];
     (void)end, (void)next;
+    if (is_jump(d, k))
+        return 1;
     for (int m = 0; m < d->n; m++) {
         if (d->ways[m] == FM_HELD)
             continue;

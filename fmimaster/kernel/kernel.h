@@ -798,10 +798,10 @@ int fm_energy_difference(void *self, fm_kernel *kernel);
 
 /* estimators.c: how far inputs are from their sources. A hook of the commit notes the largest differences; a watch tells whether one is too large in a step that is not accepted yet. */
 typedef struct {
-    int n;
+    int n, n_jumps;
     double step, rounding;
     const int64_t *instances, *columns, *sources, *slots, *taken, *ways;
-    const double *limits, *factors, *offsets;
+    const double *jumps, *limits, *factors, *offsets;
     double *errors, *times, *low, *high, *steps;
 } fm_input_errors_data;
 int fm_input_errors(void *self, fm_kernel *kernel);

@@ -7,6 +7,7 @@ for.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -16,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.instants.grid import rounding
 from fmimaster.numerics.polynomials import horner
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
@@ -93,7 +95,12 @@ class _Followed:
 
 
 def input_errors(
-    plan: Plan, attempts: Iterable[Program], step: float, *, with_held: bool
+    plan: Plan,
+    attempts: Iterable[Program],
+    step: float,
+    jumps: Iterable[float] = (),
+    *,
+    with_held: bool,
 ) -> InputErrors | None:
     """The hook that checks the inputs of all these programs on which events depend; None if there are none.
 
@@ -101,6 +108,8 @@ def input_errors(
     ----------
     step : float
         Length in s of a usual step.
+    jumps
+        Times in s at which inputs of the system jump: no prediction is checked there.
     with_held
         Whether inputs that are held at values of their sources are checked, too.
     """
@@ -117,7 +126,7 @@ def input_errors(
     followed = tuple(
         one for (i, k), given in sorted(worst.items()) for one in _of(plan, i, k, given)
     )
-    return InputErrors(followed, step) if followed else None
+    return InputErrors(followed, step, tuple(sorted(jumps))) if followed else None
 
 
 def _concerned(plan: Plan) -> frozenset[int]:
@@ -221,6 +230,7 @@ class InputErrors(Hook):
 
     followed: tuple[_Followed, ...]
     step: float
+    jumps: tuple[float, ...] = ()
     found: NDArray[np.float64] = field(init=False)
     steps: NDArray[np.float64] = field(init=False)
     name: ClassVar[str] = "errors of inputs"  # type: ignore[misc]
@@ -237,10 +247,11 @@ class InputErrors(Hook):
         before, read = store.history[0][0][DataType.FLOAT64], store.history[0][1]
         errors, times, low, high, _ = self.found
         self.steps[0] += 1.0
+        is_jump = self._is_jump(store)
         for k, one in enumerate(self.followed):
             for y in (before.item(one.slot), values.item(one.slot)):
                 low[k], high[k] = min(low.item(k), y), max(high.item(k), y)
-            error = self._error(one, store, read.item(one.instance))
+            error = 0.0 if is_jump else self._error(one, store, read.item(one.instance))
             if error > errors.item(k):
                 errors[k], times[k] = error, store.read.item(one.instance)
         return False
@@ -254,6 +265,8 @@ class InputErrors(Hook):
             Whether a longer one was undone for this reason: then less is accepted, as long rows of steps that are just
             good enough are not.
         """
+        if self._is_jump(store):
+            return False
         values, before = store.outputs[DataType.FLOAT64], store.history[0][0][DataType.FLOAT64]
         _, _, lows, highs, undone = self.found
         part, is_large, is_counted = AGAIN if is_again else 1.0, False, False
@@ -268,6 +281,12 @@ class InputErrors(Hook):
                 undone[k] = max(undone.item(k), error / (high - low) if high > low else 0.0)
         self.steps[1] += is_counted
         return is_large
+
+    def _is_jump(self, store: ValueStore) -> bool:
+        """Whether a step ends where an input of the system jumps."""
+        now = store.read.item(self.followed[0].source)
+        k = bisect_left(self.jumps, now - rounding(now, self.step))
+        return k < len(self.jumps) and self.jumps[k] <= now + rounding(now, self.step)
 
     def _error(self, one: _Followed, store: ValueStore, begin: float) -> float:
         """The difference at the end of a step since a time, in the unit of the source; 0 if both are at different times."""
@@ -345,11 +364,13 @@ class InputErrors(Hook):
             self.name,
             numbers={
                 "n": len(every),
+                "n_jumps": len(self.jumps),
                 "step": self.step,
                 "rounding": ROUNDING,
             },
             arrays={
                 **indices,
+                "jumps": np.array(self.jumps, np.float64),
                 "limits": np.array([one.given.limit for one in every], np.float64),
                 "factors": np.array([one.factor for one in every], np.float64),
                 "offsets": np.array([one.offset for one in every], np.float64),

@@ -202,7 +202,7 @@ class Acceptance(LoopPart):
         found = (
             self._passed_event(outcome)
             or self._rejection(goal, changed, end - now, outcome)
-            or self._unforeseen(goal, end - now, outcome)
+            or self._unforeseen(end - now, outcome)
             or self._halved(end - now, outcome)
         )
         if found is None:
@@ -257,11 +257,9 @@ class Acceptance(LoopPart):
             found = [m._replace(error=inf) if isnan(m.error) else m for m in found]
         return found, largest
 
-    def _unforeseen(self, goal: Goal, length: float, outcome: Outcome) -> Retry | None:
+    def _unforeseen(self, length: float, outcome: Outcome) -> Retry | None:
         """Half the length for a step at whose end an input is far from its source, unless the rule decides on steps."""
         s, errors, now = self._state, self._programs.errors, self._state.time.seconds
-        if goal.cause.kind is Kind.IMPOSED_POINT:  # an input may jump there
-            return None
         # outputs that were outdated have jumped
         if errors is None or self._rejects or outcome.stopped is not None or s.outdated:
             return None

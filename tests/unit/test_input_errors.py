@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fmimaster import AccuracyWarning, Results, Simulation, reference_path, resume
+from fmimaster import AccuracyWarning, Results, Simulation, SystemBuilder, reference_path, resume
 from fmimaster.algorithms import Aligned, Jacobi, Waveform
 from fmimaster.events import EarlyReturn, Predictive
 from fmimaster.inputs import Polynomial
@@ -17,6 +18,7 @@ from fmimaster.run import Backend
 from fmimaster.run.choice import native_executor
 from fmimaster.steps import FreeStep, Ramp
 from fmimaster.steps.step_rule import StepRule
+from fmimaster.system.read import read_system
 
 QUINTIC = Jacobi(Polynomial(2, 2))
 E2 = Waveform(Aligned(QUINTIC), sweeps=2)
@@ -92,6 +94,36 @@ def test_early_return_begins_short_where_inputs_are_extrapolated() -> None:
         with rule.start() as run:
             run.advance_to(1)
         assert Kind.RAMP not in {steps.cause.kind for steps in run.results.steps}
+
+
+@pytest.mark.filterwarnings("ignore:the event 'collision' was found late")
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.FASTEST], ids=lambda b: b.value)
+@pytest.mark.parametrize("step", [0.1, LONG])
+def test_an_input_file_that_jumps_hides_no_other_error(
+    step: float, backend: Backend, tmp_path: Path
+) -> None:
+    """The jump itself is none."""
+    table = tmp_path / "u.csv"
+    table.write_text("time,other.Float64_continuous_input\n0,0\n2.53,1\n2.53,5\n20,6\n")
+    masses = read_system(reference_path("systems/two-mass-b3-fmi3.ssp"))
+    other = SystemBuilder()
+    other.add("other", reference_path("fmi3/Feedthrough.fmu"))
+    elements = (*masses.system.components, *other.build().system.components)
+    both = replace(masses, system=replace(masses.system, components=elements))
+    run = Simulation(
+        both,
+        algorithm=QUINTIC,
+        step_size=step,
+        event_clock=Predictive(go_back=False),
+        stop_time=5,
+        input=table,
+        backend=backend,
+    )
+    if step == LONG:
+        with pytest.warns(AccuracyWarning, match="the input '(upper|lower).u_x' differed"):
+            run.run()
+    else:
+        assert run.run().statistics.warnings == ()
 
 
 @pytest.mark.parametrize("method", ["PZ", "E2"])
