@@ -102,7 +102,7 @@ def input_errors(
     *,
     with_held: bool,
 ) -> InputErrors | None:
-    """The hook that checks the inputs of all these programs on which events depend; None if there are none.
+    """The hook that checks the inputs of all these programs; None if there are none.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def input_errors(
     jumps
         Times in s at which inputs of the system jump: no prediction is checked there.
     with_held
-        Whether inputs that are held at values of their sources are checked, too.
+        Whether inputs that are held at values of their sources are checked, too, if events depend on them.
     """
     worst: dict[tuple[int, int], _Given] = {}
     concerned = _concerned(plan)
     for program in attempts:
         for instruction in program.instructions:
             for key, given in _inputs_of(plan, instruction):
-                if key[0] in concerned and (with_held or given.way is not _Way.HELD):
+                if given.way is not _Way.HELD or (with_held and key[0] in concerned):
                     other = worst.get(key, given)
                     worst[key] = max(
                         given, other, key=lambda g: (g.limit < LARGEST, g.way, -g.degree)
