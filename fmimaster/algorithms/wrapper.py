@@ -98,6 +98,19 @@ class Aligned(Wrapper):
         """Itself: a base with a special first step is wrapped around it."""
         return self
 
+    def undoes(self, plan: Plan) -> bool:
+        """Whether an instance may stop with inputs that are held over the step, and not those of the instant. Shorter steps
+        then have better ones; so they are undone, if all can go back."""
+        able = all(
+            plan.instances[i].model.capabilities.can_get_and_set_fmu_state for i in plan.members
+        )
+        return able and any(
+            plan.instances[i].may_return_early
+            and plan.has_inputs(i)
+            and not plan.instances[i].model.takes_polynomials
+            for i in plan.members
+        )
+
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         places = p.save(self.goes_back(plan))

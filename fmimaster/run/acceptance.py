@@ -83,6 +83,10 @@ MOST_SHORTER = 6
 """Most tries of a step whose inputs are not foreseen: an output that jumps inside of it is not foreseen by shorter ones."""
 
 
+SHORT_ENOUGH = 1 / 64
+"""Of a usual step: an FMU with held inputs that stops in a step that is not longer has its event at the right instant."""
+
+
 class Acceptance(LoopPart):
     """Accepts steps, or undoes them: the one place for errors that are too large, for changes that are located, for
     discarded steps and for iterations that do not converge."""
@@ -197,12 +201,13 @@ class Acceptance(LoopPart):
         s, now = self._state, self._state.time.seconds
         end = goal.end.seconds if outcome.stopped else outcome.end
         if s.retry is None:
-            s.longest, s.tries = end - now, 0
+            s.longest, s.tries = goal.end.seconds - now, 0
         # the clock comes first: a rule must not remember a step that is not accepted
         found = (
             self._passed_event(outcome)
             or self._rejection(goal, changed, end - now, outcome)
             or self._unforeseen(end - now, outcome)
+            or self._stopped_with_held_inputs(goal, outcome)
             or self._halved(end - now, outcome)
         )
         if found is None:
@@ -268,6 +273,17 @@ class Acceptance(LoopPart):
         if not errors.are_large(self._executor.store, now, s.retry is not None):
             return None
         return Retry(length / 2, self._rule.rejection)
+
+    def _stopped_with_held_inputs(self, goal: Goal, outcome: Outcome) -> Retry | None:
+        """Half the length for a step in which an FMU has stopped with inputs that are held over it: the instant moves with
+        them, and only in a short step they are nearly those of the instant."""
+        s, now = self._state, self._state.time.seconds
+        if outcome.stopped is not None or self._programs.held.isdisjoint(outcome.event_requests):
+            return None
+        length = goal.end.seconds - now
+        if length <= SHORT_ENOUGH * self._size or not now + length / 2 > now:
+            return None
+        return Retry(length / 2, Cause(Kind.EARLY_RETURN, self._who(outcome.event_requests)))
 
     def _halved(self, length: float, outcome: Outcome) -> Retry | None:
         """Half the length for an iteration that did not converge, unless the rule has decided on it."""

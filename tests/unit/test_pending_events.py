@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from python_fmu import PythonFmu
 
 from fmimaster.algorithms import (
     Algorithm,
+    Aligned,
     AutomaticSequence,
     GaussSeidel,
     Jacobi,
@@ -25,7 +27,7 @@ from fmimaster.algorithms.subsequence import Subsequence
 from fmimaster.base.errors import AccuracyWarning, OptionError, ProgramError, SimulationError
 from fmimaster.events import Check, EarlyReturn, LookAhead, Predictive
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
-from fmimaster.inputs import NEPCE
+from fmimaster.inputs import NEPCE, Polynomial
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.loops import LoopSolver
 from fmimaster.record.causes import GRID, Kind
@@ -393,3 +395,50 @@ class Still(FixedStep):
 def test_steps_without_a_length_end_the_run_with_an_error(simulate: Simulate) -> None:
     with pytest.raises(SimulationError, match=r"does not advance beyond t = 0\.4"):
         simulate({"a": plain(), "b": plain()}, RING, step_size=Still(0.2), stop_time=1)
+
+
+def test_a_stop_with_held_inputs_is_tried_again_with_shorter_steps(simulation: Any) -> None:
+    """1 - t - t^2 is 0 at 0.618 s. The FMU holds its input at the mean of each step, and stopped at 0.6 s."""
+
+    def faster(v: Any, h: float) -> None:
+        v.y = (v.t + h) ** 2
+
+    def fall(v: Any, h: float) -> StepAnswer | None:
+        left = 1.0 - v.x - v.u
+        if v.n == 0 and left < h - 1e-12:
+            v.x += max(left, 0.0)
+            return StepAnswer(v.t + max(left, 0.0), early=True, event=True)
+        v.x += h
+        return None
+
+    event = EventDeclaration(
+        "hit", Scope.COUPLED, (Indicator("z", "dz"),), None, "go", right_limits_without_step=True
+    )
+    able: Any = {"can_get_and_set_fmu_state": True}
+    table = PythonFmu(states={"y": 0.0}, outputs={"y": lambda v: v.y}, step=faster, **able)
+    body = PythonFmu(
+        inputs={"u": 0.0, "go": False},
+        states={"x": 0.0, "n": 0},
+        outputs={"z": lambda v: 1.0 if v.n else 1.0 - v.x - v.u, "dz": lambda v: -1.0},
+        depends={"z": ["u"]},
+        partials={"z": {"u": -1.0}},
+        attributes={"go": {"type": DataType.CLOCK}, "n": {"type": DataType.INT32}},
+        step=fall,
+        update=lambda v: setattr(v, "n", v.n + int(v.go)),
+        events=[event],
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+        **able,
+    )
+    prepared = simulation(
+        {"table": table, "body": body},
+        ["table.y -> body.u"],
+        algorithm=Aligned(Jacobi(Polynomial(3, 0))),
+        event_clock=EarlyReturn(),
+        step_size=FreeStep(0.2),
+        stop_time=1,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)  # it may still be half a short step early
+        [hit] = prepared.run().events
+    assert hit.time == pytest.approx(0.6180340, abs=0.2 / 16)
