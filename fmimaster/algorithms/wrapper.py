@@ -101,9 +101,7 @@ class Aligned(Wrapper):
     def undoes(self, plan: Plan) -> bool:
         """Whether an instance may stop with inputs that are held over the step, and not those of the instant. Shorter steps
         then have better ones; so they are undone, if all can go back."""
-        able = all(
-            plan.instances[i].model.capabilities.can_get_and_set_fmu_state for i in plan.members
-        )
+        able = self.base.can_go_back and self.base.course.uses_history and plan.can_go_back
         return able and any(
             plan.instances[i].may_return_early
             and plan.has_inputs(i)

@@ -277,7 +277,7 @@ class Acceptance(LoopPart):
     def _stopped_with_held_inputs(self, goal: Goal, outcome: Outcome) -> Retry | None:
         """Half the length for a step in which an FMU has stopped with inputs that are held over it: the instant moves with
         them, and only in a short step they are nearly those of the instant."""
-        s, now = self._state, self._state.time.seconds
+        now = self._state.time.seconds
         if outcome.stopped is not None or self._programs.held.isdisjoint(outcome.event_requests):
             return None
         length = goal.end.seconds - now
