@@ -109,6 +109,15 @@ class EventHistory:
         times.append(time)
         return accumulation(times, step)
 
+    def would_accumulate(self, kind: object, time: float, step: float) -> bool:
+        """Whether an event at a time in s would be one of those that accumulate, see :meth:`add`."""
+        times = self._times.get(kind, ())
+        return bool(times) and accumulation([*times, time], step) is not None
+
+    def forget(self, kind: object) -> None:
+        """Forget the events of a kind: they cannot accumulate any more."""
+        self._times.pop(kind, None)
+
     def restart(self, kind: object) -> None:
         """Count a kind anew."""
         self._within.pop(kind, None)

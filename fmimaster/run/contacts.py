@@ -7,6 +7,7 @@ and that is pressed is then held by a force, and its event does not happen, unti
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -25,6 +26,10 @@ from fmimaster.run.loop import Loop, LoopPart
 
 FLIGHT = 1e-3
 """A contact whose next flight would be shorter than this part of a usual step is plastic: it stays closed."""
+
+SLOWER, SLOW = 4, 1e-2
+"""Hits of a contact that accumulate end with a plastic one if so many have become slower, or if all these were slower than
+the second part of the largest velocity."""
 
 GAP = 2e-2
 """A force holds a contact well enough if the gap is at most this part of the way that the bodies would move apart or into
@@ -76,6 +81,8 @@ class Contacts(LoopPart):
         hardest = REST * max(map(abs, speeds))
         near = [max(one, hardest) for one in least.tolist()]
         slow = [self._slow(matrix, free, restitutions, k) for k in range(len(chosen))]
+        for k in self._collapsing(chosen, speeds):
+            slow[k] = inf
         found = impulses(matrix, speeds, restitutions, slow, near)
         if found is None:
             raise no_impulses(self._bodies.names_of(chosen), self._state.time.seconds)
@@ -166,6 +173,25 @@ class Contacts(LoopPart):
             pressed = matrix[np.ix_(at, at)]
             forces[1:, at] = np.linalg.lstsq(pressed, -course[1:, at].T, rcond=None)[0].T
         return forces
+
+    def _collapsing(self, chosen: Sequence[int], speeds: Sequence[float]) -> list[int]:
+        """Which of these contacts have slow hits that accumulate, or become slower: the last ones may be plastic.
+
+        Bodies between others lose their velocities by an infinite number of hits before a finite time (inelastic collapse:
+        McNamara and Young 1992). A light one between two that squeeze it becomes faster.
+        """
+        s, now, found = self._state, self._state.time.seconds, []
+        for k, e in enumerate(chosen):
+            if speeds[k] < 0.0:
+                s.approaches[e] = (*s.approaches.get(e, ()), -speeds[k])[-SLOWER:]
+            recent, name = s.approaches.get(e, ()), self._plan.events[e].name
+            largest = self._indicators.scales.largest_with_inputs(self._all[e].sets[0].z[1])
+            is_slow = max(recent, default=0.0) < SLOW * largest
+            is_slower = len(recent) == SLOWER and all(b < a for a, b in pairwise(recent))
+            if (is_slow or is_slower) and s.accumulating.would_accumulate(name, now, self._step):
+                s.accumulating.forget(name)
+                found.append(k)
+        return found
 
     def _slow(
         self, matrix: Rows, free: Sequence[float], restitutions: Sequence[float], k: int

@@ -120,6 +120,8 @@ class RunState:
     free: tuple[tuple[float, tuple[float, ...]], ...] = ()
     """Rates of the velocities of the held contacts without their forces at the last points, each with its time in s, the
     newest first."""
+    approaches: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    """Contact → the velocities of its last hits, the newest last."""
     gaps: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Contact → the largest gap while a force held it, if that is too large, and its time in s."""
     unseen: frozenset[tuple[int, int]] = frozenset()

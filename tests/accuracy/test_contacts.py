@@ -183,6 +183,15 @@ def test_forces_that_are_held_over_a_step_keep_a_stack_closed(versions: Sequence
     assert heights(r, 3) == approx([0.5, 1.5, 2.5], abs=1e-9)
 
 
+def test_hits_that_accumulate_between_two_balls_and_the_floor_end_with_a_plastic_one() -> None:
+    """Inelastic collapse: a light ball between the floor and a heavy one that falls on it."""
+    system = stack(("fmi2",), (0.2, 4.0), 0.2, e=0.3)
+    r = run(system, *PZ, step_size=0.01)
+    assert [name for name, _ in causes(r, Kind.RESTS)][-1] == "hit1"
+    assert heights(r, 2) == approx([0.5, 1.5], abs=1e-9)
+    assert velocities(r, 3) == approx([0.0] * 3, abs=1e-9)
+
+
 def test_a_fast_table_throws_a_ball_off_by_accelerations_after_the_opening() -> None:
     """Those at its end that were read with the last force were extrapolated by quintics, 100 times their error: the
     velocities of the bodies and the second indicator seemed to differ."""
