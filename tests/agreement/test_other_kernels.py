@@ -379,12 +379,12 @@ def test_a_wrong_solver_of_loops_is_noticed(
         ("(largest_error, d->reject_above,", "(largest_error, 1e9,"),
         ("source = d->first_codes[limiting]", "source = d->first_codes[0]"),
         ("if (*steps >= d->many)", "if (0)"),
-        ("FM_SLIVER * (end - begin)", "1e-15 * (end - begin)"),
+        ("FM_SLIVER * (*end - begin)", "1e-15 * (*end - begin)"),
         (
             "*attempted = 1; break; } accept(k, commit);",
             "*attempted = 1; break; } if (i) accept(k, commit);",
         ),
-        ("codes[i] = controller->codes[FM_CAUSE];", "codes[i] = 0;"),
+        ("codes[i] = code;", "codes[i] = 0;"),
     ],
 )
 def test_a_wrong_controller_is_noticed(
@@ -413,6 +413,9 @@ def assert_noticed(server: TestServer, kernel: Path, tests: str) -> None:
         ("larger_of(size < INFINITY ? size : 0.0, largest[j])", "size"),
         ("if (now - time > nearest) {", "if (now - time > 0.0 * nearest) {"),
         ("(now - before.values[w->indicators[i]])", "now"),
+        ("earliest <= w->close * w->step ?", "0 ?"),
+        ("earliest <= w->now * w->step)", "0)"),
+        ("event = w->events[s];", "event = w->events[0];"),
     ],
 )
 def test_a_wrong_watch_is_noticed(
