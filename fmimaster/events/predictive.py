@@ -21,6 +21,7 @@ from fmimaster.events.indicator_courses import (
 )
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Goal, Instant
+from fmimaster.numerics.indicators import stays_above
 from fmimaster.numerics.polynomials import NEAREST
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
@@ -170,11 +171,14 @@ class Predictive(EventClock):
         step = _Step(
             indicators.at_start_of_step(), indicators.present(), length, older, tries > 0, least
         )
-        earliest, event = length - self.late * indicators.step, -1
+        latest = (
+            length - self.late * indicators.step
+        )  # of an event for which the step is tried again
+        earliest, event = latest, -1
         for s in indicators.sets:
             if s.is_inside or s.stops or indicators.is_off(s) or indicators.began_off(s):
                 continue  # an event inside has happened; an FMU that stops at its events has met none
-            tau = step.time_passed(s.pairs)
+            tau = step.time_passed(s.pairs, length if s.internal_step else latest)
             if s.internal_step and tau < inf:
                 tau = _on_internal_grid(begin, tau, s.internal_step) - begin
             if tau < earliest and not indicators.rests(s, step.before):
@@ -204,8 +208,8 @@ class _Step(NamedTuple):
     least: float
     """Earliest time of an event."""
 
-    def time_passed(self, pairs: Pairs) -> float:
-        """Time of the event of these indicators in the step; inf if there is none."""
+    def time_passed(self, pairs: Pairs, latest: float) -> float:
+        """Time of the event of these indicators in the step; inf if there is none before the latest time in s."""
         cubics = through_ends(pairs, self.before, self.after, self.length, self.older)
         if not cubics:
             return inf
@@ -219,6 +223,8 @@ class _Step(NamedTuple):
             # inputs at the start were extrapolated: indicators there may be wrong by more than they change in a short
             # step, and the event may be before it
             return max(self.length + since, self.least)
+        if any(stays_above(p, latest) for p in cubics):  # most steps end at their event
+            return inf
         return first_time_all_reached(cubics, self.length, self.least)
 
 

@@ -30,6 +30,10 @@ OFTEN = 16
 """After so many single steps the loop yields: far fewer than a block of rows has room for."""
 
 
+MOST_TOWARDS = 256
+"""Steps between two events that are done in one call: room for more takes longer than the calls."""
+
+
 class Done(NamedTuple):
     """What a way has done."""
 
@@ -188,7 +192,8 @@ def towards_events(parts: LoopParts) -> Way | None:
         if goal.cause not in causes:
             causes.append(goal.cause)
         twin.put(s.memory)
-        stretch = Stretch.empty(s.time.seconds, executor.rows.capacity, causes, end.seconds)
+        most = min(executor.rows.capacity, MOST_TOWARDS)
+        stretch = Stretch.empty(s.time.seconds, most, causes, end.seconds)
         codes = stretch.codes
         assert codes is not None
         codes[0] = causes.index(goal.cause)
