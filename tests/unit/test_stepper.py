@@ -55,7 +55,7 @@ class Executor:
         self.most = most
         self.outcome = outcome or {}
         self.rows = SimpleNamespace(capacity=1000)
-        self.store = SimpleNamespace(outputs={}, values={}, largest=())
+        self.store = SimpleNamespace(outputs={}, values={}, largest=np.zeros(0))
         self.next_events = np.full(1, np.inf)
         self.registers = SimpleNamespace(at=np.full(1, 0.25))
         self.attempts: list[tuple[float, float]] = []
