@@ -30,7 +30,7 @@ class Scales:
     def __init__(
         self, plan: Plan, store: ValueStore, sets: Sequence[IndicatorSet], step: float
     ) -> None:
-        self._largest = memoryview(store.largest)  # its elements are read in half the time
+        self._largest = memoryview(store.largest.data)  # its elements are read in half the time
         self._step = step
         self._sources: list[tuple[tuple[int, float], ...]] = [()] * len(store.largest)
         for s in sets:
