@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from fmimaster.plan.events import PlanMember, counter_of
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.system.declarations import EventDeclaration, Indicator
-from fmimaster.system.model import DataType, Model, Variable
+from fmimaster.system.model import DataType, Model
 
 
 class EventPhase(IntEnum):
@@ -59,6 +59,8 @@ class IndicatorSet(NamedTuple):
     """Whether the importer triggers the event; otherwise the FMU does so, by its own condition."""
     stops: bool
     """Whether the FMU returns early at the event; its indicators alone then show no event."""
+    declaration: EventDeclaration
+    """Of the event, by the FMU."""
     active: int = -1
     """Slot among the Boolean outputs of what says whether the event can happen in the present mode; -1 if it always can."""
 
@@ -89,6 +91,7 @@ def indicator_set(plan: Plan, number: int, event: int, member: PlanMember) -> In
         internal_step=0.0 if is_triggered else model.capabilities.fixed_internal_step_size or 0.0,
         is_triggered=is_triggered,
         stops=not is_triggered and planned.event_mode and planned.may_return_early,
+        declaration=member.declaration,
         active=-1 if active is None else slot(active),
     )
 
@@ -101,37 +104,9 @@ def _tolerance(model: Model, indicator: Indicator) -> float:
     return indicator.tolerance * abs(variable.nominal)
 
 
-def declaration(plan: Plan, s: IndicatorSet) -> EventDeclaration:
-    """The declaration of a set's event by its FMU."""
-    members = plan.events[s.event].members
-    return next(m.declaration for m in members if m.instance == s.instance)
-
-
-def variables_of(plan: Plan, s: IndicatorSet) -> Iterator[tuple[int, Variable]]:
-    """The indicators of a set and their derivatives, each with its slot."""
-    for slots, indicator in zip(s.pairs, declaration(plan, s).indicators, strict=True):
-        for k, name in zip(slots, (indicator.name, indicator.derivative), strict=True):
-            variable = plan.instances[s.instance].model.variable(name or "")
-            if variable is not None:
-                yield k, variable
-
-
-def sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int, float]]:
-    """Slots of the outputs connected to the inputs of the same unit on which a variable depends directly, each with the
-    factor of the connection."""
-    needed = plan.instances[instance].model.dependencies.get(variable.name, ())
-    for link in plan.links.into_instance.get(instance, ()):
-        if link.input.name not in needed:
-            continue
-        if link.input.unit == variable.unit and link.output.type is DataType.FLOAT64:
-            _, slot = plan.layout.slots[link.source, Group.OUTPUTS, link.output.name]
-            for k in range(slot.start, slot.stop):
-                yield k, abs(link.transformation.factor)
-
-
 def slot_of_counter(plan: Plan, s: IndicatorSet) -> tuple[DataType, int] | None:
     """Type and slot of the output that counts an event; None if there is none."""
-    name = counter_of(plan.instances[s.instance].model, declaration(plan, s))
+    name = counter_of(plan.instances[s.instance].model, s.declaration)
     if name is None:
         return None
     kind, slot = plan.layout.slots[s.instance, Group.OUTPUTS, name]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 from fmimaster.numerics.indicators import ROUNDING
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.indicator_set import IndicatorSet, sources, variables_of
 from fmimaster.program.store import ValueStore
+from fmimaster.system.model import DataType, Variable
+
+if TYPE_CHECKING:
+    from fmimaster.program.indicator_set import IndicatorSet
 
 REST = 1e-9
 """A body rests if its motion is no more than this fraction of the largest one, or the fraction ROUNDING of the inputs:
@@ -34,8 +39,8 @@ class Scales:
         self._step = step
         self._sources: list[tuple[tuple[int, float], ...]] = [()] * len(store.largest)
         for s in sets:
-            for k, variable in variables_of(plan, s):
-                self._sources[k] = tuple(sources(plan, s.instance, variable))
+            for k, variable in _variables_of(plan, s):
+                self._sources[k] = tuple(_sources(plan, s.instance, variable))
                 if variable.has_nominal:
                     store.largest[k] = max(store.largest[k], variable.nominal)
 
@@ -95,3 +100,25 @@ class Scales:
             ):
                 least = max(least, 2 * self.negligible(other, slope, part) / length**2)
         return least
+
+
+def _variables_of(plan: Plan, s: IndicatorSet) -> Iterator[tuple[int, Variable]]:
+    """The indicators of a set and their derivatives, each with its slot."""
+    for slots, indicator in zip(s.pairs, s.declaration.indicators, strict=True):
+        for k, name in zip(slots, (indicator.name, indicator.derivative), strict=True):
+            variable = plan.instances[s.instance].model.variable(name or "")
+            if variable is not None:
+                yield k, variable
+
+
+def _sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int, float]]:
+    """Slots of the outputs connected to the inputs of the same unit on which a variable depends directly, each with the
+    factor of the connection."""
+    needed = plan.instances[instance].model.dependencies.get(variable.name, ())
+    for link in plan.links.into_instance.get(instance, ()):
+        if link.input.name not in needed:
+            continue
+        if link.input.unit == variable.unit and link.output.type is DataType.FLOAT64:
+            _, slot = plan.layout.slots[link.source, Group.OUTPUTS, link.output.name]
+            for k in range(slot.start, slot.stop):
+                yield k, abs(link.transformation.factor)

@@ -10,7 +10,7 @@ import logging
 from typing import NamedTuple
 
 from fmimaster.instants.grid import rounding
-from fmimaster.program.indicator_set import IndicatorSet, declaration
+from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import Indicators
 from fmimaster.run.loop import Loop
 from fmimaster.system.declarations import Indicator
@@ -121,7 +121,7 @@ def _compared(loop: Loop) -> list[_Compared]:
         model, component = plan.instances[s.instance].model, loop.names[s.instance]
         connected = {k.input.name for k in plan.links.into_instance.get(s.instance, ())}
         takes_polynomials = s.instance in loop.programs.polynomial_inputs
-        declared = declaration(loop.indicators.plan, s)
+        declared = s.declaration
         for (z, dz), indicator in zip(s.pairs, declared.indicators, strict=True):
             name = f"'{component}': the indicator '{indicator.name}' of the event '{declared.name}'"
             needs = connected & model.dependencies.get(indicator.name, frozenset())

@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import inf
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
 from fmimaster.plan.layout import Group
-from fmimaster.program.indicator_set import IndicatorSet, declaration, slot_of_counter
+from fmimaster.program.indicator_set import IndicatorSet, slot_of_counter
 from fmimaster.program.indicators import STOPPED, Indicators
 from fmimaster.run.log import Lateness
-from fmimaster.run.loop import Loop
 from fmimaster.system.declarations import Scope
 from fmimaster.system.model import DataType
+
+if TYPE_CHECKING:
+    from fmimaster.run.loop import Loop
 
 NOBODY: frozenset[int] = frozenset()
 
@@ -159,7 +161,7 @@ def _sources(indicators: Indicators, s: IndicatorSet) -> tuple[tuple[int, list[i
         for j, _ in indicators.scales.sources(k):
             alike.setdefault(j, []).append(k)
     known = plan.instances[s.instance].model.dependencies
-    declared = declaration(plan, s)
+    declared = s.declaration
     needed = {name for z in declared.indicators for name in known.get(z.name, ())}
     for link in plan.links.into_instance.get(s.instance, ()):
         if link.input.name in needed and link.output.type is DataType.FLOAT64:

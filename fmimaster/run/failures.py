@@ -10,7 +10,7 @@ from fmimaster.events.zeno import MOST_MICROSTEPS, Span
 from fmimaster.numerics.indicators import ROUNDING
 from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.plan import Plan
-from fmimaster.program.indicator_set import IndicatorSet, declaration
+from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Halt, Reason
 from fmimaster.record.causes import Cause
@@ -196,7 +196,7 @@ def too_dense(
     name = plan.instances[instance].name
     for s in indicators.sets:
         if s.instance == instance:
-            declared = declaration(indicators.plan, s).indicators
+            declared = s.declaration.indicators
             named = zip(s.z, declared, strict=True)
             found |= {f"{name}.{i.name}": f"{values[z]:.6g}" for z, i in named}
     discrete = {c.name for c in plan.recorded if not c.type.is_float}
@@ -351,7 +351,7 @@ def check_indicators_are_finite(indicators: Indicators, now: float) -> None:
         return
     plan = indicators.plan
     for s in indicators.sets:
-        for k, indicator in zip(s.z, declaration(plan, s).indicators, strict=True):
+        for k, indicator in zip(s.z, s.declaration.indicators, strict=True):
             if values[k] != values[k]:
                 raise SimulationError(
                     f"The event indicator '{plan.instances[s.instance].name}.{indicator.name}' is NaN at "
@@ -373,7 +373,7 @@ def check_members_agree(indicators: Indicators, event: int, now: float) -> None:
             if abs(values[a] - values[b]) > largest:
                 told = " but ".join(
                     f"'{plan.instances[s.instance].name}."
-                    f"{declaration(plan, s).indicators[n].name}' is {values[s.z[n]]:.12g}"
+                    f"{s.declaration.indicators[n].name}' is {values[s.z[n]]:.12g}"
                     for s in (first, other)
                 )
                 raise SimulationError(

@@ -8,6 +8,7 @@ import pytest
 from fmimaster.events.indicator_courses import course, expected_at_end, through_ends, through_points
 from fmimaster.events.intermediate import InsideWatch
 from fmimaster.program.indicator_set import IndicatorSet
+from fmimaster.system.declarations import EventDeclaration, Indicator, Scope
 
 
 def test_the_slope_of_an_indicator_may_be_the_first_output() -> None:
@@ -73,7 +74,8 @@ def test_an_indicator_below_0_has_jumped_only_if_its_slopes_cannot_have_raised_i
     slope: float, is_executed: bool
 ) -> None:
     """It is -1 at the start and falls with the slope -1; after 1 s it is above the line by 1.5."""
-    watched = IndicatorSet(0, 0, 0, (0,), ((0, 1),), (0.0,), True, 0.0, False, False)
+    declared = EventDeclaration("hit", Scope.PRIVATE, (Indicator("z", "dz"),))
+    watched = IndicatorSet(0, 0, 0, (0,), ((0, 1),), (0.0,), True, 0.0, False, False, declared)
     found = course(watched, [-1.0, -1.0], [-0.5, slope], 1.0, [], 0.0)
     assert (found.jump > 0.0) == is_executed
 
