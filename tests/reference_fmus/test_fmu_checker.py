@@ -359,16 +359,22 @@ def test_impulses_and_forces_of_a_contact_are_compared(
     assert report.broken == expected
 
 
-@pytest.mark.parametrize(("event", "is_right"), [("down", True), ("up", False)])
+@pytest.mark.parametrize(
+    ("event", "is_right", "holds"),
+    [("down", True, False), ("up", False, False), ("up", False, True)],
+)
 def test_an_event_may_be_off_in_a_mode(
-    main: Any, reference: Path, event: str, is_right: bool, tmp_path: Path
+    main: Any, reference: Path, event: str, is_right: bool, holds: bool, tmp_path: Path
 ) -> None:
-    """A relay: y is 1 from u = 1 on, and 0 from u = -1 on. It can go down where `on` is true."""
+    """A relay: y is 1 from u = 1 on, and 0 from u = -1 on. It can go down where `on` is true.
+
+    If it holds its input, the derivatives of its indicators are 0, and only the input moves them.
+    """
     system = HybridSystem(
         {},
         (Mode({}, {"y": {}}), Mode({}, {"y": {"1": 1.0}}, on=True)),
         {"y": ""},
-        (Signal("u", "du"),),
+        (Signal("u") if holds else Signal("u", "du"),),
         (
             Event("up", {0: Transition(({"1": 1.0, "u": -1.0},), 1)}),
             Event("down", {1: Transition(({"1": 1.0, "u": 1.0},), 0)}),
@@ -379,9 +385,9 @@ def test_an_event_may_be_off_in_a_mode(
     active = replaced(f'name="{event}"', f'name="{event}" active="on"')
     fmu = changed(path, tmp_path / "a.fmu", MANIFEST, active)
     given = tmp_path / "experiment.json"
+    slope = "" if holds else ', "du": [[0, 1], [1.5, 1], [1.5, -1]]'
     given.write_text(
-        '{"stop": 4.5, "inputs": {"u": [[0, 0], [1.5, 1.5], [4.5, -1.5]], '
-        '"du": [[0, 1], [1.5, 1], [1.5, -1]]}}'
+        f'{{"stop": 4.5, "inputs": {{"u": [[0, 0], [1.5, 1.5], [4.5, -1.5]]{slope}}}}}'
     )
     status, text = check(main, fmu, "--experiment", str(given))
     assert (status, broken(text)) == ((0, set()) if is_right else (1, {"F20"})), text
@@ -391,6 +397,15 @@ def test_an_event_may_be_off_in_a_mode(
         else "FAIL  F20  event 'up': 'on' is false where its indicators reach 0"
     )
     assert f"\n{told}" in text
+
+
+def test_the_policy_ignore_may_be_missing(main: Any, reference: Path, tmp_path: Path) -> None:
+    """FMI 2.0: what the FMU has announced is forgotten with the state that is set after `fmi2Discard`."""
+    source = reference / "fmi2" / "HybridLinear.fmu"
+    fmu = changed(source, tmp_path / "a.fmu", MANIFEST, replaced(' ignore="2"', ""))
+    status, text = check(main, fmu, *experiment("HybridLinear"))
+    assert (status, broken(text)) == (0, set()), text
+    assert "pass  F19\n" in text
 
 
 def test_an_input_may_make_an_event_occur_before_it_is_looked_for(

@@ -244,22 +244,22 @@ class Driven:
     def _largest_jump(self, name: str, step: Found) -> tuple[float, float]:
         """The change of a variable in the shortest part of a step that has most of it, and where that is."""
         low, high = step.begin + self.short, step.time
-        at_low, at_high = self._after_step(name, step, low), self._after_step(name, step, high)
+        at_low, at_high = (self._after_step([name], step, t)[name] for t in (low, high))
         while high - low > self.short:
             middle = low + (high - low) / 2
-            value = self._after_step(name, step, middle)
+            value = self._after_step([name], step, middle)[name]
             if abs(value - at_low) > abs(at_high - value):
                 high, at_high = middle, value
             else:
                 low, at_low = middle, value
         return at_high - at_low, high
 
-    def _after_step(self, name: str, step: Found, end: float) -> float:
-        """The value of a variable after a single step to a time."""
+    def _after_step(self, names: list[str], step: Found, end: float) -> Values:
+        """Values of variables after a single step to a time."""
         with self.at(replace(step, time=step.begin), self.quiet) as r:
             r.set_inputs()
             r.step(end)
-            return r.get(name)
+            return r.read(names)
 
     def _not_by_itself(
         self, events: list[Event], before: Values, after: Values, step: Found
@@ -274,11 +274,13 @@ class Driven:
                 before[z] + h * before[dz] > 0.0 for z, dz in pairs
             ):
                 continue
-            jumped = [
-                z
-                for z, dz in pairs
-                if abs(after[z] - before[z]) > JUMP * h * max(abs(before[dz]), abs(after[dz]))
-            ]
+            if self.is_off(event, before):
+                continue
+            allowed = {z: JUMP * h * max(abs(before[dz]), abs(after[dz])) for z, dz in pairs}
+            jumped = [z for z, _ in pairs if abs(after[z] - before[z]) > allowed[z]]
+            if jumped:  # or inputs that were set for the step have moved them
+                soon = self._after_step(jumped, step, step.begin + self.short)
+                jumped = [z for z in jumped if abs(after[z] - soon[z]) > allowed[z]]
             told = (
                 f"event '{event.name}': {', '.join(jumped)} jumps between t = {step.begin:.6g} s and {step.time:.6g} s: "
                 "it is executed without a trigger"

@@ -253,20 +253,49 @@ class Run:
             self.binary.doStep(self.time, until - self.time)
             self.time = until
 
+    def _past(self, until: float) -> Stop:
+        """FMI 2.0: go on where the FMU has stopped with a step of length zero.
+
+        The FMU state from before this step does not know that the event was announced, so it is not set again.
+        """
+        state, end = self.binary.getFMUState(), until
+        try:
+            for _ in range(MOST_STOPS):
+                try:
+                    self.binary.doStep(self.time, end - self.time)
+                except FMICallException as error:
+                    if error.status != DISCARD:
+                        self.binary.setFMUState(state)
+                        raise StopsUntilTriggered(self._endless()) from error
+                    last = float(self.binary.getRealStatus(LAST_SUCCESSFUL_TIME))
+                    if last > self.time:  # another event: up to it
+                        self.binary.setFMUState(state)
+                        end = last
+                else:
+                    self.time = end
+                    return Stop(end, end < until, end < until)
+        finally:
+            self.binary.freeFMUState(state)
+        raise EndlessStops(self._endless())
+
+    def _endless(self) -> str:
+        return f"it stops at t = {self.time:.9g} s again and again"
+
     def go(self, until: float, *, inputs: bool = True) -> list[Stop]:
         """Go on to a time, through the stops of the FMU; in Event Mode where it asks for it. Returns these stops."""
         stops: list[Stop] = []
         while self.time < until:
             if inputs:
                 self.set_inputs()
-            stop = self.step(until)
+            is_stuck = len(stops) > 1 and stops[-1].time == stops[-2].time
+            stop = self._past(until) if is_stuck and not self.fmu.is_fmi3 else self.step(until)
             if not stop.at_event and not stop.early:
                 break
             if stop.at_event:
                 stops.append(stop)
                 self.handle()
             if len(stops) > MOST_STOPS and stop.time == stops[-MOST_STOPS].time:
-                raise EndlessStops(f"it stops at t = {stop.time:.9g} s again and again")
+                raise EndlessStops(self._endless())
         return stops
 
     def go_in_steps(self, until: float) -> None:
@@ -334,6 +363,10 @@ class Run:
 
 class EndlessStops(Exception):
     """The FMU makes no progress."""
+
+
+class StopsUntilTriggered(EndlessStops):
+    """FMI 2.0: after a stop its state has to be set again, and then it stops again. That is no fault."""
 
 
 class StepFails(Exception):
