@@ -7,7 +7,7 @@ output clocks is active, and inputs that are set together with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fmimaster.base.errors import DescriptionError
 from fmimaster.plan.contacts import motion, with_served_contacts
@@ -153,11 +153,11 @@ class PlanEvent:
     """With the component's name in front if it is private."""
     scope: Scope
     members: tuple[PlanMember, ...]
+    instances: frozenset[int] = field(init=False, compare=False)
+    """Those in which it happens."""
 
-    @property
-    def instances(self) -> frozenset[int]:
-        """Those in which it happens."""
-        return frozenset(m.instance for m in self.members)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "instances", frozenset(m.instance for m in self.members))
 
 
 def executes_itself(member: PlanMember, importer_fires: bool) -> bool:

@@ -167,7 +167,8 @@ class Acceptance(LoopPart):
         self._indicators.renew()
         begin = s.time.seconds
         s.step_log.add(begin, end.seconds, cause)
-        self.check_approach(end.seconds, cause)
+        if cause.kind in TOWARDS:
+            self.check_approach(end.seconds)
         s.previous = end.seconds - begin
         if self._decides_after:
             s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, self.errors(end.seconds))
@@ -188,13 +189,12 @@ class Acceptance(LoopPart):
         s.previous, s.outdated = 0.0, NONE
         s.memory = self._rule.restart(s.memory)
 
-    def check_approach(self, end: float, cause: Cause) -> None:
+    def check_approach(self, end: float) -> None:
         """Raise if steps that are shorter because of an event come too close to each other; ``end`` of the last in s."""
         s = self._state
-        if cause.kind in TOWARDS:
-            span = s.accumulating.too_dense(STEPS, end, self._size)
-            if span is not None:
-                raise no_approach([str(c) for c in s.step_log.causes[-FEW:]], span)
+        span = s.accumulating.too_dense(STEPS, end, self._size)
+        if span is not None:
+            raise no_approach([str(c) for c in s.step_log.causes[-FEW:]], span)
 
     def _again(self, goal: Goal, outcome: Outcome, changed: tuple[str, ...]) -> Goal | None:
         """The end of the step when it is tried again; None if it is not."""

@@ -357,7 +357,8 @@ class EventHandler(LoopPart):
             for i in sorted(self._changes.inputs_changed() | jumped)
         }
         now, next_events = self._state.time.seconds, self._executor.next_events
-        for i in np.flatnonzero(next_events <= now).tolist():
+        is_due = self._state.next_event <= now
+        for i in np.flatnonzero(next_events <= now).tolist() if is_due else ():
             found[i] = Cause(Kind.TIME_EVENT, (self._names[i],))
             delay = now - next_events.item(i)
             if delay > max(rounding(now, self._size), self._merged):

@@ -17,7 +17,7 @@ from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import Outcome
 from fmimaster.record.causes import Cause, Kind
-from fmimaster.run.acceptance import Acceptance
+from fmimaster.run.acceptance import TOWARDS, Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.goal import Goals
@@ -205,7 +205,8 @@ def towards_events(parts: LoopParts) -> Way | None:
         ended = [causes[code] for code in codes[: done + 1].tolist()]
         parts.note(stretch, done, lambda k: Instant(times[k + 1]))
         for k in range(done):
-            parts.acceptance.check_approach(times[k + 1], ended[k])
+            if ended[k].kind in TOWARDS:
+                parts.acceptance.check_approach(times[k + 1])
         if outcome is None:
             return Done(None)
         return Done(Goal(Instant(times[-1]), ended[-1]), outcome)
