@@ -69,15 +69,16 @@ def accumulation(times: Sequence[float], step: float) -> float | None:
     """
     if len(times) <= GAPS:
         return None
+    newest, gap = times[-1], times[-1] - times[-2]
+    short = min(max(SHORT, SHORT_AT * abs(newest)), MOST * step)
+    if gap <= 0 or gap >= max(short, LEAST * step, same(newest, step)):
+        return None
     last = list(times)[-GAPS - 1 :]
     gaps = [b - a for a, b in pairwise(last)]
-    short = min(max(SHORT, SHORT_AT * abs(last[-1])), MOST * step)
-    if gaps[-1] <= 0 or gaps[-1] >= max(short, LEAST * step, same(last[-1], step)):
-        return None
     ratios = [b / a for a, b in pairwise(gaps)]
     if max(ratios) >= LARGEST_RATIO:
         return None
-    return last[-1] + gaps[-1] * ratios[-1] / (1 - ratios[-1])
+    return newest + gap * ratios[-1] / (1 - ratios[-1])
 
 
 class EventHistory:

@@ -218,7 +218,8 @@ class Indicators:
 
     def is_dropped(self, event: int) -> bool:
         """Whether a member of an event does not take part any more: it no longer happens."""
-        return any(self.present()[mark] > 0.0 for mark in self._marks[event])
+        marks = self._marks[event]
+        return bool(marks) and any(self.present()[mark] > 0.0 for mark in marks)
 
     def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether all indicators of a set and their derivatives are negligible in these outputs: bodies that touch and
@@ -300,7 +301,7 @@ class Indicators:
             z_now, usual = values[z], largest.item(z)
             if dz < 0 and z_now > max(FAR * usual, tolerance):
                 return EventPhase.ABOVE
-            slope, length = self._slope(s, z, dz)
+            slope, length = self._slope(s, z, dz, values)
             bound = max(near.part * usual, near.seconds * abs(slope), tolerance)
             if z_now > bound and z_now > near.of_inputs * self.scales.of_inputs(z):
                 return EventPhase.ABOVE
@@ -316,9 +317,10 @@ class Indicators:
             return EventPhase.AT_REST
         return EventPhase.ON if falls or below else EventPhase.UNKNOWN
 
-    def _slope(self, s: IndicatorSet, z: int, dz: int) -> tuple[float, float]:
+    def _slope(
+        self, s: IndicatorSet, z: int, dz: int, values: Sequence[float]
+    ) -> tuple[float, float]:
         """The time derivative of an indicator, and the length in s over which it was taken; 0 and 0 if it is not known."""
-        values = self.present()
         if dz >= 0:
             slope, length = values[dz], self.step
         else:
@@ -333,5 +335,5 @@ class Indicators:
 
     def usual(self, s: IndicatorSet, n: int) -> float:
         """The largest value so far of a set's indicator of this number, or its change in a usual step if that is larger."""
-        slope, _ = self._slope(s, *s.pairs[n])
+        slope, _ = self._slope(s, *s.pairs[n], self.present())
         return max(self.store.largest.item(s.z[n]), abs(slope) * self.step)

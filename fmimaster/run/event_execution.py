@@ -219,7 +219,8 @@ class EventExecution(LoopPart):
         self._leave_ahead(planned.late)
         named = self._named(causes, fired)
         left = [self.recorded(components) for _, _, components, _ in named]
-        executor.next_events[list(planned.instances)] = inf
+        for i in planned.instances:
+            executor.next_events[i] = inf
         rows = executor.rows.count
         self.ticks.note_late(ticks)
         before = self._indicators.present()

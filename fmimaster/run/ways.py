@@ -182,6 +182,7 @@ def towards_events(parts: LoopParts) -> Way | None:
     if twin is None or steps is None:
         return None
     causes = [*predicted, *twin.causes]
+    is_towards = [cause.kind in TOWARDS for cause in causes]
 
     def way(goal: Goal, until: Instant, program: Program) -> Done | None:
         end, last = goal.end, parts.lookout.limit(until).seconds
@@ -191,6 +192,7 @@ def towards_events(parts: LoopParts) -> Way | None:
             return None
         if goal.cause not in causes:
             causes.append(goal.cause)
+            is_towards.append(goal.cause.kind in TOWARDS)
         twin.put(s.memory)
         most = min(executor.rows.capacity, MOST_TOWARDS)
         stretch = Stretch.empty(s.time.seconds, most, causes, end.seconds)
@@ -202,14 +204,14 @@ def towards_events(parts: LoopParts) -> Way | None:
         s.memory, s.stretch = twin.take(), None
         s.attempts += done + (outcome is not None)
         times = stretch.times[: done + 2].tolist()
-        ended = [causes[code] for code in codes[: done + 1].tolist()]
+        ended = codes[: done + 1].tolist()
         parts.note(stretch, done, lambda k: Instant(times[k + 1]))
         for k in range(done):
-            if ended[k].kind in TOWARDS:
+            if is_towards[ended[k]]:
                 parts.acceptance.check_approach(times[k + 1])
         if outcome is None:
             return Done(None)
-        return Done(Goal(Instant(times[-1]), ended[-1]), outcome)
+        return Done(Goal(Instant(times[-1]), causes[ended[-1]]), outcome)
 
     return way
 
