@@ -157,8 +157,8 @@ class Algorithm(TypedArguments, ABC):
         return ()
 
     def undoes(self, plan: Plan) -> bool:
-        """Whether an attempt that did not converge is undone and repeated with half its length. All members must then
-        be able to go back."""
+        """Whether an attempt may be undone and repeated with a shorter length: it did not converge, or an instance stopped
+        with inputs that are held. All members must then be able to go back."""
         del plan
         return False
 

@@ -99,14 +99,17 @@ class Aligned(Wrapper):
         return self
 
     def undoes(self, plan: Plan) -> bool:
-        """Whether an instance may stop with inputs that are held over the step, and not those of the instant. Shorter steps
-        then have better ones; so they are undone, if all can go back."""
+        """Whether the base undoes attempts, or an instance may stop with inputs that are held over the step, and not those
+        of the instant. Shorter steps then have better ones; so they are undone, if all can go back."""
         able = self.base.can_go_back and self.base.course.uses_history and plan.can_go_back
-        return able and any(
-            plan.instances[i].may_return_early
-            and plan.has_inputs(i)
-            and not plan.instances[i].model.takes_polynomials
-            for i in plan.members
+        return self.base.undoes(plan) or (
+            able
+            and any(
+                plan.instances[i].may_return_early
+                and plan.has_inputs(i)
+                and not plan.instances[i].model.takes_polynomials
+                for i in plan.members
+            )
         )
 
     def emit(self, plan: Plan, p: Emitter) -> None:
