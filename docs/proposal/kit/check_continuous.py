@@ -10,6 +10,8 @@ from driven import SLOPE, Driven, Found, Values
 from fmu_under_test import Event
 from simulated import Options, Run, StopsUntilTriggered, run
 
+LATE = 0.02
+"""Steps: how late an event may be that the FMU executes itself at the start of a step."""
 DIRECT = 0.5
 """Part of an effect after ten times the time: what has as much of it at once is direct."""
 
@@ -57,7 +59,7 @@ class ContinuousChecks(Driven):
             self.fmu.saves_states = False
 
     def dependencies(self) -> None:
-        """M14: inputs on which indicators depend directly are listed."""
+        """M14: inputs on which indicators depend directly are listed; F17 for shared events, because FMI says so."""
         signals = {s for e in self.fmu.events for s in (e.trigger, *(n for _, n in e.payload))}
         given = [
             v.name
@@ -69,7 +71,7 @@ class ContinuousChecks(Driven):
             unlisted = {}
             for z in event.indicators:
                 listed = self.fmu.dependencies(z)
-                if event.scope != "shared" and listed is not None:
+                if listed is not None:
                     unlisted[z] = [n for n in given if n not in listed]
             for name in sorted({n for names in unlisted.values() for n in names}):
                 told = [z for z in unlisted if name in unlisted[z]]
@@ -78,7 +80,8 @@ class ContinuousChecks(Driven):
                 why = (
                     "is private" if event.scope == "private" else "ModelStructure does not list it"
                 )
-                self.report.judge("M14", not wrong, f"{what}, but {why}")
+                requirement = "F17" if event.scope == "shared" else "M14"
+                self.report.judge(requirement, not wrong, f"{what}, but {why}")
 
     def _moved_at_once(self, names: list[str], given: str) -> list[str]:
         """Variables that an input changes after a short step as much as after a ten times longer one."""
@@ -110,6 +113,12 @@ class ContinuousChecks(Driven):
                     for _ in range(times):
                         r.read(self.names)
                 ends.append(r.read(self.names))
+                counts = [e.announce for e in self.fmu.events if e.announce]
+                shown = [n for n in (*self.names, *counts) if not self.fmu.is_clock(n)]
+                first, second = r.read(shown), r.read(shown)
+                wrong = [n for n in shown if first[n] != second[n]]
+                told = f"'{', '.join(wrong)}' is another value when it is read once more"
+                self.report.judge("F1", not wrong, told)
         changed = [n for n in self.names if ends[0][n] != ends[1][n]]
         self.report.judge("F1", not changed, f"reading outputs changes {', '.join(changed)}")
 
@@ -156,6 +165,8 @@ class ContinuousChecks(Driven):
                 quotients = [(v[z] - soon[z]) / (h - self.short) for v in (after, split[0]) if v]
                 middle = (after[dz] + soon[dz]) / 2
                 told = f"{where} changes by {quotients[0]:.6g} per s, but '{dz}' is {middle:.6g}"
+                if abs(quotients[0] + middle) <= allowed:
+                    told += ". One of them has the wrong sign: an indicator is positive before its event, and falls to 0"
                 is_right = any(abs(quotient - middle) <= allowed for quotient in quotients)
                 self.report.judge("F18", is_right, told)
 
@@ -273,7 +284,10 @@ class ContinuousChecks(Driven):
                 self.report.skip("F19", f"{at}: it is not on after the jump")
                 return
         told = f"{at}, is not executed at the start of the next step"
-        self.report.judge("F19", not self.is_on(event, self._jumped(None, jump)), told)
+        is_on = self.is_on(event, self._jumped(None, jump))
+        self.report.judge("F19", not is_on, told)
+        if not is_on and event.trigger and event.scope != "shared":
+            self._executed_at_start(event, jump, at)
         if self.fmu.event_mode:
             told = f"{at}, in Event Mode: it is not executed in fmi3UpdateDiscreteStates"
             is_on = self.is_on(event, self._jumped(None, jump, in_event_mode=True))
@@ -299,6 +313,24 @@ class ContinuousChecks(Driven):
                 return values
             r.go(r.time + self.short, inputs=False)
             return r.read(self.names)
+
+    def _executed_at_start(self, event: Event, jump: Any, at: str) -> None:
+        """F19: in a longer step too the FMU executes it at the start, as if it were triggered there."""
+        results: list[Values] = []
+        for policy in (self.quiet, None):
+            with self.at(self.to(jump["at"]), policy) as r:
+                for name, value in jump["set"].items():
+                    r.set(name, value)
+                if policy is not None:
+                    r.trigger(event)
+                r.go(r.time + self.h, inputs=False)
+                results.append(r.read(self.names))
+        triggered, itself = results
+        if self.quiet is None or any(self.is_on(e, triggered) for e in self.fmu.events):
+            return
+        wrong = self.differing(itself, triggered, LATE * self.h)
+        told = f"{at}: in a step of {self.h:g} s the FMU does not execute it at the start: {', '.join(wrong)} differ"
+        self.report.judge("F19", not wrong, told)
 
     def _stops_at_once(self, event: Event, announce: int, jump: Any, at: str) -> None:
         """F19: an FMU that stops at events stops with a step of length zero."""

@@ -31,7 +31,7 @@ from simulated import EndlessStops, Experiment, StepFails, StopsUntilTriggered
 class Checker(TriggerChecks, PolicyChecks, ContinuousChecks, InputChecks):
     """All checks of the behaviour of one FMU."""
 
-    def guarded(self, requirement: str, what: Callable[[], Any]) -> Any:
+    def guarded(self, requirement: str, what: Callable[[], Any], at: str = "") -> Any:
         """A check that ends with its requirement broken if the FMU does not get on, with F17 if a call fails."""
         try:
             return what()
@@ -40,19 +40,32 @@ class Checker(TriggerChecks, PolicyChecks, ContinuousChecks, InputChecks):
                 requirement, f"{error} until it is triggered, and has no policy ignore"
             )
         except EndlessStops as error:
-            self.report.fail(requirement, str(error))
+            self.endless(error, at)
         except (FMICallException, StepFails) as error:
             self.report.fail("F17", str(error))
         return None
 
+    def endless(self, error: EndlessStops, at: str) -> None:
+        """Name what an FMU breaks that does not get on."""
+        told = f"{at}: {error}" if at else str(error)
+        if error.policy is not None and error.policy == self.fmu.policy_value("ignore"):
+            self.report.fail("F15", f"{told} with the policy ignore")
+        elif error.policy == self.fmu.policy_value("announce"):
+            self.report.fail(
+                "F5", f"{told} with the policy announce: it announces what is located already"
+            )
+        else:
+            why = "it does not execute its event there, or the event is still on after that"
+            self.report.fail("F2", f"{told} with the policy execute: {why}")
+
     def triggered(self, found: Found) -> None:
         """All checks of one event with a trigger."""
         at = f"event '{found.event.name}' at t = {found.time:.9g} s"
-        shown = self.guarded("F9", lambda: self.executed(found, at))
+        shown = self.guarded("F9", lambda: self.executed(found, at), at)
         if shown:
             without, once = shown
-            self.guarded("F9", lambda: self.triggers(found, without, once, at))
-            self.guarded("F15", lambda: self.policies(found, without, once, at))
+            self.guarded("F9", lambda: self.triggers(found, without, once, at), at)
+            self.guarded("F15", lambda: self.policies(found, without, once, at), at)
         self.compared = set(self.names)
 
     def missed(self, event: Event) -> str:
@@ -61,6 +74,8 @@ class Checker(TriggerChecks, PolicyChecks, ContinuousChecks, InputChecks):
             return "without a Policy the FMU executes it itself, and nobody can trigger it: it is not of the class triggers"
         if event.name in self.survey.off:
             step = self.survey.off[event.name]
+            if "F9" in self.report.broken:
+                return "an event before it is not executed as it should be, see F9"
             return f"its indicators are at or below 0 at t = {step.time:.6g} s, but '{event.active}' is false there"
         return ""
 
@@ -93,7 +108,8 @@ def _behaviour(checker: Checker) -> None:
     for found in survey.found.values():
         checker.triggered(found)
     if fmu.events:
-        guarded("F19", checker.jump)
+        jump = checker.experiment.jump
+        guarded("F19", checker.jump, f"event '{jump['event']}' after 'jump'" if jump else "")
     for event in fmu.events:
         guarded("F21", lambda event=event: checker.contact(event))
     for p in fmu.polynomials:

@@ -11,7 +11,7 @@ from typing import Any
 
 import fmpy
 from fmpy.validation import validate_fmu
-from fmu_under_test import EVENTS, POLYNOMIALS, Event, Fmu
+from fmu_under_test import EVENTS, LEVEL, POLYNOMIALS, Event, Fmu
 from lxml import etree
 from report import Report
 
@@ -86,7 +86,9 @@ def check(fmu: Fmu, report: Report) -> None:
         told = "; ".join(f"line {e.line}: {e.message}" for e in schema.error_log)
         report.judge(requirement, is_valid, told)
         root = etree.parse(str(file)).getroot()
-        version = root.get("{http://fmi-standard.org/fmi-ls-manifest}fmi-ls-version") or ""
+        told = f"fmi-ls-name is '{root.get(f'{LEVEL}fmi-ls-name')}', expected {standard}"
+        report.judge(requirement, root.get(f"{LEVEL}fmi-ls-name") == standard, told)
+        version = root.get(f"{LEVEL}fmi-ls-version") or ""
         told = f"fmi-ls-version is '{version}', expected 0.minor.patch"
         report.judge(requirement, bool(re.fullmatch(r"0\.\d+\.\d+([-+].*)?", version)), told)
     if report.broken:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from driven import NEAR, Driven, Found, Values
 from fmu_under_test import Event
-from simulated import EndlessStops, Options, Run, Stop, run
+from simulated import Options, Run, Stop, StopsUntilTriggered, run
 
 BEFORE = 10.0
 """Short times before an event at which a step over it begins: inputs that are held hardly change until then."""
@@ -125,7 +125,7 @@ class PolicyChecks(Driven):
                 continue
             try:
                 _, after, counts = self._over(found, policy, options)
-            except EndlessStops:  # it stops as long as the event is on: it has not executed it
+            except StopsUntilTriggered:  # it has not executed it
                 continue
             what = f"{at}, policy {name}" + ("" if options.early_return else ", no early return")
             if name == "ignore":

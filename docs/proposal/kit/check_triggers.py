@@ -6,6 +6,8 @@ from driven import NEAR, Driven, Found, Values
 from fmu_under_test import Event
 from simulated import EndlessStops, Options
 
+FAR = 3.0
+"""Largest absolute values: so far from its usual value is a payload that nobody expects."""
 JUMPS = (5, -3)
 """Changes of a counter that trigger once."""
 
@@ -25,13 +27,16 @@ class TriggerChecks(Driven):
             return None
         if event.scope != "shared":
             told = f"{at}: it is still on after it was executed. If it cannot occur then, it must be off (F20)"
-            report.judge("F2", not self.is_on(event, once), told)
+            is_off = not self.is_on(event, once)
+            report.judge("F2", is_off, told)
+            if event.active and not is_off:
+                report.skip("F20", f"whether '{event.active}' is right after it, see F2")
         return without, once
 
     def triggers(self, found: Found, without: Values, once: Values, at: str) -> None:
         """All that is to be seen of the triggers of an event."""
         self._early(found, at)
-        self._payloads(found, at)
+        self._payloads(found, without, at)
         self._right_limits(found, once, at)
         self._once_more(found, without, once, at)
         self._counter(found, once, without, at)
@@ -73,7 +78,7 @@ class TriggerChecks(Driven):
         if not is_right and not self.differing(early, without, 2 * self.short):
             self.report.fail("F9", told)
 
-    def _payloads(self, found: Found, at: str) -> None:
+    def _payloads(self, found: Found, without: Values, at: str) -> None:
         """F9: a trigger with another payload does something else."""
         for _, name in found.event.payload:
             value = self._payload_of(found, name)
@@ -83,6 +88,19 @@ class TriggerChecks(Driven):
             changed = any(self.differing(other, results[0], 0.0) for other in results[1:])
             told = f"{at}: the payload '{name}' has no effect on what a trigger does"
             self.report.judge("F9", changed, told)
+            if changed and found.event.scope == "shared":
+                self._any_payload(found, name, without, at)
+
+    def _any_payload(self, found: Found, name: str, without: Values, at: str) -> None:
+        """F9: a payload with which members part or meet as fast as never before does something too."""
+        value = self._payload_of(found, name)
+        [output] = [o for o, given in found.event.payload if given == name][:1]
+        far = FAR * max(self.survey.size.get(output, 0.0), abs(value), 1e-3)
+        for given in (value - far, value + far):
+            result = self.after(found, self.quiet, [0], payload={name: given})
+            told = f"{at}: with the payload '{name}' = {given:.6g} a trigger changes nothing: it is not executed"
+            is_right = bool(self.differing(result, without, 2 * self.short))
+            self.report.judge("F9", is_right, told)
 
     def _payload_of(self, found: Found, name: str) -> float:
         """The value that a payload has in the experiment."""

@@ -67,6 +67,8 @@ class Experiment:
         """What it names and the FMU does not have."""
         found = [f"the FMU has no variable '{n}'" for n in self.names() if n not in fmu.variables]
         events = [e.name for e in fmu.events]
+        if self.jump and not 0.0 < self.jump["at"] < self.stop:
+            found.append(f"'jump' is at {self.jump['at']:g} s, not before stop = {self.stop:g} s")
         if self.jump and events and self.jump["event"] not in events:
             found.append(
                 f"'jump': the FMU has no event '{self.jump['event']}', only {', '.join(events)}"
@@ -266,7 +268,7 @@ class Run:
                 except FMICallException as error:
                     if error.status != DISCARD:
                         self.binary.setFMUState(state)
-                        raise StopsUntilTriggered(self._endless()) from error
+                        raise StopsUntilTriggered(*self._endless()) from error
                     last = float(self.binary.getRealStatus(LAST_SUCCESSFUL_TIME))
                     if last > self.time:  # another event: up to it
                         self.binary.setFMUState(state)
@@ -276,10 +278,10 @@ class Run:
                     return Stop(end, end < until, end < until)
         finally:
             self.binary.freeFMUState(state)
-        raise EndlessStops(self._endless())
+        raise EndlessStops(*self._endless())
 
-    def _endless(self) -> str:
-        return f"it stops at t = {self.time:.9g} s again and again"
+    def _endless(self) -> tuple[str, int | None]:
+        return f"it stops at t = {self.time:.9g} s again and again", self.policy
 
     def go(self, until: float, *, inputs: bool = True) -> list[Stop]:
         """Go on to a time, through the stops of the FMU; in Event Mode where it asks for it. Returns these stops."""
@@ -295,7 +297,7 @@ class Run:
                 stops.append(stop)
                 self.handle()
             if len(stops) > MOST_STOPS and stop.time == stops[-MOST_STOPS].time:
-                raise EndlessStops(self._endless())
+                raise EndlessStops(*self._endless())
         return stops
 
     def go_in_steps(self, until: float) -> None:
@@ -324,7 +326,8 @@ class Run:
             if not self.binary.updateDiscreteStates()[0]:
                 return
         raise EndlessStops(
-            f"fmi3UpdateDiscreteStates needs another update at t = {self.time:.9g} s again and again"
+            f"fmi3UpdateDiscreteStates needs another update at t = {self.time:.9g} s again and again",
+            self.policy,
         )
 
     def trigger(self, event: Event, by: int = 1) -> None:
@@ -363,6 +366,10 @@ class Run:
 
 class EndlessStops(Exception):
     """The FMU makes no progress."""
+
+    def __init__(self, told: str, policy: int | None) -> None:
+        super().__init__(told)
+        self.policy = policy
 
 
 class StopsUntilTriggered(EndlessStops):
