@@ -89,6 +89,7 @@ WRONG_EXPERIMENTS = {
     "speed": ('{"stop": 1, "speed": 2}', "the experiment has the key 'speed'. Known are stop, step, set"),
     "event": ('{"jump": {"event": "bump", "at": 1, "set": {}}}', "the FMU has no event 'bump', only bounce"),
     "at": ('{"jump": {"event": "bounce", "set": {}}}', "'jump' has the keys event, set, expected event, at, set"),
+    "late": ('{"stop": 1, "jump": {"event": "bounce", "at": 2, "set": {}}}', "'jump' is at 2 s, not before stop = 1 s"),
     "json": ("{stop: 1}", "Expecting property name"),
 }  # fmt: skip
 
@@ -106,6 +107,7 @@ def test_a_wrong_experiment_is_told(main: Any, reference: Path, name: str, tmp_p
 WRONG_FILES = {
     "unknown attribute": ("BouncingBall", MANIFEST, replaced('scope="', 'sort="x" scope="'), "M1"),
     "version": ("BouncingBall", MANIFEST, replaced('fmi-ls-version="0.3.0"', 'fmi-ls-version="0.3"'), "M1"),
+    "name": ("BouncingBall", MANIFEST, replaced('fmi-ls-name="org.fmimaster.fmi-ls-events"', 'fmi-ls-name="org.x"'), "M1"),
     "no such variable": ("BouncingBall", MANIFEST, replaced(r"bounce\.dz\[1\]", "bounce.dx"), "M3"),
     "input as indicator": ("CradleBall", MANIFEST, replaced(r"left\.dz\[1\]", "left.x"), "M3"),
     "policy": ("BouncingBall", MANIFEST, replaced('execute="0" announce="1"', 'execute="1" announce="0"'), "M11"),
@@ -150,6 +152,20 @@ def test_outputs_without_trigger_or_payload_as_dependency_are_found(
     assert f"v change when '{known}' is set, but ModelStructure does not list this" in text
 
 
+def test_inputs_on_which_a_shared_event_depends_are_listed(
+    main: Any, reference: Path, tmp_path: Path
+) -> None:
+    """F17: FMI says so of all outputs; an importer needs it for S6 and I12."""
+    source = reference / "fmi2" / "CradleBall.fmu"
+    change = replaced(
+        '"2 5 6 7 8 9 10" dependenciesKind="tunable ', '"5 6 7 8 9 10" dependenciesKind="'
+    )
+    fmu = changed(source, tmp_path / "a.fmu", DESCRIPTION, change)
+    status, text = check(main, fmu, *experiment("CradleBall"))
+    assert (status, broken(text)) == (1, {"F17"}), text
+    assert "left.z[1] depends directly on 'left.x', but ModelStructure does not list it" in text
+
+
 # FMUs that do what they must not --------------------------------------------------------------------------------------
 
 SHARED = [
@@ -179,15 +195,22 @@ SHARED = [
     ("interface/event_solver.h", "        if (offset) payload", "        if (offset && mutant() != 19) payload"),
     ("interface/event_solver.h", "            else *h = s;",
      "            else *h = s;\n            if (mutant() == 12) *m = reset(v, 0, s, *m, own_payload(v, 0, s));"),
+    ("interface/event_solver.h", "    bool looks = v->eventPolicy == EXECUTE || stops;\n",
+     "    bool looks = v->eventPolicy == EXECUTE || stops;\n"
+     "    if (v->eventPolicy && mutant() == 19 + v->eventPolicy && largest_indicator(v, 0, 0.0, m) <= 0.0) {\n"
+     "        memory->event_waits = true;\n        *h = 0.0;\n        return FM_OK;\n    }\n"),
 ]  # fmt: skip
 OF_BALL = [
     ("BouncingBall/model.c", "v->bounce_dz_1 = m.v;", "v->bounce_dz_1 = m.v * (mutant() == 1 ? 1.5 : 1.0);"),
     ("BouncingBall/model.c", "    show_triggered_events(v);\n", "    if (mutant() != 7) show_triggered_events(v);\n"),
+    ("BouncingBall/model.c", "v->bounce_z_1 = z.x;",
+     "v->bounce_z_1 = z.x + (mutant() == 22 && v->time + s > 0.25 + 1e-10 ? 2.0 : 0.0);"),
     ("BouncingBall/model.c", "v->bounce_z_2 = z.v;", "v->bounce_z_2 = mutant() == 18 && v->h < 0.5 ? NAN : z.v;"),
     ("BouncingBall/model.c", "    double rebound =",
      "    if (mutant() == 14) return (Motion){m.x, 0.9 * m.v};\n    double rebound ="),
     ("interface/instance.c", "    if (variable && follows) fm_refresh(self);",
-     "    if (variable && follows) fm_refresh(self);\n    if (mutant() == 15) self->state.variables.h += 1e-9;"),
+     "    if (variable && follows) fm_refresh(self);\n    if (mutant() == 15) self->state.variables.h += 1e-9;\n"
+     "    if (mutant() == 23) fm_count(&self->state.variables.bounce_out);"),
     ("interface/instance.c", "    memcpy(&self->state, state, sizeof(fm_State));\n    return FM_OK;",
      "    int32_t done = self->state.variables.bounce_in.done, shown = self->state.variables.memory.event[0].shown;\n"
      "    memcpy(&self->state, state, sizeof(fm_State));\n"
@@ -197,8 +220,23 @@ OF_BALL = [
 OF_CRADLE = [
     ("interface/partner.h", "    p = (Partner){0.0, 0.0, 0.0};",
      "    if (mutant() == 16) s = 0.0;\n    p = (Partner){0.0, 0.0, 0.0};"),
+    ("CradleBall/model.c", "    return (Motion){m.x, after_hit(",
+     "    bool part = direction(neighbour) * (m.v - payload.value[0]) > 0.0;\n"
+     "    if (mutant() == 24 && part) return m;\n    return (Motion){m.x, after_hit("),
 ]  # fmt: skip
-MODELS = {"BouncingBall": SHARED + OF_BALL, "CradleBall": SHARED + OF_CRADLE}
+OF_HYBRID = [
+    SHARED[0],
+    ("HybridLinear/model.c", "    fm_Status status = solve(self, v, h,",
+     "    for (int event = 0; mutant() == 25 && v->eventPolicy == EXECUTE && event < EVENTS; event++) {\n"
+     "        if (!is_on(v, event)) continue;\n        fm_Status late = solve(self, v, h, false, false);\n"
+     "        execute(self, v, event, *h, false);\n        calculate_outputs(v, *h);\n        return late;\n    }\n"
+     "    fm_Status status = solve(self, v, h,"),
+]  # fmt: skip
+MODELS = {
+    "BouncingBall": SHARED + OF_BALL,
+    "CradleBall": SHARED + OF_CRADLE,
+    "HybridLinear": OF_HYBRID,
+}
 
 
 @pytest.fixture(scope="module")
@@ -245,6 +283,12 @@ MUTANTS = [
     ("F16", "CradleBall", "fmi3", 16, "a polynomial is held"),
     ("M6", "BouncingBall", "fmi3", 18, "an indicator is NaN"),
     ("F9", "CradleBall", "fmi2", 19, "a payload has no effect"),
+    ("F5", "BouncingBall", "fmi3", 20, "it announces again and again"),
+    ("F15", "BouncingBall", "fmi3", 21, "it stops with the policy ignore"),
+    ("M6", "BouncingBall", "fmi2", 22, "an indicator jumps right after a communication point"),
+    ("F1", "BouncingBall", "fmi2", 23, "reading an announcement changes it"),
+    ("F9", "CradleBall", "fmi2", 24, "a trigger is refused while bodies part"),
+    ("F19", "HybridLinear", "fmi2", 25, "executed at the end of the step after a jump"),
 ]
 
 ALIKE = {
