@@ -80,6 +80,14 @@ def test_the_checker_runs_as_a_program(reference: Path) -> None:
     assert "pass  F9\n" in done.stdout
 
 
+def test_the_kit_lists_the_files_that_the_checker_needs(main: Any) -> None:
+    files = (Path(str(getattr(module, "__file__", ""))) for module in sys.modules.values())
+    needed = {f"`{file.name}`" for file in files if file.parent == KIT} - {"`check_fmu.py`"}
+    text = (KIT / "index.md").read_text(encoding="utf-8")
+    [row] = [line for line in text.splitlines() if line.startswith("| of `check_fmu.py` |")]
+    assert needed | {"`schema/`"} == set(re.findall(r"`[^`]+`", row.split("|")[2]))
+
+
 def test_a_name_that_the_fmu_does_not_have_is_told(main: Any, reference: Path) -> None:
     fmu = reference / "fmi3" / "BouncingBall.fmu"
     assert "the FMU has no variable 'height'" in refused(main, fmu, "--set", "height=1")
