@@ -5,6 +5,7 @@ A changed copy is compiled with all of its mutations; the environment variable F
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -55,6 +56,18 @@ def test_a_reference_fmu_breaks_nothing(
     assert (status, broken(text)) == (0, set()), text
     passed = set(re.findall(r"^pass  (\w+)", text, re.MULTILINE))
     assert CHECKED[model, version] <= passed
+
+
+def test_an_fmu_may_move_on_differently_without_triggers(
+    main: Any, reference: Path, tmp_path: Path
+) -> None:
+    """A mass that starts below its floor, and copies of a shared event that do not know what the payload knows."""
+    given = json.loads((EXPERIMENTS / "TwoMassLower.json").read_text(encoding="utf-8"))
+    given["set"] |= {"x": -10.5, "v": -3.6, "f0": -8.5}
+    (tmp_path / "experiment.json").write_text(json.dumps(given))
+    fmu = reference / "fmi2" / "TwoMassLower.fmu"
+    status, text = check(main, fmu, "--experiment", str(tmp_path / "experiment.json"))
+    assert (status, broken(text)) == (0, set()), text
 
 
 def test_an_event_that_is_not_reached_is_told(main: Any, reference: Path) -> None:
