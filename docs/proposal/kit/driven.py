@@ -285,7 +285,10 @@ class Driven:
                 continue
             if self.is_off(event, before):
                 continue
-            allowed = {z: JUMP * h * max(abs(before[dz]), abs(after[dz])) for z, dz in pairs}
+            allowed = {
+                z: JUMP * h * max(abs(before[dz]), abs(after[dz])) + self.allowed(z, 0.0)
+                for z, dz in pairs
+            }
             jumped = [z for z, _ in pairs if abs(after[z] - before[z]) > allowed[z]]
             if jumped:  # or inputs that were set for the step have moved them
                 soon = self._after_step(jumped, step, step.begin + self.short)
