@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from driven import SLOPE, Driven, Found, Values
-from fmu_under_test import Event
-from simulated import Options, Run, StopsUntilTriggered, run
+from fmu_under_test import Event, StopsUntilTriggered
+from simulated import Options, Run, run
 
 LATE = 0.02
 """Steps: how late an event may be that the FMU executes itself at the start of a step."""

@@ -23,9 +23,9 @@ from check_policies import PolicyChecks
 from check_triggers import TriggerChecks
 from driven import Found, Unusable
 from fmpy.fmi1 import FMICallException
-from fmu_under_test import Event, Fmu
+from fmu_under_test import EndlessStops, Event, Fmu, StepFails, StopsUntilTriggered
 from report import Report
-from simulated import EndlessStops, Experiment, StepFails, StopsUntilTriggered
+from simulated import Experiment
 
 
 class Checker(TriggerChecks, PolicyChecks, ContinuousChecks, InputChecks):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from driven import NEAR, Driven, Found, Values
-from fmu_under_test import Event
-from simulated import Options, Run, Stop, StopsUntilTriggered, run
+from fmu_under_test import Event, StopsUntilTriggered
+from simulated import Options, Run, Stop, run
 
 BEFORE = 10.0
 """Short times before an event at which a step over it begins: inputs that are held hardly change until then."""

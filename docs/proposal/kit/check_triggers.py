@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from driven import NEAR, Driven, Found, Values
-from fmu_under_test import Event
-from simulated import EndlessStops, Options
+from fmu_under_test import EndlessStops, Event
+from simulated import Options
 
 FAR = 3.0
 """Largest absolute values: so far from its usual value is a payload that nobody expects."""

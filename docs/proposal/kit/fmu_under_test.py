@@ -1,4 +1,4 @@
-"""An FMU of FMI 2.0 or FMI 3.0 as the checker reads it: its variables and its manifests. Needs FMPy."""
+"""An FMU of FMI 2.0 or FMI 3.0 as the checker reads it: its variables, its manifests, and how it may fail. Needs FMPy."""
 
 from __future__ import annotations
 
@@ -176,6 +176,26 @@ def _event(element: ET.Element) -> Event:
         tuple((p.get("output", ""), p.get("input", "")) for p in element.iterfind("Payload")),
         None if contact is None else dict(contact.attrib),
     )
+
+
+class EndlessStops(Exception):
+    """The FMU makes no progress."""
+
+    def __init__(self, told: str, policy: int | None) -> None:
+        super().__init__(told)
+        self.policy = policy
+
+
+class StopsUntilTriggered(EndlessStops):
+    """FMI 2.0: after a stop its state has to be set again, and then it stops again. That is no fault."""
+
+
+class StepFails(Exception):
+    """A step of the FMU returned an error, or was discarded."""
+
+    def __init__(self, told: str, status: int) -> None:
+        super().__init__(told)
+        self.status = status
 
 
 GETTERS = {

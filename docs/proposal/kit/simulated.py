@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from fmpy.fmi1 import FMICallException
-from fmu_under_test import GETTERS, Event, Fmu
+from fmu_under_test import GETTERS, EndlessStops, Event, Fmu, StepFails, StopsUntilTriggered
 
 DISCARD = 2
 LAST_SUCCESSFUL_TIME = 2
@@ -362,26 +362,6 @@ class Run:
             start = int(self.fmu.variables[event.trigger].start or 0)
             self.counts[event.trigger] = self.counts.get(event.trigger, start) + by
             self.set(event.trigger, self.counts[event.trigger])
-
-
-class EndlessStops(Exception):
-    """The FMU makes no progress."""
-
-    def __init__(self, told: str, policy: int | None) -> None:
-        super().__init__(told)
-        self.policy = policy
-
-
-class StopsUntilTriggered(EndlessStops):
-    """FMI 2.0: after a stop its state has to be set again, and then it stops again. That is no fault."""
-
-
-class StepFails(Exception):
-    """A step of the FMU returned an error, or was discarded."""
-
-    def __init__(self, told: str, status: int) -> None:
-        super().__init__(told)
-        self.status = status
 
 
 @contextmanager
