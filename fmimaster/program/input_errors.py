@@ -46,8 +46,9 @@ FEW_UNDONE, MOST_UNDONE = 5, 0.2
 """More undone steps than this number, and than this part of the others, show that steps are too long. Right runs with less
 than 0.7 rad in a step have undone at most 2 %, and runs with wrong events, all with more than 1 rad, at least 40 %."""
 
-ROUNDING = 1e-9
-"""Differences below this part of the largest value are rounding: a body at rest has a range that consists of it."""
+ROUNDING = 1e-8
+"""Differences below this part of the largest value are rounding: a body at rest has a range that consists of it, and steps
+that grow amplify it to 4e-9 (a stack at rest, H = 0.3 s). It is the part within which Indicators.HELD sees rest, too."""
 
 
 class _Way(IntEnum):

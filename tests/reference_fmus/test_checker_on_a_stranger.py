@@ -155,7 +155,9 @@ ALL = {"M6", "M11", "M14", "F1", "F2", "F5", "F9", "F10", "F15", "F17", "F18", "
 
 
 @pytest.mark.parametrize(
-    ("name", "more"), [("counter", {"M10", "F8", "F12"}), ("clocks", set())], ids=str
+    ("name", "more"),
+    [("counter", {"M10", "F8", "F12"}), ("clocks", set())],
+    ids=["counter", "clocks"],
 )
 def test_a_conforming_fmu_passes_all_checks(
     main: Any, balls: Path, name: str, more: set[str]
