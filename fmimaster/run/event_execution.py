@@ -210,6 +210,7 @@ class EventExecution(LoopPart):
         self.plan_of = PlannedEvents(loop)
         self.ticks = ClockTicks(loop.plan, loop.executor.store, loop.state)
         self.checks = _EventChecks(loop)
+        self._components = [self._who(sorted(event.instances)) for event in loop.plan.events]
 
     def execute(self, now: Happening) -> bool:
         """Run the program of what happens now, and note it; whether an FMU ends the run."""
@@ -380,12 +381,7 @@ class EventExecution(LoopPart):
         """Name, whether it is shared, components and cause: of events that are fired, then of all other instances."""
         events = self._plan.events
         found = [
-            (
-                events[e].name,
-                events[e].scope is Scope.SHARED,
-                self._who(sorted(events[e].instances)),
-                fired[e],
-            )
+            (events[e].name, events[e].scope is Scope.SHARED, self._components[e], fired[e])
             for e in fired
         ]
         members = {i for e in fired for i in events[e].instances}

@@ -313,6 +313,8 @@ class EventHandler(LoopPart):
         self, waiting: Happening, chosen: Mapping[int, Cause]
     ) -> tuple[Mapping[int, Cause], Mapping[int, Cause]]:
         """Causes without the requests of instances whose events come after the chosen ones, and those requests."""
+        if not waiting.causes:
+            return waiting.causes, {}
         events = self._plan.events
         rest = {i for e in waiting.fired.keys() - chosen.keys() for i in events[e].instances}
         rest = rest.difference(*(events[e].instances for e in chosen))
@@ -336,12 +338,10 @@ class EventHandler(LoopPart):
     def _apart(self, waiting: Mapping[int, Cause]) -> dict[int, Cause]:
         """Of events that have an instance in common the first one, of contacts all. Shared events are before private ones,
         because their payloads are left limits, then their names count."""
-        events, together, chosen = (
-            self._plan.events,
-            self._contacts.events if self._contacts else (),
-            {},
-        )
-        taken, by_contacts = set[int](), set[int]()
+        if len(waiting) <= 1:
+            return dict(waiting)
+        events, together = self._plan.events, self._contacts.events if self._contacts else ()
+        chosen, taken, by_contacts = dict[int, Cause](), set[int](), set[int]()
         for e in sorted(waiting, key=lambda e: (events[e].scope is Scope.PRIVATE, events[e].name)):
             others = taken if e in together else taken | by_contacts
             if others.isdisjoint(events[e].instances):
