@@ -21,7 +21,7 @@ from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions.inputs import Fit
 from fmimaster.program.knowledge import Fitted
-from fmimaster.program.store import OutputCopy, ValueStore
+from fmimaster.program.store import Courses, OutputCopy, ValueStore
 from fmimaster.system.model import DataType
 
 
@@ -126,20 +126,36 @@ def fitted(
             at += width
         if wanted.compensation and wanted.mean is not None and not is_ahead:
             last = (begin + wanted.mean * length) - centre
-            for w in range(first, at):
-                lacking = courses.lacking[fit.instance][w]
-                coefficients[0, w] = compensated(
-                    coefficients.item(0, w),
-                    points.transformed(w - first) / 2.0,
-                    wanted.compensation,
-                    points.newest,
-                    last,
-                    points.are_several,
-                    lacking,
-                    courses.given_from[fit.instance][w],
-                    len(lacking),
-                )
+            _compensate(
+                coefficients, first, at, points, wanted.compensation, last, fit.instance, courses
+            )
     return Polynomials(coefficients[:1] if fit.is_constant else coefficients, centre)
+
+
+def _compensate(
+    coefficients: NDArray[np.float64],
+    first: int,
+    end: int,
+    points: _Points,
+    compensation: float,
+    last: float,
+    instance: int,
+    courses: Courses,
+) -> None:
+    """Add what held values lacked in the steps before to the columns of a route, from the first one to the end."""
+    for w in range(first, end):
+        lacking = courses.lacking[instance][w]
+        coefficients[0, w] = compensated(
+            coefficients.item(0, w),
+            points.transformed(w - first) / 2.0,
+            compensation,
+            points.newest,
+            last,
+            points.are_several,
+            lacking,
+            courses.given_from[instance][w],
+            len(lacking),
+        )
 
 
 class _Points:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.instants.instant import Ticks
-from fmimaster.plan.plan import Plan
-from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import GRID, Activations, Cause, Event
 from fmimaster.record.step_series import StepColumns
-from fmimaster.system.model import DataType
 
 _log = logging.getLogger("fmimaster")
 
@@ -154,48 +151,6 @@ class StepLog(StepColumns):
         """Another one that is as this one is now."""
         entries = self.part(0).columns()
         return StepLog(*entries, self.size, self.handed_on, self.any_size)
-
-
-class RecordedValues:
-    """Recorded variables of components with their values in the store, which are read at each event."""
-
-    def __init__(self, plan: Plan, store: ValueStore) -> None:
-        self._plan, self._store = plan, store
-        self._known: dict[frozenset[str], list[_Recorded]] = {}
-
-    def __call__(self, components: Collection[str]) -> dict[str, Any]:
-        """Those of these components that have a value; arrays as lists."""
-        key = frozenset(components)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = [*self._of(key)]
-        return {
-            name: values.tolist()
-            for name, values, clocks in known
-            if clocks is None or self._is_present(*clocks)
-        }
-
-    def _of(self, components: frozenset[str]) -> Iterator[_Recorded]:
-        instances, values = self._plan.instances, self._store.values
-        for c in self._plan.recorded:
-            if c.instance is None or c.is_repeated or c.type is DataType.CLOCK:
-                continue
-            if instances[c.instance].name in components and c.transformation.is_identity:
-                yield _Recorded(c.name, values[c.type][c.slot].reshape(c.shape), c.present)
-
-    def _is_present(self, kind: DataType, flags: tuple[int, ...]) -> bool:
-        """Whether a clocked variable has a value now: whether one of its clocks is active."""
-        rows = self._plan.rows[kind]
-        return bool(self._store.values[kind][[rows[k] for k in flags]].any())
-
-
-class _Recorded(NamedTuple):
-    """A variable: its values are a view on the store."""
-
-    name: str
-    values: NDArray[Any]
-    clocks: tuple[DataType, tuple[int, ...]] | None
-    """Clocks of which one must be active, if it is clocked."""
 
 
 def _first_of_alike(sizes: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.intp]:

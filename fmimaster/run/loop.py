@@ -6,11 +6,13 @@ Besides the state there are the value store and the registers of the executor (:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from fmimaster.events.zeno import EventHistory
 from fmimaster.instants.calendar import Calendar
@@ -19,10 +21,12 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSums
 from fmimaster.program.indicators import Indicators
 from fmimaster.program.programs import Programs
+from fmimaster.program.store import ValueStore
 from fmimaster.record.step_series import StepColumns
 from fmimaster.run.executor import Executor
-from fmimaster.run.log import ActivationLog, EventLog, RecordedValues, StepLog, Stretch
+from fmimaster.run.log import ActivationLog, EventLog, StepLog, Stretch
 from fmimaster.steps.step_rule import StepContext, StepRule
+from fmimaster.system.model import DataType
 
 if TYPE_CHECKING:
     from fmimaster.events.event_clock import EventClock
@@ -196,6 +200,48 @@ class RunState:
 
 Choose = Callable[[StepContext], int]
 """Chooses the variant of the algorithm for the next step."""
+
+
+class RecordedValues:
+    """Recorded variables of components with their values in the store, which are read at each event."""
+
+    def __init__(self, plan: Plan, store: ValueStore) -> None:
+        self._plan, self._store = plan, store
+        self._known: dict[frozenset[str], list[_Recorded]] = {}
+
+    def __call__(self, components: Collection[str]) -> dict[str, Any]:
+        """Those of these components that have a value; arrays as lists."""
+        key = frozenset(components)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = [*self._of(key)]
+        return {
+            name: values.tolist()
+            for name, values, clocks in known
+            if clocks is None or self._is_present(*clocks)
+        }
+
+    def _of(self, components: frozenset[str]) -> Iterator[_Recorded]:
+        instances, values = self._plan.instances, self._store.values
+        for c in self._plan.recorded:
+            if c.instance is None or c.is_repeated or c.type is DataType.CLOCK:
+                continue
+            if instances[c.instance].name in components and c.transformation.is_identity:
+                yield _Recorded(c.name, values[c.type][c.slot].reshape(c.shape), c.present)
+
+    def _is_present(self, kind: DataType, flags: tuple[int, ...]) -> bool:
+        """Whether a clocked variable has a value now: whether one of its clocks is active."""
+        rows = self._plan.rows[kind]
+        return bool(self._store.values[kind][[rows[k] for k in flags]].any())
+
+
+class _Recorded(NamedTuple):
+    """A variable: its values are a view on the store."""
+
+    name: str
+    values: NDArray[Any]
+    clocks: tuple[DataType, tuple[int, ...]] | None
+    """Clocks of which one must be active, if it is clocked."""
 
 
 @dataclass(frozen=True)
