@@ -48,6 +48,9 @@ MODELS = (
 )
 VERSIONS = ("fmi2", "fmi3")
 
+_LOGGERS: list[Any] = []
+"""Loggers of FMI 2.0, which are never freed: fmpy's proxy hands the messages of all FMUs of a process to the last one."""
+
 
 class Update(NamedTuple):
     """What fmi3UpdateDiscreteStates says."""
@@ -100,9 +103,12 @@ class Instance:
         if version == "fmi2":
             self._callbacks = fmi2CallbackFunctions.from_buffer_copy(defaultCallbacks)
             self._logger = fmi2CallbackLoggerTYPE(
-                lambda _e, name, _s, _c, text: logs[name.decode()].append(text.decode())
+                lambda _e, name, _s, _c, text: logs.setdefault(name.decode(), []).append(
+                    text.decode()
+                )
             )
             self._callbacks.logger = self._logger
+            _LOGGERS.append(self._logger)
             addLoggerProxy(ctypes.byref(self._callbacks))
             self.fmu.instantiate(callbacks=self._callbacks, **options)
         else:
