@@ -40,6 +40,11 @@ def each(first: Sequence[object], methods: Sequence[str] = tuple(METHODS)) -> li
 
 
 BY_EACH = pytest.mark.parametrize(("versions", "clock", "algorithm"), each(VERSIONS))
+BY_MASSES = pytest.mark.parametrize(
+    "masses", [(1.0, 2.0, 1.0), (3.0, 1.0, 2.0), (1.0, 0.1, 1.0)], ids=str
+)
+"""Of three balls, of which the first and the last hit the one between them."""
+BY_RESTITUTION = pytest.mark.parametrize("e", [1.0, 0.5])
 BY_PZ_AND_E1 = pytest.mark.parametrize(
     ("versions", "clock", "algorithm"), each(VERSIONS, ("PZ", "E1"))
 )

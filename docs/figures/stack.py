@@ -80,7 +80,7 @@ def forces(axes: Axes, results: Results) -> None:
 
 
 def events(axes: Axes, results: Results) -> None:
-    """The number of hits at each instant, and where contacts come to rest."""
+    """The number of hits at each instant, and from when contacts stay closed."""
     rests = [e for e in results.events if e.cause.kind is Kind.RESTS]
     hits = Counter(e.time for e in results.events if e.cause.kind is not Kind.RESTS)
     axes.vlines(list(hits), 0.0, list(hits.values()), color="0.35", linewidth=0.9)
@@ -88,7 +88,7 @@ def events(axes: Axes, results: Results) -> None:
     for e in rests:
         colour = COLOURS[int(e.name.removeprefix("hit"))]
         axes.plot(e.time, 0.0, "^", color=colour, markersize=7, clip_on=False, zorder=3)
-    axes.plot([], [], "^", color="0.35", markersize=7, label="a contact comes to rest")
+    axes.plot([], [], "^", color="0.35", markersize=7, label="a contact stays closed")
     axes.set_ylabel("events per instant")
     axes.set_ylim(0.0, max(hits.values()) + 0.6)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))

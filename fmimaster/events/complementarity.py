@@ -103,9 +103,7 @@ def _leaving(table: Rows, basis: list[int], entering: int, n: int) -> int | None
     limit = nearest + NEGLIGIBLE * max(1.0, abs(nearest))
     near = [i for i, ratio in ratios.items() if ratio <= limit]
     for i in near:
-        if (
-            basis[i] == 2 * n
-        ):  # the artificial variable leaves as soon as it can: the problem is solved
+        if basis[i] == 2 * n:  # the artificial variable leaves first: the problem is solved
             return i
     return min(near, key=lambda i: tuple(x / column[i] for x in table[i][:n]))
 

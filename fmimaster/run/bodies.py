@@ -103,6 +103,7 @@ class Bodies(LoopPart):
         return matrix
 
     def restitutions(self, chosen: Sequence[int]) -> list[float]:
+        """Their coefficients of restitution, by which both members must agree."""
         values, found = self._indicators.present(), []
         for e in chosen:
             of_bodies = [values[b.restitution] for b in self.contacts[e].bodies]

@@ -273,9 +273,8 @@ class Contacts(LoopPart):
     def _course(self, chosen: Sequence[int], matrix: Vector, now: float) -> Vector:
         """The rates of contacts without their forces, as coefficients of the time from now: through the last points."""
         s = self._state
-        if (
-            not s.free or s.free[0][0] != now
-        ):  # else the step is tried again, and the forces are those of the first try
+        # else the step is tried again, and the forces are those of the first try
+        if not s.free or s.free[0][0] != now:
             _, rates = self._bodies.measured(chosen)
             free = tuple((rates - matrix @ self._forces_at(chosen, now)).tolist())
             s.free = ((now, free), *s.free)[:MOST_POINTS]
@@ -307,9 +306,8 @@ class Contacts(LoopPart):
             back = -((gaps / length + 1.5 * w) / length)[np.newaxis]
         least, _ = self._bodies.negligible(chosen)
         back[:, ~held] = 0.0
-        back[0, ~held] = np.where(w < -least, -w / length, 0.0)[
-            ~held
-        ]  # what opens must not approach
+        # what opens must not approach
+        back[0, ~held] = np.where(w < -least, -w / length, 0.0)[~held]
         at = np.flatnonzero(back.any(axis=0) | held)
         corrected = np.zeros((len(back), len(chosen)))
         corrected[:, at] = np.linalg.lstsq(matrix[np.ix_(at, at)], back[:, at].T, rcond=None)[0].T

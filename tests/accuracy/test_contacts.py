@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from balls import (
     BY_EACH,
+    BY_MASSES,
     BY_PZ_AND_E1,
+    BY_RESTITUTION,
     E2,
     PZ,
     QUINTIC,
@@ -127,8 +129,8 @@ def test_a_ball_that_bounces_comes_to_rest_before_its_bounces_accumulate(
 
 
 @BY_EACH
-@pytest.mark.parametrize("masses", [(1.0, 2.0, 1.0), (3.0, 1.0, 2.0), (1.0, 0.1, 1.0)], ids=str)
-@pytest.mark.parametrize("e", [1.0, 0.5])
+@BY_MASSES
+@BY_RESTITUTION
 def test_a_ball_that_is_hit_from_both_sides_at_once(
     versions: Sequence[str],
     masses: tuple[float, float, float],

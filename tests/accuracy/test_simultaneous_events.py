@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from balls import BY_EACH, E1, PZ, Ball, each, row, run, velocities
+from balls import BY_EACH, BY_MASSES, BY_RESTITUTION, E1, PZ, Ball, each, row, run, velocities
 from pytest import approx
 
 from fmimaster import AccuracyWarning, SystemBuilder, reference_path
@@ -117,8 +117,8 @@ def test_a_pair_that_touches_hits_another_pair_that_touches(
 
 
 @BY_EACH
-@pytest.mark.parametrize("masses", [(1.0, 2.0, 1.0), (3.0, 1.0, 2.0), (1.0, 0.1, 1.0)], ids=str)
-@pytest.mark.parametrize("e", [1.0, 0.5])
+@BY_MASSES
+@BY_RESTITUTION
 def test_hits_of_unequal_balls_go_on_until_none_approaches_another(
     versions: Sequence[str],
     masses: tuple[float, float, float],

@@ -72,7 +72,7 @@ OTHER_STARTS = {
 @pytest.mark.parametrize("model", OTHER_STARTS)
 def test_other_starts_break_nothing(main: Any, reference: Path, model: str, tmp_path: Path) -> None:
     """A mass that starts below its floor, and copies of shared events that do not know what payloads know; balls that
-    come to rest on each other, with a gap that rounding moves."""
+    stay on each other at the end, with a gap that rounding moves."""
     given = json.loads((EXPERIMENTS / f"{model}.json").read_text(encoding="utf-8"))
     given["set"] |= OTHER_STARTS[model]
     (tmp_path / "experiment.json").write_text(json.dumps(given))

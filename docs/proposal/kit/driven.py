@@ -239,7 +239,8 @@ class Driven:
                     continue
                 jump, at = self._largest_jump(z, step)
                 is_free = not step.before or step.before[-1][0] < step.begin
-                if is_free and abs(jump) <= 0.5 * change:  # nor at the begin, if no input is set
+                # nor at the start of the step, if no input is set
+                if is_free and abs(jump) <= 0.5 * change:
                     jump, at = self._jump_at_begin(z, step) - before[z], step.begin
                 told = f"event '{event.name}': '{z}' jumps by {jump:.6g} at t = {at:.9g} s, where no event is on"
                 self.report.judge("M6", abs(jump) <= 0.5 * change, told)
