@@ -29,7 +29,7 @@ from fmimaster.results.results import Results
 from fmimaster.steps.doubling_errors import PowerResidual
 from fmimaster.steps.prediction_errors import EmbeddedOrders
 from fmimaster.steps.step_rule import StepRule
-from fmimaster.system.model import Causality, Variability
+from fmimaster.system.model import Variability
 
 Array = NDArray[np.float64]
 
@@ -191,9 +191,9 @@ def common(choices: Sequence[Choice]) -> Choice:
 
 
 def judged_columns(structures: Sequence[Plan]) -> list[str]:
-    """Columns of the results by which an error is measured: powers of bonds, and all recorded continuous outputs, except
-    those that indicate events; of all structures of the system."""
-    found = list(dict.fromkeys(name for plan in structures for name in _continuous_columns(plan)))
+    """Columns of the results by which an error is measured: powers of bonds, and all recorded continuous outputs and states
+    (:attr:`Recorded.is_judged`); of all structures of the system."""
+    found = list(dict.fromkeys(name for plan in structures for name in _judged_columns(plan)))
     discrete = dict.fromkeys(name for plan in structures for name in _discrete_numbers(plan))
     if discrete and not found:
         raise OptionError(
@@ -203,22 +203,11 @@ def judged_columns(structures: Sequence[Plan]) -> list[str]:
     return found
 
 
-def _continuous_columns(plan: Plan) -> list[str]:
-    recorded = {
-        (c.instance, c.variable): c.name
-        for c in plan.recorded
-        if c.present is None and not c.is_repeated
-    }
-    powers = (f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds)
-    found = [recorded[None, name] for name in powers if (None, name) in recorded]
-    return found + [
-        recorded[i, variable.name]
-        for i, planned in enumerate(plan.instances)
-        for variable in planned.model.with_causality(Causality.OUTPUT)
-        if variable.type.is_float
-        and variable.variability is Variability.CONTINUOUS
-        and variable.name not in planned.model.event_outputs
-        and (i, variable.name) in recorded
+def _judged_columns(plan: Plan) -> list[str]:
+    signals = {c.variable for c in plan.recorded if c.is_signal}
+    powers = [f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds]
+    return [name for name in powers if name in signals] + [
+        c.name for c in plan.recorded if c.is_judged
     ]
 
 

@@ -14,7 +14,7 @@ from fmimaster.plan.contacts import force_inputs
 from fmimaster.plan.events import Trigger
 from fmimaster.plan.layout import Group, Layout, Signal, with_derivatives
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings
-from fmimaster.system.model import Causality, DataType, Initial, Transformation, Variable
+from fmimaster.system.model import Causality, DataType, Initial, Model, Transformation, Variable
 from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem, RootConnector
 
 
@@ -160,6 +160,8 @@ class Recorded:
     is_repeated: bool = False
     """Whether it repeats other data: a connector of the root system whose variable has its own column, or is an input
     signal."""
+    is_judged: bool = False
+    """Whether the error of a run is judged by it: a continuous output or a continuous state, but no indicator of events."""
 
     @property
     def is_comparable(self) -> bool:
@@ -297,8 +299,21 @@ def place_columns(
                 transformation=connector.transformation,
                 is_repeated=(i, variable) in own or components[i].is_input,
             )
-        columns.append(column)
+        shows_all = present is None and not column.is_repeated and not components[i].is_input
+        columns.append(replace(column, is_judged=shows_all and _is_judged(components[i].model, v)))
     return tuple(columns), {kind: tuple(slots) for kind, slots in rows.items()}
+
+
+def _is_judged(model: Model, variable: Variable) -> bool:
+    """Whether it is a continuous state, or a continuous output that does not only tell of events.
+
+    An indicator is 0 at its event, and a number relative to its largest value says little. States count also where the
+    FMU lists them as indicators, as a ball does with its height.
+    """
+    if not variable.is_continuous:
+        return False
+    is_output = variable.causality is Causality.OUTPUT and variable.name not in model.event_outputs
+    return is_output or variable.name in model.states
 
 
 def _usual(variable: Variable) -> float | None:

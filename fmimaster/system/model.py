@@ -336,6 +336,12 @@ class Model:
         return frozenset().union(*self.dependencies.values())
 
     @cached_property
+    def states(self) -> frozenset[str]:
+        """Continuous states, by the derivatives that ModelStructure lists."""
+        derivatives = (self.variable(name) for name in self.state_derivatives)
+        return frozenset(v.derivative_of for v in derivatives if v and v.derivative_of)
+
+    @cached_property
     def dimension_names(self) -> frozenset[str]:
         """Structural parameters by which the sizes of arrays are given."""
         return frozenset(d for v in self.variables for d in v.dimensions if isinstance(d, str))

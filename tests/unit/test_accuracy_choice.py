@@ -305,6 +305,32 @@ def test_all_continuous_outputs_are_judged_but_not_those_that_tell_of_events() -
     ]
 
 
+def test_recorded_states_are_judged_also_as_indicators_but_no_signal_of_the_input(
+    tmp_path: Path,
+) -> None:
+    """Some balls list their height as the indicator of their impacts."""
+    ball = changed(
+        reference_path("fmi3/BouncingBall.fmu"),
+        tmp_path / "ball.fmu",
+        name=lambda member: "" if member.startswith("extra/") else member,
+        description=lambda text: text.replace(
+            '<EventIndicator valueReference="54"', '<EventIndicator valueReference="1"'
+        ),
+    )
+    plan = chosen(ball, stop_time=1).prepare().plan
+    assert "h" in plan.instances[0].model.event_outputs
+    assert judged_columns([plan])[0] == "h"
+    wheel = chosen(
+        reference_path("fmi2/QuarterCarWheelA.fmu"),
+        stop_time=1,
+        input={"velocity": math.sin},
+        output_variables=["*"],
+    )
+    plan = wheel.prepare().plan
+    assert "input.velocity" in [c.name for c in plan.recorded]
+    assert judged_columns([plan]) == ["force", "zw", "vw", "zc"]
+
+
 def test_the_power_of_a_bond_is_judged() -> None:
     plan = chosen(quarter_car("fmi2")).prepare().plan
     assert judged_columns([plan]) == ["suspension.power", "chassis.velocity", "wheel.force"]
