@@ -66,6 +66,9 @@ class ProgramsRequest:
     """Names or globs of inputs → polynomials over a step, instead of the polynomial of the algorithm."""
     in_halves: bool = False
     """Whether FMUs that hold their inputs do each step in two halves, if they can."""
+    is_chosen: bool = False
+    """Whether the algorithm was chosen, not given: then no one expects more of it than the FMUs allow, and what they do not
+    allow is a note, not a warning."""
 
 
 def assemble(
@@ -204,7 +207,8 @@ def complete_programs(draft: ProgramsDraft) -> None:
     """The programs with their notes and warnings."""
     plan, p, algorithm, settings = draft.plan, draft.p, draft.algorithm, draft.settings
     notes, warnings = _loop_notes(draft)
-    settling = draft.request.settling
+    settling, is_chosen = draft.request.settling, draft.request.is_chosen
+    limits = algorithm.accuracy_warnings(plan)
     told = [s if _differ(plan, settings) else None for s in settings]
     again = draft.again
     draft.programs = Programs(
@@ -231,10 +235,10 @@ def complete_programs(draft: ProgramsDraft) -> None:
         forces=_forces(plan, p),
         quiet=quiet_programs(plan, p, p.polynomial_inputs),
         pattern=algorithm.pattern(),
-        notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
+        notes=(*settings[0].notes, *notes, *algorithm.notes(plan), *(limits if is_chosen else ())),
         accuracy_warnings=(
             *warnings,
-            *algorithm.accuracy_warnings(plan),
+            *(() if is_chosen else limits),
             *unused_inputs(plan, draft.given, p.used),
         ),
     )

@@ -20,7 +20,8 @@ def run(arguments: Namespace) -> int:
     """Measure the errors, and print them."""
     simulation = settings.simulation(arguments)
     budget = error_budget(simulation)
-    write(_page(budget, in_short(simulation.algorithm_used)))
+    algorithm = simulation.prepare().completed(simulation).algorithm_used
+    write(_page(budget, in_short(algorithm)))
     return 0
 
 

@@ -76,7 +76,7 @@ def run(arguments: Namespace) -> int:
         Advisor(simulation, at=arguments.at, longest=arguments.longest) as advisor,
     ):
         limit = advisor.limit()
-        lines = [*_head(advisor, in_short(simulation.algorithm_used)), *_page(advisor, limit)]
+        lines = [*_head(advisor, in_short(advisor.algorithm)), *_page(advisor, limit)]
         if figure is not None:
             _draw(advisor, limit, figure)
     if arguments.compare:

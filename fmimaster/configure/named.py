@@ -51,6 +51,7 @@ EVENT_CLOCKS: Mapping[str, str] = {
     "intermediate": "events.intermediate:Intermediate",
     "early-return": "events.event_clock:EarlyReturn",
     "check": "events.event_clock:Check",
+    "none": "events.event_clock:NoEventClock",
 }
 FAULT_POLICIES: Mapping[str, str] = {
     "stop": "fmu.fault_policy:Stop",

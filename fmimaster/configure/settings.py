@@ -75,8 +75,8 @@ class Settings:
         Interface by which a single FMU is used. Default: the first of these that the FMU has. In a system each component
         has its own, see ``SystemBuilder.add``.
     algorithm : Algorithm, or text such as ``"GaussSeidel:mode=lin"``
-        Co-simulation algorithm. Default: Jacobi with held inputs; if an event clock fires events, Jacobi with
-        extrapolated inputs (``ADAPTIVE``), because held inputs delay events.
+        Co-simulation algorithm. Default: chosen for the system. Connected components are stepped by Gauss-Seidel, with
+        inputs on lines; if an event clock fires events, by Jacobi with extrapolated inputs (``ADAPTIVE``).
     inputs : names of inputs → Polynomial, or text such as ``"linear"``
         Inputs over a step. Polynomials of single inputs; a name is ``"component.input"`` or a glob. The algorithm decides
         for all other inputs.
@@ -104,7 +104,7 @@ class Settings:
         FixedStep; with the event clocks LookAhead and EarlyReturn it is FreeStep, and with Predictive it is Ramp.
     event_clock : EventClock, or text such as ``"predictive:near=1e-4"``
         How events are found. An event clock predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check.
-        Without an event clock, FMUs handle their events themselves.
+        Default: chosen for the FMUs. With ``"none"``, FMUs handle their events themselves.
     event_mode : bool
         Use Event Mode of FMI 3.0, or not. Default: True if an event clock fires events, or if the structure of the system
         changes. FMUs with clocks always use it.
@@ -320,13 +320,15 @@ class Settings:
 
     @property
     def algorithm_used(self) -> Algorithm:
-        """The algorithm, or the default algorithm if none is given."""
-        if self.algorithm is not None:
-            return cast("Algorithm", self.algorithm)
+        """The algorithm. Settings that give none get one when the run is prepared: see ``Prepared.settings``."""
+        assert self.algorithm is not None, "an algorithm is chosen when a run is prepared"
+        return cast("Algorithm", self.algorithm)
+
+    @property
+    def clock_used(self) -> EventClock | None:
+        """The event clock; None without one, also if that is requested by ``"none"``."""
         clock = self.used.event_clock
-        usual = "Jacobi:inputs=adaptive" if clock is not None and clock.fires else "Jacobi"
-        found: Algorithm = at_place("configure.reading:algorithm")(usual)
-        return found
+        return None if clock is None or clock.is_none else clock
 
     @property
     def used(self) -> ReadSettings:

@@ -96,6 +96,8 @@ class EventClock(TypedArguments, ABC):
     """Whether it requests early returns inside of steps, in Intermediate Update Mode."""
     silences: ClassVar[bool] = False
     """Whether FMUs of contacts at rest are set to ignore their own events, which are then predicted."""
+    is_none: ClassVar[bool] = False
+    """Whether it stands for a run without an event clock."""
     for_others: ClassVar[bool] = False
     """Whether it is for algorithms in which one FMU finds events for the others (``finds_events_for_others``)."""
 
@@ -165,6 +167,16 @@ class EventClock(TypedArguments, ABC):
 
 _WATCHED = {"clip", "detect", "undoes", "passed"}
 """Methods that a watch replaces where no condition is met."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoEventClock(EventClock):
+    """No event clock, explicitly: FMUs execute their events themselves, and steps do not end for them.
+
+    Without it, a run chooses the event clock that the FMUs allow.
+    """
+
+    is_none: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)

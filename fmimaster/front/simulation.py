@@ -129,9 +129,10 @@ class Simulation(Settings):
 
         with Loader() as loader:
             prepared = prepare(self, loader, needs_stop_time=False)
-            structures = structures_of(self, prepared, partial(prepare, loader=loader))
+            completed = prepared.completed(self)
+            structures = structures_of(completed, prepared, partial(prepare, loader=loader))
             later = () if structures is None else [*structures.every()][1:]
-        return PlanPage(plan_facts(self, prepared, later, programs=programs))
+        return PlanPage(plan_facts(completed, prepared, later, programs=programs))
 
     def run(
         self,

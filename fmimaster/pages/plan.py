@@ -61,7 +61,7 @@ def plan_facts(
         Whether the instructions of the programs are included, and their line numbers in reasons.
     """
     plan, schedule = prepared.plan, prepared.schedule
-    clock = settings.used.event_clock
+    clock = settings.clock_used
     fires = clock is not None and clock.fires
     late, rule = delays(prepared.programs.attempt, plan), schedule.rule
     step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)

@@ -32,7 +32,7 @@ from fmimaster.plan.make import PlanRequest, make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder, tolerance_of_run
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.prepare.isolation import isolated_fmus
-from fmimaster.prepare.prepared import Isolated, Prepared
+from fmimaster.prepare.prepared import ALONE, NOTHING, ChosenSettings, Isolated, Prepared
 from fmimaster.prepare.structures import is_dynamic, structure_at, structure_note
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.programs import Programs
@@ -95,6 +95,8 @@ class Draft:
     """Time in s → the columns of the input that jump."""
     left_out: Sequence[str] = ()
     """Signals of the input that have no open input here."""
+    chosen: ChosenSettings = NOTHING
+    """Settings that were not given."""
     choice: Choice | None = None
     schedule: Schedule = field(init=False)
     rates: RatePattern | None = None
@@ -166,13 +168,27 @@ def resolve_connections(draft: Draft) -> None:
             draft.jumps = draft.loader.table(table).jumps()
 
 
+def choose_methods(draft: Draft) -> None:
+    """Settings of methods that are not given: they are chosen for the system."""
+    if draft.resolved.links or draft.settings.event_clock is not None:
+        from fmimaster.prepare.choice import choose  # a component alone needs no choice
+
+        draft.chosen = choose(draft.settings, draft.resolved)
+    elif draft.settings.algorithm is None:
+        draft.chosen = ALONE
+    draft.settings = replace(draft.settings, **draft.chosen.settings)
+
+
 def choose_times(draft: Draft) -> None:
     """Start, stop and steps; for an accuracy, also the controller and the inputs. Jumps of the input move to the grid."""
     draft.schedule = _scheduled(draft)
     if draft.settings.accuracy is not None:
-        from fmimaster.prepare.accuracy_choice import choose
+        from fmimaster.prepare.accuracy_choice import choose as choose_control
 
-        choice = draft.choice = choose(draft.settings, draft.resolved)
+        # what was only chosen may be chosen otherwise for an accuracy
+        open_again: dict[str, Any] = dict.fromkeys(draft.chosen.settings)
+        given = replace(draft.settings, **open_again)
+        choice = draft.choice = choose_control(given, draft.resolved)
         is_given = draft.settings.step_size is not None
         usual = draft.schedule.rule.exact_size
         largest = usual if is_given else choice.largest(draft.schedule)
@@ -187,7 +203,7 @@ def choose_times(draft: Draft) -> None:
 def choose_order(draft: Draft) -> None:
     """The algorithm, and the order in which components are stepped."""
     settings, rule = draft.settings, draft.schedule.rule
-    algorithm, clock = settings.algorithm_used, settings.used.event_clock
+    algorithm, clock = settings.algorithm_used, settings.clock_used
     refuse_settings(algorithm, clock)
     draft.rates = rule.rates(draft.schedule.stop - draft.schedule.start)
     if draft.rates is not None:
@@ -231,7 +247,7 @@ def plan_system(draft: Draft) -> None:
         steady=settings.steady_states,
     )
     draft.plan = make_plan(draft.resolved, request)
-    refuse_plan(draft.plan, rule, settings.used.event_clock)
+    refuse_plan(draft.plan, rule, settings.clock_used)
     if draft.rates is not None:
         refuse_plan_with_rates(draft.plan)
 
@@ -239,7 +255,7 @@ def plan_system(draft: Draft) -> None:
 def make_programs(draft: Draft) -> None:
     """The programs of the plan."""
     settings, plan, rule = draft.settings, draft.plan, draft.schedule.rule
-    clock, given = settings.used.event_clock, settings.used.inputs
+    clock, given = settings.clock_used, settings.used.inputs
     draft.inputs = inputs = given if plan.structure is None else fitting_inputs(plan, given)
     draft.degree = degree = extrapolation_degree(plan, settings.algorithm_used.course, inputs)
     request = ProgramsRequest(
@@ -262,6 +278,7 @@ def make_programs(draft: Draft) -> None:
         checks_held=clock is not None and clock.checks_held,
         inputs=inputs,
         in_halves=clock is not None and clock.in_halves,
+        is_chosen="algorithm" in draft.chosen.settings,
     )
     draft.programs = assemble(plan, draft.algorithm, request)
 
@@ -279,6 +296,7 @@ def complete_preparation(draft: Draft) -> None:
         schedule,
         draft.components,
         _input_jumps(plan, schedule, draft.jumps, begins_anew_at_jumps(programs, rule)),
+        draft.chosen,
         draft.choice,
         draft.resolved.open_inputs,
         chosen_solvers(settings.used.solver, draft.models),
@@ -293,6 +311,7 @@ PASSES: Sequence[Callable[[Draft], None]] = (
     read_structure,
     load_models,
     resolve_connections,
+    choose_methods,
     choose_times,
     choose_order,
     plan_system,
@@ -314,7 +333,7 @@ def read_description(settings: Settings) -> SystemDescription:
 
 
 def _scheduled(draft: Draft) -> Schedule:
-    settings, clock = draft.settings, draft.settings.used.event_clock
+    settings, clock = draft.settings, draft.settings.clock_used
     usual_rule: Callable[[Time | None], StepRule[Any]] = FixedStep
     if clock is not None:
         extrapolates = settings.algorithm_used.course.uses_history and any(
@@ -335,7 +354,7 @@ def _scheduled(draft: Draft) -> Schedule:
 
 def _unclocked(draft: Draft) -> tuple[str, ...]:
     """Warnings about events that need an event clock, in a run without one."""
-    if draft.settings.used.event_clock is not None:
+    if draft.settings.clock_used is not None:
         return ()
     followed: Collection[int] = draft.programs.polynomial_inputs
     if draft.schedule.rule.watches_discrete_outputs:  # undone steps find what events change
@@ -367,7 +386,7 @@ def _input_jumps(
 
 def _event_use(settings: Settings, order: StepOrder) -> EventUse:
     """How the run uses events: decided by the event clock, and by the algorithm if it has its own policies."""
-    clock = settings.used.event_clock
+    clock = settings.clock_used
     if clock is None:
         return EventUse(event_mode=settings.event_mode, refreshes=settings.algorithm_used.refreshes)
     policies = settings.algorithm_used.policies(order)

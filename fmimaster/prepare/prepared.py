@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.installation import installed_version
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse
@@ -29,8 +30,36 @@ if TYPE_CHECKING:
     from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.prepare.accuracy_choice import Choice
 
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
 Isolated: TypeAlias = Mapping[str, str]
 """Name of a component whose FMU has a process of its own → a note that says why; empty if the user has requested it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSettings:
+    """Settings that were not given, as they are chosen for a system.
+
+    Attributes
+    ----------
+    settings : name of a setting → its value
+    notes : tuple of str
+        What was chosen, and why.
+    instead : tuple of such mappings
+        What is tried next, in this order, if the run ends with an error.
+    plainer : tuple of such mappings
+        What is tried next, in this order, if outputs grow without bound.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    instead: tuple[Mapping[str, Any], ...] = ()
+    plainer: tuple[Mapping[str, Any], ...] = ()
+
+
+NOTHING = ChosenSettings()
+ALONE = ChosenSettings({"algorithm": Jacobi()})
+"""For a component alone: nothing is coupled."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +78,8 @@ class Prepared:
     input_jumps: Mapping[Fraction, frozenset[int]] = field(default_factory=dict)
     """Time in s at which a continuous input jumps → instances in Event Mode for which that is an event (FMI 3.0, 4.1.1).
     Jumps that are not events are left out, unless extrapolation or step-size control must restart there."""
+    chosen: ChosenSettings = NOTHING
+    """Settings that were not given."""
     choice: Choice | None = None
     """The controller and the inputs for a requested accuracy; the schedule and the programs are those of its first
     run."""
@@ -72,6 +103,10 @@ class Prepared:
         times = f"t = {start:g} s to {stop:g} s, steps of at most {size} s"
         return f"<Prepared {self.description.system.name!r}: {instances}, {times}>"
 
+    def completed(self, settings: AnySettings) -> AnySettings:
+        """The settings of the run: those that are given, with those that were chosen."""
+        return replace(settings, **self.chosen.settings)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Choices for settings that the user did not give."""
@@ -81,6 +116,7 @@ class Prepared:
         left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
         isolated = [note for note in dict.fromkeys(self.isolated.values()) if note]
         return (
+            *self.chosen.notes,
             *self.plan.notes,
             *self.cards.notes,
             *exchanged,
@@ -149,7 +185,8 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         "settings": {
             name: plain(value)
             for name, value in settings.changed().items()
-            if name != "process"  # results do not depend on it
+            # results do not depend on a process; what was chosen is in the notes
+            if name != "process" and name not in prepared.chosen.settings
         },
         "notes": list(prepared.notes),
         **({"clocks": clocks} if clocks else {}),

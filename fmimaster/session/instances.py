@@ -176,7 +176,7 @@ def intermediate_outputs(prepared: Prepared, settings: Settings) -> dict[int, In
         If values are to be recorded and no FMU can give them, an FMU has a process of its own, or the run writes
         checkpoints.
     """
-    clock, records = settings.used.event_clock, settings.record_intermediate_values
+    clock, records = settings.clock_used, settings.record_intermediate_values
     requests = clock is not None and clock.requests
     plan, found = prepared.plan, dict[int, IntermediateOutputs]()
     if not (requests or records):

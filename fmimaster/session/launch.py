@@ -62,7 +62,8 @@ def attended_run(
     )
     try:
         prepared = prepare(settings, loader)
-        structures = structures_of(settings, prepared, partial(prepare, loader=loader))
+        completed = prepared.completed(settings)
+        structures = structures_of(completed, prepared, partial(prepare, loader=loader))
         if settings.strict and prepared.accuracy_warnings:
             raise AccuracyError(prepared.accuracy_warnings)
         last = [prepared] if structures is None else structures.last
@@ -91,7 +92,7 @@ def attended_run(
     run = Attendance(
         prepared,
         loader,
-        settings,
+        completed,
         signals,
         writer=writer,
         facts=facts,

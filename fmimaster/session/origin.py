@@ -249,7 +249,7 @@ def _facts(settings: Settings, prepared: Prepared) -> Iterator[object]:
     yield from sorted(map(str, plan.routes.items()))
     yield [(c.name, c.column) for c in plan.recorded], settings.output_interval
     yield schedule.start, schedule.stop, schedule.rule, [*schedule.points]
-    yield settings.event_clock, settings.solver
+    yield prepared.completed(settings).event_clock, settings.solver
     for variant in (*programs.variants, *filter(None, [programs.restart])):
         yield [str(instruction) for instruction in variant.attempt.instructions]
     yield [str(instruction) for instruction in programs.initialize.instructions]

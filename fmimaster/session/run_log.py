@@ -60,8 +60,8 @@ def _lines(
     yield (
         f"{float(schedule.start):g} s to {float(schedule.stop):g} s {steps}, {in_short(settings.algorithm_used)}"
     )
-    if settings.used.event_clock is not None:
-        yield f"events by {in_short(settings.used.event_clock)}"
+    if settings.clock_used is not None:
+        yield f"events by {in_short(settings.clock_used)}"
     if not settings.algorithm_used.is_parallel:
         order = [f"'{plan.instances[i].name}'" for i in plan.trigger_sequence]
         yield f"the components step in the order {named(order)}"

@@ -161,7 +161,7 @@ def methods(prepared: Prepared, settings: Settings) -> Iterator[str]:
     names = [f"'{plan.instances[i].name}'" for i in plan.trigger_sequence]
     order = "" if algorithm.is_parallel else f", in the order {named(names)}"
     yield f"steps by {in_short(algorithm)}{order}; their ends by {in_short(rule)}"
-    clock = settings.used.event_clock
+    clock = settings.clock_used
     stopping = [f"'{i.name}'" for i in plan.instances if i.may_return_early]
     modes = [f"'{i.name}'" for i in plan.instances if i.event_mode]
     if clock is not None:

@@ -174,7 +174,7 @@ class Session:
             schedule.rule,
             schedule.base,
             self.state,
-            settings.used.event_clock,
+            settings.clock_used,
             settings.algorithm_used.choose if self.programs.chooses else None,
         )
         stepper = Stepper(loop)

@@ -53,6 +53,7 @@ class MultiRate(StepRule[Grid]):
     components: Mapping[str, Time] = field(default_factory=dict)
 
     varies: ClassVar[bool] = False
+    holds_inputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         StepRule.__post_init__(self)

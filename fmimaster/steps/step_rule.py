@@ -137,6 +137,8 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
     """Whether steps have different sizes, also without an event between them."""
     is_fixed: ClassVar[bool] = False
     """Whether all steps end on one grid, ``start + k * size``, unless an event ends one."""
+    holds_inputs: ClassVar[bool] = False
+    """Whether components end their steps at different times, with inputs that are held."""
     watches_discrete_outputs: ClassVar[bool] = False
     """Whether the rule decides on steps by changes of connected discrete outputs."""
     rejection: ClassVar[Cause] = Cause(Kind.ERROR)

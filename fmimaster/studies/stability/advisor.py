@@ -112,6 +112,7 @@ class Advisor:
     ----------
     name : str
         Of the system.
+    algorithm : Algorithm
     size : float
         Communication step size of the settings in s; the largest one if it varies.
     start : float
@@ -138,6 +139,7 @@ class Advisor:
         log.info("stability: the FMUs are stepped one by one, with pulses at their inputs")
         with Loader() as loader:
             self._prepared = prepared = prepare(settings, loader)
+        self.algorithm = prepared.completed(settings).algorithm_used
         self.name, schedule = prepared.description.system.name, prepared.schedule
         self.size = size = float(schedule.rule.exact_size)
         whole = float(schedule.stop - schedule.start)
