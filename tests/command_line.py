@@ -14,6 +14,9 @@ from fmimaster.base.errors import FileError
 from fmimaster.base.installation import reference_path
 from fmimaster.commands.cli import main
 
+PLAIN = ("--algorithm", "jacobi", "--event-clock", "none")
+"""The plain run: held inputs, and no event clock."""
+
 
 @dataclass(frozen=True)
 class Outcome:

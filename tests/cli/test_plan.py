@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Outcome, changed, reference, system
+from command_line import PLAIN, Outcome, changed, reference, system
 
 Run = Callable[..., Outcome]
 
@@ -29,7 +29,7 @@ def words(outcome: Outcome) -> list[str]:
 
 
 def test_each_connection_is_told_with_its_delay_and_why(run: Run, two_mass: Path) -> None:
-    jacobi = words(run("plan", two_mass, "--programs"))
+    jacobi = words(run("plan", two_mass, *PLAIN, "--programs"))
     why = "'upper' is set (0) before 'lower' steps (6): value of the last communication point"
     assert f"upper.u_x <- lower.x 1 step late, held: {why}" in jacobi
     gauss_seidel = words(run("plan", two_mass, "--algorithm", "gauss-seidel"))
@@ -39,7 +39,7 @@ def test_each_connection_is_told_with_its_delay_and_why(run: Run, two_mass: Path
 
 
 def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
-    lines = words(run("plan", two_mass, "--stop-time", "5", "--programs"))
+    lines = words(run("plan", two_mass, *PLAIN, "--stop-time", "5", "--programs"))
     assert lines[0].startswith("two-mass, Jacobi()")
     for expected in (
         "start 0 s from the system",
@@ -144,7 +144,7 @@ def test_no_library_is_needed(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
-    facts = json.loads(run("plan", two_mass, "--json", "--programs").out)
+    facts = json.loads(run("plan", two_mass, *PLAIN, "--json", "--programs").out)
     assert list(facts) == [
         "system",
         "algorithm",

@@ -77,7 +77,7 @@ def test_the_sequence_is_shown_with_levels_and_what_each_uses(run: Run, chain: P
 def test_if_all_inputs_are_stale_the_page_says_what_another_algorithm_would_do(
     run: Run, chain: Path
 ) -> None:
-    page, facts = plan(run, chain)
+    page, facts = plan(run, chain, "--algorithm", "Jacobi")
     assert facts["sequence"]["levels"] == [facts["order"]]
     assert "Stale inputs: 4 of 4" in page
     start = (

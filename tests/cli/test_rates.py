@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Outcome, reference
+from command_line import PLAIN, Outcome, reference
 
 CAR = reference("systems/quarter-car-b-fmi2.ssp")
 Run = Callable[..., Outcome]
@@ -86,7 +86,7 @@ def test_half_the_step_is_compared(run: Run) -> None:
 @pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.base.errors.AccuracyWarning")
 def test_a_run_that_diverges_is_told_the_largest_stable_step(run: Run) -> None:
     """energy.md 4: split B is stable up to 11.230 ms."""
-    outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2")
+    outcome = run("simulate", CAR, *PLAIN, "--step-size", "0.02", "--stop-time", "2")
     assert "grows from t = 0 s to the end of the run" in outcome.err
     assert "note: looking for the largest stable step size, for at most 2 s" in outcome.err
     assert "note: the coupling is stable with steps of at most 0.011230" in outcome.err
@@ -100,7 +100,7 @@ def test_a_quiet_run_that_diverges_looks_for_nothing(
         raise AssertionError
 
     monkeypatch.setattr("fmimaster.studies.stability.advisor.largest_stable_step", looked)
-    outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2", "--quiet")
+    outcome = run("simulate", CAR, *PLAIN, "--step-size", "0.02", "--stop-time", "2", "--quiet")
     assert outcome.status == 0
     assert "note:" not in outcome.err
 
@@ -113,7 +113,7 @@ def test_the_search_for_a_stable_step_can_be_ended(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("fmimaster.studies.stability.advisor.largest_stable_step", ended)
-    outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2")
+    outcome = run("simulate", CAR, *PLAIN, "--step-size", "0.02", "--stop-time", "2")
     assert outcome.status == 0
     assert "note: the search was ended" in outcome.err
 

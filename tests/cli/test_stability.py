@@ -15,7 +15,8 @@ def test_the_page_has_the_limit_the_steps_and_the_fmus(
     run: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     figure = tmp_path / "radius.svg"
-    outcome = run("stability", reference(CAR), "--step-size", "0.02", "--figure", figure)
+    size = "--algorithm", "jacobi", "--step-size", "0.02"
+    outcome = run("stability", reference(CAR), *size, "--figure", figure)
     assert outcome.status == 0
     assert "Largest stable communication step\n  11.23 ms\n" in outcome.out
     assert "  11.23 ms   1.000000  keeps its size" in outcome.out
