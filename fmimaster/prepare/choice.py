@@ -37,7 +37,8 @@ def choose(settings: Settings, system: ResolvedSystem) -> ChosenSettings:
         return ChosenSettings({"algorithm": Jacobi(ADAPTIVE)})
     if not _uses_lines(settings.step_size, system):
         return ALONE
-    interpolated = GaussSeidel(mode=AlongLine())
+    # one step for each FMU: five, which the mode makes of one where outputs depend directly on held inputs, cost too much
+    interpolated = GaussSeidel(mode=AlongLine(sub_steps=1))
     return ChosenSettings(
         {"algorithm": replace(interpolated, inputs=LINEAR)},
         (COUPLING,),
