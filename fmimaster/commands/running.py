@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.base.text import aligned, count, flowing, page_width, visible
 from fmimaster.commands.text import not_in_the_log, tell
+from fmimaster.front.attempts import run_with_number
 from fmimaster.front.simulation import Simulation
 from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.results.columns import has_mask, values_of
@@ -28,6 +29,7 @@ from fmimaster.session.work_thread import Progress
 from fmimaster.system.declarations import attribute_name
 
 if TYPE_CHECKING:
+    from fmimaster.front.accuracy_pair import Pair
     from fmimaster.results.comparison import Comparison
 
 _MOST_BYTES = 8
@@ -42,6 +44,7 @@ def simulate_and_keep(
     quiet: bool = False,
     output_file: str | None = None,
     resume_from: Path | None = None,
+    take: Callable[[Pair], None] | None = None,
 ) -> Results:
     """Simulate, pass the rows to ``keep``, and print the statistics of the run.
 
@@ -57,6 +60,8 @@ def simulate_and_keep(
         CSV file that is written during the run; ``keep`` gets the last block of rows only.
     resume_from
         A checkpoint from which the run continues.
+    take
+        Gets the run and a second one with half the steps, however long the first one took; the first one has all rows.
 
     Raises
     ------
@@ -66,7 +71,10 @@ def simulate_and_keep(
     reached = deque[Progress](maxlen=1)
     try:
         with progress(reached.append, show=show_progress and not quiet) as show:
-            results = simulation.run(show, output_file=output_file, resume_from=resume_from)
+            if take is None:
+                results = simulation.run(show, output_file=output_file, resume_from=resume_from)
+            else:
+                results = run_with_number(replace(simulation, error_estimate=True), show, take=take)
     except SimulationError as error:
         if error.results is not None and error.results.names:
             told = keep(error.results)

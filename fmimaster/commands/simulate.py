@@ -18,7 +18,7 @@ from fmimaster.results.formats import SUFFIXES
 
 # imports that a help page does not need are made where they are used: they take 0.4 s
 if TYPE_CHECKING:
-    from fmimaster.front.accuracy_pair import Difference
+    from fmimaster.front.accuracy_pair import Difference, Pair
     from fmimaster.front.simulation import Simulation
     from fmimaster.results.comparison import Comparison
     from fmimaster.results.results import Results
@@ -96,6 +96,7 @@ def run(arguments: Namespace) -> int:
     simulation = settings.simulation(arguments)
     shared_run.is_command = arguments.process
     _refuse(arguments, simulation)
+    pairs: list[Pair] = []
     try:
         results = simulate_and_keep(
             simulation,
@@ -103,6 +104,7 @@ def run(arguments: Namespace) -> int:
             show_progress=not arguments.no_progress,
             quiet=arguments.quiet,
             output_file=arguments.output_file if _streams(arguments) else None,
+            take=pairs.append if arguments.check_step else None,
         )
     except SimulationError as error:
         if error.results is not None:
@@ -121,7 +123,10 @@ def run(arguments: Namespace) -> int:
     note(arguments, largest_stable_step(simulation, results))
     if arguments.check_step:
         reached(shared_run.CommandPhase.DELIVERED)
-        tell(differences(simulation, results))
+        alone = results.statistics.coupling_error is None  # without a second run so far
+        pairs += [simulation.check_step(coarse=results)] if alone else []
+        for pair in pairs:
+            tell(differences(pair))
     if comparison is not None and not arguments.json:
         put = tell if arguments.to_standard_output else write
         put(str(comparison).splitlines())
@@ -250,9 +255,9 @@ LEAST_SECONDS = 2.0
 """CPU time in s that the search for the largest stable step may take after a short run."""
 
 
-def differences(simulation: Simulation, results: Results) -> list[str]:
+def differences(pair: Pair) -> list[str]:
     """Differences of the outputs from a run with steps half as long, one line each."""
-    found = simulation.check_step(coarse=results).differences()
+    found = pair.differences()
     rows: list[tuple[str, ...]] = [
         ("output", "unit", "largest difference", "at", "of its largest value")
     ]

@@ -250,6 +250,13 @@ TABLE = (
             "checkpoint": "checkpoint (--checkpoint) is for one run, but accuracy (--accuracy) does several.",
         },
     ),
+    Row(
+        "error_estimate",
+        Option(_ACCURACY, also=" (default: after runs of up to 2 s)", one_run=True, is_or_not=True),
+        "True or False",
+        kinds.is_truth_value,
+        changes_rows=False,
+    ),
     positive(
         "bond_tolerance",
         Option(_ACCURACY, "TOL", kind=float),

@@ -94,6 +94,11 @@ class Settings:
         shortened until it is met. The error is the root mean square over time, relative to the largest absolute value of
         a recorded output; it is estimated by runs in which each step is halved. A step-size rule and inputs that are given
         stay. If step_size is a number, it is the largest step.
+    error_estimate : bool
+        Estimate the error of the coupling by a second run with half the steps. It is in ``statistics.coupling_error`` and
+        at the end of the messages of a run; above 5 % there is a warning. The results stay those of the first run. Default:
+        if continuous signals are connected, no component is written in Python, and the first run took less than 2 s of CPU
+        time.
     start_time : number or text, in s
         Start time in s. Default: the value of the system's default experiment, otherwise that of the FMUs.
     stop_time : number or text, in s
@@ -217,6 +222,7 @@ class Settings:
     power_bonds: Sequence[PowerBond] = ()
     bond_tolerance: float | None = None
     accuracy: float | None = None
+    error_estimate: bool | None = None
     extrapolation_errors: bool = False
     start_time: Time | None = None
     stop_time: Time | None = None

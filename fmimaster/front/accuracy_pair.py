@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
+from fmimaster.results.columns import has_mask
 from fmimaster.results.results import Results
 from fmimaster.steps.halved import Halved
 from fmimaster.steps.step_rule import StepRule
@@ -145,10 +146,11 @@ class Pair:
         )
         for name in fine:
             one, other = coarse[name][a], fine[name][b]
-            there = ~(np.ma.getmaskarray(one) | np.ma.getmaskarray(other))
-            if there.all():
+            if not (has_mask(one) or has_mask(other)):
                 yield name, time, one, other
-            elif there.sum() > 1:  # the component does not exist all the time
+                continue
+            there = ~(np.ma.getmaskarray(one) | np.ma.getmaskarray(other))
+            if there.sum() > 1:  # the component does not exist all the time
                 yield name, time[there], np.ma.getdata(one)[there], np.ma.getdata(other)[there]
 
 

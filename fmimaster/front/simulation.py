@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fmimaster.base.errors import (
-    AccuracyError,
     Interrupted,
     OptionError,
     SimulationError,
     unknown_attribute,
-    warn_of,
 )
 from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
+from fmimaster.front.attempts import judge, run_with_number, simulated
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
-from fmimaster.results.files import check_results_file, write_intermediate, write_table
+from fmimaster.results.files import check_results_file, write_table
 from fmimaster.results.results import Results
 from fmimaster.session.launch import (
     OutputFile,
@@ -58,9 +56,6 @@ _ELSEWHERE = {
     "terminate": "close() of what start() returns",
 }
 """Names that other libraries have → what it is here."""
-
-_Judge = Callable[[tuple[str, ...], Results], None]
-"""Called with the reasons why results are less accurate than they should be, and with the results."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,7 +188,7 @@ class Simulation(Settings):
                     "resume_from continues one run, but accuracy does several. Leave one of them out."
                 )
             return self._accurate(progress, output_file)
-        return self._simulated(progress, output_file, self._judged, resume_from)
+        return run_with_number(self, progress or silent, output_file, resume_from)
 
     def start(
         self,
@@ -242,35 +237,10 @@ class Simulation(Settings):
 
         with ExitStack() as files, Signals() as signals:
             attendance = attended_run(self, signals, silent, output_file, files, resume_from)
-            run = Run(attendance, files, self._judged)
+            run = Run(attendance, files, partial(judge, self))
             run.begin()
             files.pop_all()
         return run
-
-    def _simulated(
-        self,
-        progress: ProgressCallback | None,
-        output_file: OutputFile,
-        judge: _Judge,
-        resume_from: str | os.PathLike[str] | None = None,
-    ) -> Results:
-        """One run; at its end ``judge`` gets the reasons why the results are less accurate than they should be."""
-        results = None
-        try:
-            with Signals() as signals:
-                results, found = self._attended(
-                    signals, progress or silent, output_file, resume_from
-                )
-                judge(found, results)
-        except KeyboardInterrupt as error:
-            if isinstance(error, Interrupted):
-                raise
-            begun = "when the simulation had ended"
-            when = "before the simulation began" if results is None else begun
-            late = Interrupted(f"Interrupted {when}.")
-            late.results = results
-            raise late from None
-        return results
 
     def check_step(
         self, progress: ProgressCallback | None = None, *, coarse: Results | None = None
@@ -317,7 +287,13 @@ class Simulation(Settings):
             )
         progress = unanswered(progress or silent)
         # both runs need a row at each communication point
-        whole = replace(self, output_interval=None, final_fmu_state=None, checkpoint=None)
+        whole = replace(
+            self,
+            output_interval=None,
+            final_fmu_state=None,
+            checkpoint=None,
+            error_estimate=False,
+        )
         prepared = whole.prepare()
         names = [c.name for c in prepared.plan.recorded if c.is_comparable]
         coarse = coarse or whole.run(progress)
@@ -325,40 +301,6 @@ class Simulation(Settings):
         # the log of FMI calls is that of the run itself
         halved = replace(whole, step_size=rule, log_fmi_calls=False, fmi_log_file=None)
         return Pair(coarse, halved.run(progress), names)
-
-    def _attended(
-        self,
-        signals: Signals,
-        progress: ProgressCallback,
-        output_file: OutputFile,
-        resume_from: str | os.PathLike[str] | None,
-    ) -> tuple[Results, tuple[str, ...]]:
-        """Run, and complete the files; also returns the reasons for a lower accuracy of the results."""
-        with ExitStack() as files:
-            run = attended_run(self, signals, progress, output_file, files, resume_from)
-            try:
-                with files.pop_all() as opened:
-                    if self.process:
-                        # in Python, few runs have one
-                        from fmimaster.session.own_process import run_in_own_process
-
-                        results = run_in_own_process(run, opened)
-                    else:
-                        results = run.run()
-            except KeyboardInterrupt as error:
-                if isinstance(error, Interrupted):
-                    raise
-                raise run.interrupted() from None  # the second Ctrl-C, while files were written
-        if output_file is not None:
-            write_intermediate(results, output_file)
-        found = run.session.accuracy_warnings if run.session else run.accuracy_warnings
-        return results, found
-
-    def _judged(self, found: tuple[str, ...], results: Results) -> None:
-        """Warn if results are less accurate than they should be; raise an error if ``strict``."""
-        if self.strict and found:
-            raise AccuracyError(found, results)
-        warn_of(found)
 
     def _accurate(self, progress: ProgressCallback | None, output_file: OutputFile) -> Results:
         """Run again with shorter steps until the results are accurate; the last results are written to the file."""
@@ -374,14 +316,13 @@ class Simulation(Settings):
             refuse_to_overwrite(output_file, files_read(self, prepared))
         found: tuple[str, ...] = ()
 
-        def note(new: tuple[str, ...], _: Results) -> None:
-            nonlocal found
-            found = new
-
         def single(settings: Simulation) -> Results:
+            nonlocal found
             # shorter steps in the next run may remove a problem of this run
             shown = unanswered(progress or silent)
-            return replace(settings, strict=False)._simulated(shown, None, note)
+            ran = simulated(replace(settings, strict=False), shown)
+            found = ran.found
+            return ran.results
 
         results = None
         try:
@@ -397,5 +338,5 @@ class Simulation(Settings):
             if output_file is not None and results is not None and results.rows:
                 write_table(results, output_file)
         missed = () if reached.is_enough else (in_words(reached),)
-        self._judged((*found, *reached.own_steps.limits, *missed), reached.results)
+        judge(self, (*found, *reached.own_steps.limits, *missed), reached.results)
         return reached.results

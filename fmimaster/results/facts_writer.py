@@ -7,6 +7,7 @@ each step, so that it can be written and read piece by piece.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
@@ -169,6 +170,22 @@ def finish_facts(
         writer.finish(events, steps, table.activations, units, table.metadata)
     else:
         writer.remove_older()
+
+
+def replace_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
+    """Replace the metadata of a complete document."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with (
+            path.open(encoding="utf-8", newline="") as old,
+            part.open("w", encoding="utf-8", newline="") as new,
+        ):
+            for text in old:
+                is_it = text.startswith(METADATA)
+                new.write(f"{METADATA}{line(plain_values(metadata))}\n" if is_it else text)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _append(file: FileIO, before: int, entries: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from io import BufferedIOBase, RawIOBase, StringIO
@@ -16,7 +17,7 @@ from fmimaster.base.files import check_is_file, decoding, given_path, open_file
 from fmimaster.base.installation import optional
 from fmimaster.results.csv import CsvWriter, write_csv
 from fmimaster.results.facts import Facts, facts_path, is_document, may_have_facts
-from fmimaster.results.facts_writer import FactsWriter, write_facts
+from fmimaster.results.facts_writer import FactsWriter, replace_metadata, write_facts
 from fmimaster.results.formats import CSV, FORMATS, Format
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.table import Table
@@ -116,6 +117,20 @@ def write_table(table: Table, target: str | os.PathLike[str] | TextIO) -> None:
         if (facts := facts_writer(target, writer)) is not None:
             write_facts(facts, table)
     write_intermediate(table, target)
+
+
+def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
+    """Replace the metadata of a complete file of results.
+
+    Raises
+    ------
+    OptionError, FileError, OSError
+        The file stays as it is.
+    """
+    if _format(path) is not CSV:
+        write_table(replace(read_table(path), metadata=metadata), path)
+    elif may_have_facts(path) and facts_path(path).is_file():
+        replace_metadata(facts_path(path), metadata)
 
 
 def write_intermediate(table: Table, target: str | os.PathLike[str] | TextIO) -> None:

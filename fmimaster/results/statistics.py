@@ -131,6 +131,65 @@ BOND_TITLES = (
 MOST_NAMES = 8
 """Most variables of a loop that are named; the others are counted."""
 
+LEAST_SHOWN = 1e-6
+"""Smallest coupling error that is printed as a number: smaller ones have rounding errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputError:
+    """Estimated coupling error of an output or a state."""
+
+    name: str
+    """Of its column; of an element of an array ``"x[1]"``."""
+    error: float
+    """Root mean square over time, relative to the largest absolute value of the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class CouplingError:
+    """The error of a run that comes from its communication steps, estimated by a second run with half the steps.
+
+    It is that of the coupling: errors of the FMUs' own solvers are the same in both runs, and not seen.
+
+    Source: Richardson (1911).
+    """
+
+    outputs: tuple[OutputError, ...] = ()
+    """Of each recorded continuous output and state, the largest error first."""
+    events: tuple[int, int] = (0, 0)
+    """Numbers of events of both runs, without those that changed inputs cause."""
+    reason: str = ""
+    """Why it was not measured, with the remedy; empty if it was."""
+
+    @property
+    def worst(self) -> OutputError | None:
+        """The output with the largest error; None if it was not measured."""
+        return self.outputs[0] if self.outputs else None
+
+    @property
+    def estimate(self) -> float | None:
+        """The largest error; None if it was not measured."""
+        return self.outputs[0].error if self.outputs else None
+
+    def line(self) -> str:
+        """One line for the end of a run."""
+        if self.worst is None:
+            return f"coupling error not measured: {in_a_line(self.reason)}"
+        if self.worst.error < LEAST_SHOWN:
+            return (
+                f"coupling error below {LEAST_SHOWN:.4%} of the largest value in all outputs "
+                "(estimated by a second run with half the steps)"
+            )
+        return (
+            f"coupling error {share_in_words(self.worst.error)} of the largest value, most in "
+            f"{in_a_line(self.worst.name)} (estimated by a second run with half the steps)"
+        )
+
+
+def share_in_words(share: float) -> str:
+    """``"about 0.3 %"``; an error above 100 % has no size that could be trusted."""
+    return f"about {float(f'{100.0 * share:.2g}'):g} %" if share <= 1.0 else "more than 100 %"
+
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
@@ -162,6 +221,8 @@ class Statistics:
     """Sorted by mean error, the worst one first."""
     diverging: tuple[str, ...] = ()
     """Outputs that grow exponentially until the end of the run."""
+    coupling_error: CouplingError | None = None
+    """The error of the coupling; None if nothing is coupled, or it was not asked for."""
     simulated: float = 0.0
     """Time in s that was simulated."""
     start_seconds: float = 0.0
@@ -182,7 +243,7 @@ class Statistics:
 
     def lines(self) -> list[str]:
         """Summary for the end of a run: totals, a table of wall times, power bonds, methods, loops, fall-backs, warnings,
-        notes.
+        notes, the coupling error.
 
         Numbers of events and restorations are listed if there were any.
 
@@ -206,7 +267,8 @@ class Statistics:
         lines += [loop.line() for loop in self.loops]
         lines += [f"fall-back: {fall_back.line()}" for fall_back in self.fall_backs]
         lines += [f"warning: {warning}" for warning in self.warnings]
-        return lines + [f"note: {note}" for note in self.notes]
+        lines += [f"note: {note}" for note in self.notes]
+        return lines + ([] if self.coupling_error is None else [self.coupling_error.line()])
 
     def _rows_of_times(self) -> list[tuple[str, ...]]:
         """The wall time of the run: instances, recording, writing, and the rest."""

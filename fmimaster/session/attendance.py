@@ -108,6 +108,11 @@ class Attendance:
         return self._structures is not None
 
     @property
+    def every_structure(self) -> Sequence[Prepared]:
+        """Those that the run has known so far; one if the structure does not change."""
+        return [self.prepared] if self._structures is None else self._structures.prepared
+
+    @property
     def columns(self) -> Sequence[Recorded]:
         """Those of the results."""
         structures = self._structures

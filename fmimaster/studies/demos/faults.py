@@ -80,6 +80,7 @@ def run_case(case: FaultCase, version: str) -> CaseRun:
             step_size="1/10",
             on_fault=case.policy,
             isolate=True,
+            error_estimate=False,
             **case.settings,
         )
         try:

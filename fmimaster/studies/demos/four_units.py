@@ -107,6 +107,7 @@ def run_all(version: str) -> list[SequenceRun]:
         algorithm=GaussSeidel(mode=AlongLine()),
         step_size=STEP_SIZE,
         stop_time=STOP_TIME,
+        error_estimate=False,
     )
     runs = []
     for order in ORDERS:

@@ -160,6 +160,7 @@ def run_method(method: Method, version: str = "mixed") -> MethodRun:
         stop_time=BENCHMARKS[method.benchmark].stop_time,
         event_clock=method.clock,
         debug_logging=True,
+        error_estimate=False,
     )
     with executions() as executed:
         results = simulation.run()

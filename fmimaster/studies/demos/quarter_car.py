@@ -261,6 +261,7 @@ def run_case(
         algorithm=algorithm or Jacobi(),
         sequence=sequence,
         step_size=step_size,
+        error_estimate=False,
     ).run()
     return CarRun(results, measures(results, exact_power(case)), _do_steps(results))
 

@@ -140,6 +140,7 @@ class Alone:
             self._simulation,
             system=self._system(shifted),
             algorithm=GaussSeidel(mode=AlongLine(), stale=late),
+            error_estimate=False,
         )
         with warnings.catch_warnings():
             warnings.simplefilter(

@@ -140,6 +140,7 @@ class Runs:
             algorithm=replace(self.algorithm, stale=self._groups.pairs(trial.stale)),
             step_size=FixedStep(self._size / 2 if trial.halved else self._size),
             output_interval=None,
+            error_estimate=False,
         )
         with warnings.catch_warnings():
             if self._rows:  # all runs would give the same error
