@@ -217,9 +217,10 @@ def _why_not(settings: Settings, ran: Ran, resume_from: object) -> str:
         return "only some of the communication points are recorded (--output-interval)"
     if asked:
         return ""
-    own = next((c.name for c in prepared.components if c.python is not None), None)
-    if own is not None:
-        return f"'{own}' is written in Python, and may have effects outside of the run; {asks}"
+    every = (c for structure in ran.structures for c in structure.components)
+    outside = next((c.name for c in every if c.python and not c.python.can_go_back), None)
+    if outside is not None:
+        return f"'{outside}' acts outside of the run (can_go_back is False); {asks}"
     if ran.seconds > MOST_SECONDS:
         return f"the run took {ran.seconds:.2g} s; {asks}"
     return ""

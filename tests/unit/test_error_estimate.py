@@ -1,0 +1,196 @@
+"""The error of the coupling, estimated by a second run with half the steps that nobody else sees."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from fmimaster import (
+    AccuracyError,
+    AccuracyWarning,
+    PythonComponent,
+    Results,
+    Simulation,
+    SystemBuilder,
+    reference_path,
+)
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.algorithms.modes import AlongLine
+from fmimaster.front import attempts
+from fmimaster.inputs.polynomial import LINEAR
+from fmimaster.studies.demos.quarter_car import LINEAR_CAR
+
+CAR = reference_path("systems/quarter-car-b-fmi2.ssp")
+HELD: dict[str, Any] = {"algorithm": Jacobi(), "stop_time": 1, "step_size": "1/1000"}
+LINES: dict[str, Any] = {**HELD, "algorithm": GaussSeidel(LINEAR, mode=AlongLine())}
+
+
+def error_of(results: Results) -> float:
+    """The true error of the velocity, relative to its largest value."""
+    exact = LINEAR_CAR.solution()(results.time)[3]
+    apart = results["wheel.velocity"] - exact
+    return float(np.sqrt(np.mean(apart**2)) / np.abs(exact).max())
+
+
+@pytest.mark.parametrize(("settings", "within"), [(HELD, 0.1), (LINES, 0.4)])
+def test_the_estimate_is_the_error_of_the_first_run(
+    settings: dict[str, Any], within: float
+) -> None:
+    results = Simulation(CAR, **settings).run()
+    found = results.statistics.coupling_error
+    assert found is not None
+    assert {o.name for o in found.outputs} == {"wheel.velocity", "chassis.force"}
+    (velocity,) = (o.error for o in found.outputs if o.name == "wheel.velocity")
+    assert velocity == pytest.approx(error_of(results), rel=within)
+    assert found.estimate == found.outputs[0].error >= found.outputs[-1].error
+    assert results.metadata["coupling_error"]["wheel.velocity"] == velocity
+
+
+def test_the_results_are_those_of_the_first_run() -> None:
+    with_it, without = (Simulation(CAR, **HELD, error_estimate=e).run() for e in (None, False))
+    assert without.statistics.coupling_error is None
+    assert "coupling_error" not in without.metadata
+    assert with_it.time.tobytes() == without.time.tobytes()
+    assert all(with_it[name].tobytes() == without[name].tobytes() for name in without)
+    assert with_it.statistics.steps == without.statistics.steps == 1000
+
+
+def test_a_component_alone_has_no_such_error() -> None:
+    alone = Simulation(reference_path("fmi3/Dahlquist.fmu"), stop_time=1).run()
+    assert alone.statistics.coupling_error is None
+
+
+def test_a_large_error_is_a_warning_with_a_remedy_and_an_error_if_strict() -> None:
+    coarse = Simulation(CAR, **{**HELD, "step_size": "1/160"})
+    with pytest.warns(
+        AccuracyWarning, match=r"of 'wheel.velocity' is about .*--step-size"
+    ) as told:
+        results = coarse.run()
+    assert results.statistics.warnings[-1] == str(told[-1].message)
+    assert results.metadata["warnings"] == list(results.statistics.warnings)
+    with pytest.raises(AccuracyError, match="coupling error of") as error:
+        Simulation(CAR, **{**HELD, "step_size": "1/160"}, strict=True).run()
+    assert error.value.results.statistics.coupling_error is not None
+
+
+def test_the_second_run_writes_and_logs_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "fmimaster")
+    files = {"fmi_log_file": "calls.log", "final_fmu_state": "end.states"}
+    seen = []
+    for estimate in (False, None):
+        caplog.clear()
+        folder = tmp_path / str(estimate)
+        folder.mkdir()
+        paths = {name: folder / file for name, file in files.items()}
+        settings = {**HELD, **paths, "debug_logging": True, "error_estimate": estimate}
+        Simulation(CAR, **{**settings, "step_size": "1/500"}).run(output_file=folder / "a.csv")
+        calls = (folder / "calls.log").read_text().count("DoStep")
+        names = sorted(file.name for file in folder.iterdir())
+        seen.append((calls, names, len(caplog.records), caplog.messages.count("ended")))
+    assert seen[0] == seen[1]
+
+
+def test_a_file_that_was_written_during_the_run_has_the_number(tmp_path: Path) -> None:
+    settings = {**HELD, "stop_time": 4}
+    kept = Simulation(CAR, **settings).run().metadata["coupling_error"]
+    for file in (tmp_path / "a.csv", tmp_path / "a.mat"):
+        results = Simulation(CAR, **settings).run(output_file=file)
+        assert results.metadata["coupling_error"] == kept
+        assert Results.read(file).metadata["coupling_error"] == kept
+        assert Results.read(file).rows == 4001
+    assert json.loads((tmp_path / "a.csv.json").read_text())["units"]["chassis.force"] == "N"
+
+
+class Held(PythonComponent):
+    inputs: ClassVar = {"u": 0.0}
+    outputs: ClassVar = {"y": 1.0}
+
+    def step(self, t: float, h: float) -> None:
+        self.y = self.y + h * self.u
+
+
+class Acting(Held):
+    can_go_back = False
+
+
+class Failing(Held):
+    def step(self, t: float, h: float) -> None:
+        if h < 0.009:
+            raise ValueError("these steps are too short. Take others.")
+        super().step(t, h)
+
+
+def pair(kind: type[PythonComponent]) -> SystemBuilder:
+    system = SystemBuilder("pair")
+    system.add("a", kind())
+    system.add("b", Held())
+    system.connect("a.y", "b.u", factor=-1.0)
+    system.connect("b.y", "a.u")
+    return system
+
+
+def test_what_acts_outside_of_the_run_is_not_repeated_unasked() -> None:
+    settings: dict[str, Any] = {**HELD, "step_size": "1/100"}
+    reason = "'a' acts outside of the run (can_go_back is False)"
+    unasked = Simulation(pair(Acting), **settings).run().statistics.coupling_error
+    assert unasked is not None
+    assert reason in unasked.line()
+    for kind, estimate in ((Acting, True), (Held, None)):
+        run = Simulation(pair(kind), **settings, error_estimate=estimate)
+        found = run.run().statistics.coupling_error
+        assert found is not None
+        # of the explicit Euler method: h / 2 of the amplitude at t = 1 s
+        assert found.estimate == pytest.approx(0.0045, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"step_size": "ramp:size=0.01", "output_interval": 0.1}, "only some of the comm"),
+        ({"output_variables": ["chassis.mc"]}, "no continuous output is recorded"),
+    ],
+)
+def test_why_it_is_not_measured(settings: dict[str, Any], reason: str) -> None:
+    results = Simulation(CAR, **{**HELD, **settings}).run()
+    found = results.statistics.coupling_error
+    assert found is not None
+    assert found.estimate is None
+    assert f"coupling error not measured: {reason}" in results.statistics.lines()[-1]
+    assert reason in results.metadata["coupling_error"]
+
+
+def test_a_long_run_is_measured_only_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "MOST_SECONDS", 0.0)
+    unasked = Simulation(CAR, **HELD).run().statistics.coupling_error
+    asked = Simulation(CAR, **HELD, error_estimate=True).run().statistics.coupling_error
+    assert unasked is not None
+    assert asked is not None
+    assert unasked.reason.startswith("the run took ")
+    assert unasked.reason.endswith("--check-step (error_estimate=True) measures it")
+    assert asked.estimate is not None
+
+
+def test_a_second_run_that_fails_loses_nothing() -> None:
+    results = Simulation(pair(Failing), **{**HELD, "step_size": "1/100"}).run()
+    found = results.statistics.coupling_error
+    assert results.rows == 101
+    assert found is not None
+    assert found.reason.startswith("the second run has failed: ")
+    assert "these steps are too short" in found.reason
+
+
+def test_events_that_depend_on_the_steps_are_a_warning() -> None:
+    balls = reference_path("systems/two-mass-b1-fmi3.ssp")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        results = Simulation(balls, step_size=0.2, stop_time=4).run()
+    assert results.statistics.coupling_error is not None
+    assert any("coupling error of" in str(w.message) for w in told)
