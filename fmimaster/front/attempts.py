@@ -69,6 +69,10 @@ class Ran:
     seconds: float
     """CPU time in s."""
 
+    def completed(self, settings: AnySettings) -> AnySettings:
+        """The settings of the run: those that are given, with those that were chosen."""
+        return self.structures[0].completed(settings)
+
 
 def judge(settings: Settings, found: tuple[str, ...], results: Results) -> None:
     """Warn if results are less accurate than they should be; raise an error if ``strict``."""
@@ -245,7 +249,7 @@ def second_run(settings: AnySettings, ran: Ran, first: Results) -> Results:
     from fmimaster.front.accuracy_pair import half
 
     hidden = replace(
-        settings,
+        ran.completed(settings),  # else other methods could be chosen for the halved steps
         step_size=half(ran.structures[0].schedule.rule, first),
         error_estimate=False,
         strict=False,
@@ -294,7 +298,7 @@ def _estimated(
 ) -> CouplingError:
     from fmimaster.front.accuracy_pair import Pair  # runs of a single FMU do not need it
 
-    order = order_of(settings)
+    order = order_of(ran.completed(settings))
     fine = second_run(settings, ran, first)
     recorded = {c.name: c for structure in ran.structures for c in structure.plan.recorded}
     # the table of --check-step has more of them
@@ -320,7 +324,7 @@ def order_of(settings: Settings) -> float:
     least so fast: with 1 the estimate is the larger one, by a factor of 1.5.
     """
     given: list[Polynomial] = [settings.algorithm_used.course, *settings.used.inputs.values()]
-    clock = settings.used.event_clock
+    clock = settings.clock_used
     is_held = any(course.is_constant for course in given)
     return 1.0 if is_held or (clock is not None and clock.fires) else 2.0
 
@@ -340,7 +344,7 @@ def _first_sentence(error: Exception) -> str:
 
 def _completed(settings: Settings, ran: Ran, found: CouplingError, output_file: OutputFile) -> Ran:
     """The run with its number, also in its files."""
-    results, warnings = ran.results, tuple(_warnings(settings, ran, found))
+    results, warnings = ran.results, tuple(_warnings(ran.completed(settings), ran, found))
     statistics = replace(
         results.statistics,
         coupling_error=found,
@@ -380,7 +384,7 @@ def _warnings(settings: Settings, ran: Ran, found: CouplingError) -> Iterator[st
 
 
 def _or_a_clock(settings: Settings) -> str:
-    is_open = settings.used.event_clock is None
+    is_open = settings.clock_used is None
     return (
         "; or an event clock, if FMUs have events: event_clock (--event-clock)" if is_open else ""
     )

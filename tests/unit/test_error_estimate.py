@@ -6,7 +6,7 @@ import json
 import logging
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,9 +68,7 @@ def test_a_component_alone_has_no_such_error() -> None:
 
 def test_a_large_error_is_a_warning_with_a_remedy_and_an_error_if_strict() -> None:
     coarse = Simulation(CAR, **{**HELD, "step_size": "1/160"})
-    with pytest.warns(
-        AccuracyWarning, match=r"of 'wheel.velocity' is about .*--step-size"
-    ) as told:
+    with pytest.warns(AccuracyWarning, match=r"of 'wheel.velocity' is about .*--step-size") as told:
         results = coarse.run()
     assert results.statistics.warnings[-1] == str(told[-1].message)
     assert results.metadata["warnings"] == list(results.statistics.warnings)
@@ -109,29 +107,23 @@ def test_a_file_that_was_written_during_the_run_has_the_number(tmp_path: Path) -
     assert json.loads((tmp_path / "a.csv.json").read_text())["units"]["chassis.force"] == "N"
 
 
-class Held(PythonComponent):
-    inputs: ClassVar = {"u": 0.0}
-    outputs: ClassVar = {"y": 1.0}
+def integrator(shortest: float = 0.0, *, can_go_back: bool = True) -> PythonComponent:
+    """Integrates its input by Euler's method, in steps that are long enough."""
 
-    def step(self, t: float, h: float) -> None:
-        self.y = self.y + h * self.u
+    def step(unit: Any, t: float, h: float) -> None:
+        if h < shortest:
+            raise ValueError("these steps are too short")
+        unit.y = unit.y + h * unit.u
 
-
-class Acting(Held):
-    can_go_back = False
-
-
-class Failing(Held):
-    def step(self, t: float, h: float) -> None:
-        if h < 0.009:
-            raise ValueError("these steps are too short. Take others.")
-        super().step(t, h)
+    return PythonComponent(
+        inputs={"u": 0.0}, outputs={"y": 1.0}, step=step, can_go_back=can_go_back
+    )
 
 
-def pair(kind: type[PythonComponent]) -> SystemBuilder:
+def pair(first: PythonComponent) -> SystemBuilder:
     system = SystemBuilder("pair")
-    system.add("a", kind())
-    system.add("b", Held())
+    system.add("a", first)
+    system.add("b", integrator())
     system.connect("a.y", "b.u", factor=-1.0)
     system.connect("b.y", "a.u")
     return system
@@ -139,15 +131,15 @@ def pair(kind: type[PythonComponent]) -> SystemBuilder:
 
 def test_what_acts_outside_of_the_run_is_not_repeated_unasked() -> None:
     settings: dict[str, Any] = {**HELD, "step_size": "1/100"}
-    reason = "'a' acts outside of the run (can_go_back is False)"
-    unasked = Simulation(pair(Acting), **settings).run().statistics.coupling_error
+    acting = pair(integrator(can_go_back=False))
+    unasked = Simulation(acting, **settings).run().statistics.coupling_error
     assert unasked is not None
-    assert reason in unasked.line()
-    for kind, estimate in ((Acting, True), (Held, None)):
-        run = Simulation(pair(kind), **settings, error_estimate=estimate)
+    assert "'a' acts outside of the run (can_go_back is False)" in unasked.line()
+    for system, estimate in ((acting, True), (pair(integrator()), None)):
+        run = Simulation(system, **settings, error_estimate=estimate)
         found = run.run().statistics.coupling_error
         assert found is not None
-        # of the explicit Euler method: h / 2 of the amplitude at t = 1 s
+        # of Euler's method for an oscillation: about h / 2 of the amplitude at t = 1 s
         assert found.estimate == pytest.approx(0.0045, rel=0.5)
 
 
@@ -179,7 +171,7 @@ def test_a_long_run_is_measured_only_if_asked(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_second_run_that_fails_loses_nothing() -> None:
-    results = Simulation(pair(Failing), **{**HELD, "step_size": "1/100"}).run()
+    results = Simulation(pair(integrator(0.009)), **{**HELD, "step_size": "1/100"}).run()
     found = results.statistics.coupling_error
     assert results.rows == 101
     assert found is not None
