@@ -41,9 +41,10 @@ class SubSteps(Wrapper):
     >>> from fmimaster import reference_path, simulate
     >>> from fmimaster.algorithms import SubSteps
     >>> system = reference_path("systems/two-mass-b1-mixed.ssp")
-    >>> results = simulate(system, algorithm=SubSteps(counts={"upper": 4}), step_size=0.1, stop_time=1)
+    >>> algorithm = SubSteps(counts={"upper": 4})
+    >>> results = simulate(system, algorithm=algorithm, step_size=0.1, stop_time=0.5)
     >>> [(instance.name, instance.calls) for instance in results.statistics.instances]
-    [('upper', 40), ('lower', 10)]
+    [('upper', 20), ('lower', 5)]
     """
 
     base: Algorithm = GaussSeidel(mode=AlongLine(sub_steps=1))

@@ -308,9 +308,9 @@ def _is_judged(model: Model, variable: Variable) -> bool:
     """Whether it is a continuous state, or a continuous output that does not only tell of events.
 
     An indicator is 0 at its event, and a number relative to its largest value says little. States count also where the
-    FMU lists them as indicators, as a ball does with its height.
+    FMU lists them as indicators, as a ball does with its height. The gap of a constraint is 0 in the limit, too.
     """
-    if not variable.is_continuous:
+    if not variable.is_continuous or (model.residuals and variable.name not in model.residuals):
         return False
     is_output = variable.causality is Causality.OUTPUT and variable.name not in model.event_outputs
     return is_output or variable.name in model.states

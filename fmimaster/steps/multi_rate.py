@@ -45,7 +45,8 @@ class MultiRate(StepRule[Grid]):
     >>> from fmimaster import reference_path, simulate
     >>> from fmimaster.steps import MultiRate
     >>> system = reference_path("systems/two-mass-b1-mixed.ssp")
-    >>> results = simulate(system, step_size=MultiRate("1/30", {"upper": "1/100"}), stop_time=1)
+    >>> rule = MultiRate("1/30", {"upper": "1/100"})
+    >>> results = simulate(system, step_size=rule, stop_time=1, error_estimate=False)
     >>> [(instance.name, instance.calls) for instance in results.statistics.instances]
     [('upper', 100), ('lower', 30)]
     """
