@@ -19,6 +19,7 @@ from kernel_encodings import as_written
 from python_fmu import Bench, PythonFmu, describe
 
 from fmimaster.configure.settings import Settings
+from fmimaster.front import attempts
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import native_executor
@@ -146,7 +147,6 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
             "fmimaster.fmu.load.FmuFile", lambda source, **_: files[source.path.name]
         )
         options.setdefault("backend", Bench.backend)
-        options.setdefault("error_estimate", False)  # a second run would call the units again
         return Simulation(describe(units, connections, start_values, shared_events), **options)
 
     return make
@@ -200,6 +200,16 @@ def isolation(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.config.getoption("--isolate") and not _stays(request.node):
             patch.setattr(Settings, "isolate_used", property(_isolate_used))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def one_run(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Runs are not measured by a second one unless they ask for it, or the test is marked ``measured``: tests have thousands,
+    and many of them take rough steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("measured") is None:
+            patch.setattr(attempts, "MOST_SECONDS", -1.0)
         yield
 
 

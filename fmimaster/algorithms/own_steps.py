@@ -42,9 +42,9 @@ class SubSteps(Wrapper):
     >>> from fmimaster.algorithms import SubSteps
     >>> system = reference_path("systems/two-mass-b1-mixed.ssp")
     >>> algorithm = SubSteps(counts={"upper": 4})
-    >>> results = simulate(system, algorithm=algorithm, step_size=0.1, stop_time=0.5)
+    >>> results = simulate(system, algorithm=algorithm, step_size=0.1, stop_time=0.3)
     >>> [(instance.name, instance.calls) for instance in results.statistics.instances]
-    [('upper', 20), ('lower', 5)]
+    [('upper', 12), ('lower', 3)]
     """
 
     base: Algorithm = GaussSeidel(mode=AlongLine(sub_steps=1))

@@ -41,6 +41,8 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 FORKED = (README, ROOT / "docs" / "faults.md")
 """Pages whose commands are processes of their own: what they show of a crash is true of these only."""
+pytestmark = pytest.mark.measured
+
 ONE_STREAM = "import os; os.dup2(1, 2)"
 """Executed in a process, before its command: both streams are one, as in a terminal."""
 SECONDS = 60

@@ -26,6 +26,8 @@ from fmimaster.front import attempts
 from fmimaster.inputs.polynomial import LINEAR
 from fmimaster.studies.demos.quarter_car import LINEAR_CAR
 
+pytestmark = pytest.mark.measured
+
 CAR = reference_path("systems/quarter-car-b-fmi2.ssp")
 HELD: dict[str, Any] = {"algorithm": Jacobi(), "stop_time": 1, "step_size": "1/1000"}
 LINES: dict[str, Any] = {**HELD, "algorithm": GaussSeidel(LINEAR, mode=AlongLine())}
