@@ -205,8 +205,8 @@ def isolation(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def one_run(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Runs are not measured by a second one unless they ask for it, or the test is marked ``measured``: tests have thousands,
-    and many of them take rough steps."""
+    """Runs are not measured by a second one unless they ask for it, or the test is marked ``measured``: there are
+    thousands, many of them with rough steps."""
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("measured") is None:
             patch.setattr(attempts, "MOST_SECONDS", -1.0)
