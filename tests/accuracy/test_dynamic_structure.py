@@ -530,7 +530,12 @@ def car(version: str, *lives: Lifetime) -> SystemBuilder:
     return system
 
 
-CAR: dict[str, Any] = {"stop_time": "1/20", "step_size": "1/1000", "output_variables": ["*"]}
+CAR: dict[str, Any] = {
+    "stop_time": "1/20",
+    "step_size": "1/1000",
+    "algorithm": "Jacobi",  # held: polynomials begin again after a change
+    "output_variables": ["*"],
+}
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])

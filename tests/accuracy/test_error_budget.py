@@ -16,8 +16,8 @@ from fmimaster.studies.optimization.error_budget import error_budget
 def test_effects_in_the_four_units_are_the_propagated_weights() -> None:
     """sequence.md 4.3: normalised weights 1, 0.333, 0.216, 0.171, 0.020 and 0.014, there by another base sequence."""
     system = reference_path("systems/four-units-fmi3.ssp")
-    budget = error_budget(Simulation(system, step_size=1e-3))
-    run = simulate(system, step_size=1e-3)
+    budget = error_budget(Simulation(system, step_size=1e-3, algorithm=Jacobi()))
+    run = simulate(system, step_size=1e-3, algorithm=Jacobi())
     weights = {}
     for c in budget.connections:
         assert c.effect is not None
