@@ -86,8 +86,11 @@ def find_corrections(
     """
     found = {}
     read = _read(models, links, events)
-    for names, also in zip(read, further, strict=False):
-        names |= {*also}
+    for model, names, also in zip(models, read, further, strict=False):
+        in_steps = not model.capabilities.has_event_mode  # where discrete outputs change
+        names |= {
+            v.name for v in model.variables if v.name in also and (in_steps or v.is_continuous)
+        }
     for i, model in enumerate(models):
         segments = layout.segments(i, Group.CONTINUOUS)
         inputs = segments[0].variables if segments else ()

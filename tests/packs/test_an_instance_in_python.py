@@ -48,6 +48,7 @@ class Integrator(Instance):
 def test_two_integrators_in_a_loop(simulation: Callable[..., Simulation], backend: Backend) -> None:
     units = {"a": Integrator(1.0), "b": Integrator(0.0)}  # a'' = -a
     links = [("b.x -> a.u", {"factor": -1.0}), "a.x -> b.u"]
-    results = simulation(units, links, step_size=0.25, stop_time=1, backend=backend).run()
+    settings: dict[str, Any] = {"step_size": 0.25, "stop_time": 1, "algorithm": "Jacobi"}
+    results = simulation(units, links, backend=backend, **settings).run()
     z = (1 + 0.25j) ** np.arange(5)
     np.testing.assert_allclose([results["a.x"], results["b.x"]], [z.real, z.imag], rtol=1e-15)

@@ -160,6 +160,7 @@ def test_a_clocked_input_without_its_clock_is_never_set(
         ["a.y -> b.w", "a.y -> b.u"],
         stop_time=1,
         step_size=0.5,
+        algorithm="Jacobi",
         backend=backend,
     )
     assert reader.instances[0].was_set("w") == []

@@ -311,6 +311,7 @@ def test_a_change_that_another_one_causes_at_once_is_not_late(simulate: Simulate
         ["a.n -> b.m", "b.n -> c.n"],
         step_size=Locate("0.1", tolerance=1e-6),
         stop_time=0.5,
+        algorithm="Jacobi",
     )
     assert [e.components for e in results.events] == [("a",), ("b",)]
     assert results.events[1].time - results.events[0].time <= 2e-6

@@ -41,7 +41,14 @@ DAHLQUIST = reference_path("fmi3/Dahlquist.fmu")
 def test_two_runs_with_a_file_between_them_give_the_bits_of_one(
     system: str, backend: Backend, tmp_path: Path
 ) -> None:
-    whole = Simulation(reference_path(system), stop_time=1, step_size="1/64", backend=backend)
+    whole = Simulation(
+        reference_path(system),
+        stop_time=1,
+        step_size="1/64",
+        algorithm="Jacobi",
+        event_clock="none",
+        backend=backend,
+    )
     between = tmp_path / "states"
     expected = whole.run()
     with replace(whole, final_fmu_state=between).start() as run:  # FMUs keep their stop time
@@ -55,6 +62,24 @@ def test_two_runs_with_a_file_between_them_give_the_bits_of_one(
             continue
         assert np.array_equal(first[name], expected[name][:n])
         assert np.array_equal(then[name], expected[name][n - 1 :])
+
+
+def test_lines_begin_anew_with_the_states_of_a_file(tmp_path: Path) -> None:
+    """With the algorithm that is chosen if none is given; a note says it, and the difference is small."""
+    between = tmp_path / "states"
+    whole = Simulation(
+        reference_path("systems/quarter-car-a-fmi2.ssp"), stop_time=1, step_size="1/64"
+    )
+    expected = whole.run()
+    with replace(whole, final_fmu_state=between).start() as run:
+        run.advance(0.5)
+    then = replace(whole, start_time=0.5, initial_fmu_state=between).run()
+    told = [
+        any("no values of earlier steps" in n for n in r.statistics.notes) for r in (expected, then)
+    ]
+    assert told == [False, True]
+    velocity = expected["chassis.velocity"][-then.rows :]
+    assert 0.0 < np.abs(then["chassis.velocity"] - velocity).max() < 0.02 * np.abs(velocity).max()
 
 
 def test_the_file_of_a_single_fmu_has_the_bytes_of_its_state(tmp_path: Path) -> None:

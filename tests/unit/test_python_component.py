@@ -99,7 +99,7 @@ def test_a_loop_of_two_components_gives_the_numbers_of_a_loop_by_hand(backend: B
             -4.0 * expected[-1]
         )  # the spring steps at the same time: it has the position of before
         expected.append(x)
-    results = oscillator(backend=backend).run()
+    results = oscillator(algorithm="Jacobi", backend=backend).run()
     assert results["mass.x"].tolist() == pytest.approx(expected, rel=1e-15)
 
 
@@ -277,7 +277,7 @@ def test_the_plan_shows_it_with_its_class_and_its_delays() -> None:
 
 def test_parameters_can_be_set_while_a_run_pauses() -> None:
     """Without stiffness there is no force: the mass keeps its speed, which it had changed until then."""
-    with oscillator().start() as run:
+    with oscillator(algorithm="Jacobi").start() as run:
         run.advance(0.5)
         run["spring.stiffness"] = 0.0
         run.advance(0.125)  # with the force of before

@@ -55,13 +55,14 @@ def same(one: Results, other: Results) -> bool:
     "settings",
     [
         {"system": CAR, "step_size": 0.02},
+        {"system": CAR, "step_size": 0.02, "algorithm": Jacobi()},
         {"system": MASSES, "step_size": 0.05, "algorithm": GaussSeidel(LINEAR)},
         {"system": MASSES, "step_size": 0.05, "event_clock": LookAhead()},
         {"system": CAR, "step_size": 0.01, "algorithm": Waveform(GaussSeidel(), sweeps=2)},
         {"system": CAR, "step_size": MultiRate(0.02, {"wheel": 0.01})},
         {"system": MASSES, "step_size": 0.02, "output_interval": 0.05},
     ],
-    ids=["Jacobi", "Gauss-Seidel", "events", "waveform", "rates", "interval"],
+    ids=["chosen", "Jacobi", "Gauss-Seidel", "events", "waveform", "rates", "interval"],
 )
 def test_pauses_at_points_of_the_run_change_no_bit(
     settings: dict[str, Any], backend: Backend
@@ -133,7 +134,7 @@ def test_control_and_extrapolation_begin_anew_where_a_value_is_set() -> None:
 
 
 def test_values_are_read_by_the_names_of_results_and_of_inputs() -> None:
-    simulation = Simulation(CAR, stop_time=1, step_size=0.01)
+    simulation = Simulation(CAR, stop_time=1, step_size=0.01, algorithm="Jacobi")
     with simulation.start() as run:
         assert run.settable == ("wheel.road",)
         run.advance(0.1)
