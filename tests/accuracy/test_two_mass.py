@@ -54,8 +54,8 @@ def test_masses_that_execute_a_shared_event_themselves_get_inputs_of_the_same_ti
     """Unless an algorithm is given: by Gauss-Seidel the velocities after a collision do not fit to each other."""
     system = reference_path("systems/two-mass-b3-fmi3.ssp")
     chosen, plain, other = (
-        simulate(system, step_size="0.01", event_clock=clock, **given)
-        for given in ({}, {"algorithm": "Jacobi"}, {"algorithm": "gauss-seidel:mode=lin"})
+        simulate(system, step_size="0.01", event_clock=clock, algorithm=algorithm)
+        for algorithm in (None, "Jacobi", "gauss-seidel:mode=lin")
     )
     assert all(np.array_equal(chosen[name], plain[name]) for name in plain.names)
     far, near = (
