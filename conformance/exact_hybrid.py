@@ -77,6 +77,18 @@ class Solution:
     """No event was on at the start or has caused another one at its instant, and no two were of one instant."""
     fastest: float
     """[rad/s] Largest absolute value of an eigenvalue in any mode."""
+    stretches: tuple[Stretch, ...] = field(repr=False, compare=False)
+    """One from the start on, and one from each instant with events."""
+
+
+class Stretch(NamedTuple):
+    """A stretch of time without events."""
+
+    begin: float
+    """[s]"""
+    regime: Regime
+    start: Array
+    """All states and 1, after the events at its begin."""
 
 
 class _Possible(NamedTuple):
@@ -87,7 +99,7 @@ class _Possible(NamedTuple):
     """Rows: forms of all states and 1."""
 
 
-class _Regime:
+class Regime:
     """The system in one combination of modes, as one matrix of all states and 1."""
 
     def __init__(self, system: CoupledSystem, modes: Mapping[str, int]) -> None:
@@ -114,6 +126,11 @@ class _Regime:
             else:
                 row += factor * self._inputs[f"{name}.{variable}"]
         return row
+
+    def output(self, name: str, output: str) -> Array:
+        """An output of a unit as a form of all states and 1."""
+        mode = self._system.units[name].modes[self._modes[name]]
+        return self.row(name, mode.outputs.get(output, {}))
 
     def _solved_inputs(self) -> dict[str, Array]:
         """Each input as a form of all states and 1: outputs may depend directly on inputs."""
@@ -211,15 +228,17 @@ class _Solver:
         self.events: list[Execution] = []
         self.low, self.high = self.x.copy(), self.x.copy()
         self.is_clear = True
-        self._regimes: dict[tuple[int, ...], tuple[_Regime, Array]] = {}
+        self._regimes: dict[tuple[int, ...], tuple[Regime, Array]] = {}
 
     def run(self, most: int) -> Solution | None:
         regime, _ = self._regime()
         self.is_clear = all(regime.largest(event, self.x) > 0.0 for event in regime.possible)
+        stretches = [Stretch(0.0, regime, self.x)]
         while self.time < self.stop_time:
             if not self._to_event():
                 break
             self._execute()
+            stretches.append(Stretch(self.time, self._regime()[0], self.x))
             if len(self.events) > most:
                 return None
         names = [f"{u}.{s}" for u, system in self.system.units.items() for s in system.states]
@@ -230,12 +249,13 @@ class _Solver:
             dict(zip(names, map(float, ranges[:-1]), strict=True)),
             self.is_clear,
             max(regime.fastest for regime, _ in self._regimes.values()),
+            tuple(stretches),
         )
 
-    def _regime(self) -> tuple[_Regime, Array]:
+    def _regime(self) -> tuple[Regime, Array]:
         key = tuple(self.modes.values())
         if key not in self._regimes:
-            regime = _Regime(self.system, dict(self.modes))
+            regime = Regime(self.system, dict(self.modes))
             self._regimes[key] = regime, regime.powers(self.sample)
         return self._regimes[key]
 
@@ -267,7 +287,7 @@ class _Solver:
         self.low = np.minimum(self.low, points.min(axis=0))
         self.high = np.maximum(self.high, points.max(axis=0))
 
-    def _located(self, regime: _Regime, event: _Possible, h: float) -> float:
+    def _located(self, regime: Regime, event: _Possible, h: float) -> float:
         """Time until the event, if it is within `h`; else infinite."""
 
         def largest(after: float) -> float:
@@ -295,7 +315,7 @@ class _Solver:
                 return
         self.is_clear = False
 
-    def _reset(self, regime: _Regime, due: Sequence[_Possible]) -> None:
+    def _reset(self, regime: Regime, due: Sequence[_Possible]) -> None:
         left, starts = self.x, offsets(self.system)
         right = left.copy()
         for event in due:

@@ -165,13 +165,16 @@ def without_polynomial(name: str, content: bytes) -> bytes:
     return content
 
 
-def rewrite(source: Path, target: Path, change: Callable[[str, bytes], bytes]) -> None:
-    """Write a copy of an archive, and of the FMUs in it, in which each file is what ``change`` makes of it."""
+def rewrite(source: Path, target: Path, change: Callable[[str, bytes], bytes | None]) -> None:
+    """Write a copy of an archive, and of the FMUs in it, in which each file is what ``change`` makes of it; without those
+    of which it makes None."""
     with tempfile.TemporaryDirectory() as text, zipfile.ZipFile(source) as read:
         folder = Path(text)
         with zipfile.ZipFile(folder / "written", "w") as write:
             for name in read.namelist():
                 content = change(name, read.read(name))
+                if content is None:
+                    continue
                 if name.endswith(".fmu"):
                     (folder / "inner").write_bytes(content)
                     rewrite(folder / "inner", folder / "changed", change)
