@@ -44,6 +44,7 @@ from unasked_systems import smooth_cases
 
 from fmimaster import Results, Simulation
 from fmimaster.algorithms import Jacobi
+from fmimaster.events import NoEventClock
 
 RIGHT, CLOSE = 1e-2, 5e-2
 """Errors below these are right, and close."""
@@ -56,7 +57,8 @@ LEAST = 1e-6
 """Estimates of smaller errors are not judged."""
 SIZES = ("none", "4", "1", "1/4")
 """``none`` is a run without a step size, the others are factors of the right one."""
-BASELINE: Mapping[str, Any] = {"algorithm": Jacobi()}
+BASELINE: Mapping[str, Any] = {"algorithm": Jacobi(), "event_clock": NoEventClock()}
+"""The plain method."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,10 +73,15 @@ def _version(system: str) -> str:
 
 
 def _exact(case: random_kinds.Case, times: Array, _: float) -> Columns:
-    """The outputs of all units."""
+    """The outputs of all units. Those that are constant in each mode, as a switch of a heating, are left to the events."""
     stretches = case.exact.stretches
     pieces = [Piece(s.begin, s.regime.matrix, s.start) for s in stretches]
-    names = [(u, y) for u, system in case.system.units.items() for y in system.outputs]
+    names = [
+        (u, y)
+        for u, system in case.system.units.items()
+        for y in system.outputs
+        if any(set(mode.outputs.get(y, {})) - {"1"} for mode in system.modes)
+    ]
     found = np.empty((len(times), len(names)))
     rows: dict[int, Array] = {}
     for k, (number, z) in enumerate(states(pieces, times)):

@@ -156,6 +156,6 @@ def nonlinear_cases() -> Iterator[Case]:
             fmi,
             partial(_lorenz, version),
             _lorenz_solution,
-            whole(4, step),
+            whole(2, step),
             step,
         )

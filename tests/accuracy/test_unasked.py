@@ -1,0 +1,62 @@
+"""What a run chooses by itself: the suite ``conformance/unasked.py`` and its exact solutions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from pytest import approx
+from scipy.integrate import solve_ivp
+from unasked_linear import random_net
+from unasked_nets import Net, Signal, unit
+
+
+def integrated(net: Net, stop: float) -> dict[str, float]:
+    """The outputs at the stop time, by a solver that computes the inputs of the units from their outputs by iteration."""
+    units = net.units
+    sizes = np.cumsum([0] + [len(u.x0) for u in units.values()])
+    parts = dict(zip(units, itertools.pairwise(sizes), strict=True))
+
+    def outputs(x: np.ndarray) -> dict[str, float]:
+        found = {}
+        for name, unit in units.items():
+            y = unit.c @ x[slice(*parts[name])] + unit.f
+            found |= {f"{name}.{n}": float(v) for n, v in zip(unit.outputs, y, strict=True)}
+        return found
+
+    def rates(_: float, x: np.ndarray) -> np.ndarray:
+        y, moved = outputs(x), np.zeros_like(x)
+        for name, unit in units.items():
+            u = np.zeros(len(unit.inputs))
+            for source, target, factor in net.connections:
+                if target.split(".")[0] == name:
+                    u[unit.inputs.index(target.split(".")[1])] += factor * y[source]
+            moved[slice(*parts[name])] = unit.a @ x[slice(*parts[name])] + unit.b @ u + unit.e
+        return moved
+
+    start = np.concatenate([u.x0 for u in units.values()])
+    solved = solve_ivp(rates, (0.0, stop), start, "DOP853", rtol=1e-11, atol=1e-12)
+    return outputs(solved.y[:, -1])
+
+
+def test_there_are_at_least_60_systems_without_events_with_names_of_their_own() -> None:
+    names = [case.name for case in smooth_cases()]
+    assert len(names) == len(set(names)) >= 60
+
+
+def test_the_exact_solution_of_a_net_is_that_of_another_solver() -> None:
+    net, _ = random_net(0)
+    found = net.closed().solution(np.array([0.0, 0.7, 2.0]))
+    expected = integrated(net, 2.0)
+    assert {name: values[-1] for name, values in found.items()} == approx(expected, abs=1e-8)
+
+
+def test_the_exact_solution_behind_a_file_has_its_jumps() -> None:
+    """x' = -x + u for u = 2 from 1 s on, and a line down to 0 from 2 s to 3 s."""
+    net = Net(
+        {"a": unit([[-1]], [[1]], [[1]])}, [], Signal("a.u1", (0, 1, 1, 2, 3), (0, 0, 2, 2, 0))
+    )
+    found = net.closed().solution(np.array([0.5, 1.0, 2.0, 3.0]))["a.y1"]
+    x2 = 2 * (1 - np.exp(-1))
+    x3 = x2 * np.exp(-1) + 2 * (1 - np.exp(-1)) - 2 * np.exp(-1)
+    assert found == approx([0.0, 0.0, x2, x3], abs=1e-12)
