@@ -57,7 +57,11 @@ LEAST = 1e-6
 """Estimates of smaller errors are not judged."""
 SIZES = ("none", "4", "1", "1/4")
 """``none`` is a run without a step size, the others are factors of the right one."""
-BASELINE: Mapping[str, Any] = {"algorithm": Jacobi(), "event_clock": NoEventClock()}
+BASELINE: Mapping[str, Any] = {
+    "algorithm": Jacobi(),
+    "event_clock": NoEventClock(),
+    "error_estimate": False,
+}
 """The plain method."""
 
 
@@ -197,7 +201,8 @@ def chosen(results: Results) -> str:
 
 def estimate(results: Results) -> float | None:
     """The number of the run for its error, relative as the error is."""
-    return None
+    found = results.statistics.coupling_error
+    return None if found is None else found.estimate
 
 
 # Tables

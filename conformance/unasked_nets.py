@@ -159,11 +159,10 @@ class Closed:
     x0: Array
 
     @property
-    def eigenvalues(self) -> Array:
+    def eigenvalues(self) -> NDArray[Any]:
         """Of all states."""
         n = len(self.x0)
-        found: Array = np.linalg.eigvals(self.matrix[:n, :n])
-        return found
+        return np.linalg.eigvals(self.matrix[:n, :n])
 
     def pieces(self) -> list[Piece]:
         """Of the states."""

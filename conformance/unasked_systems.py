@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from linear_system import LinearSystem
+from scipy.linalg import expm
 from unasked_case import Case, Columns, net_case, whole
 from unasked_linear import (
     FOUR_UNITS,
@@ -31,7 +32,7 @@ from unasked_linear import (
     three_masses,
     wall,
 )
-from unasked_nets import Array, Made, Net, Piece, Signal, expm, states, unit
+from unasked_nets import Array, Made, Net, Piece, Signal, states, unit
 from unasked_nonlinear import car_cases, nonlinear_cases
 
 from fmimaster import SystemBuilder, reference_path
@@ -259,6 +260,8 @@ def exchange_cases() -> Iterator[Case]:
 
 def smooth_cases() -> list[Case]:
     """All systems without events."""
-    groups = (linear_cases, car_cases, loop_cases, sampled_cases, input_cases)
-    groups += (nonlinear_cases, exchange_cases, coarse_cases, random_cases)
+    groups: tuple[Callable[[], Iterator[Case]], ...] = (
+        *(linear_cases, car_cases, loop_cases, sampled_cases, input_cases),
+        *(nonlinear_cases, exchange_cases, coarse_cases, random_cases),
+    )
     return [case for group in groups for case in group()]

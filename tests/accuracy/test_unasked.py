@@ -9,6 +9,7 @@ from pytest import approx
 from scipy.integrate import solve_ivp
 from unasked_linear import random_net
 from unasked_nets import Net, Signal, unit
+from unasked_systems import smooth_cases
 
 
 def integrated(net: Net, stop: float) -> dict[str, float]:
@@ -18,20 +19,20 @@ def integrated(net: Net, stop: float) -> dict[str, float]:
     parts = dict(zip(units, itertools.pairwise(sizes), strict=True))
 
     def outputs(x: np.ndarray) -> dict[str, float]:
-        found = {}
-        for name, unit in units.items():
-            y = unit.c @ x[slice(*parts[name])] + unit.f
-            found |= {f"{name}.{n}": float(v) for n, v in zip(unit.outputs, y, strict=True)}
+        found: dict[str, float] = {}
+        for name, one in units.items():
+            y = one.c @ x[slice(*parts[name])] + one.f
+            found |= {f"{name}.{n}": float(v) for n, v in zip(one.outputs, y, strict=True)}
         return found
 
     def rates(_: float, x: np.ndarray) -> np.ndarray:
         y, moved = outputs(x), np.zeros_like(x)
-        for name, unit in units.items():
-            u = np.zeros(len(unit.inputs))
+        for name, one in units.items():
+            u = np.zeros(len(one.inputs))
             for source, target, factor in net.connections:
                 if target.split(".")[0] == name:
-                    u[unit.inputs.index(target.split(".")[1])] += factor * y[source]
-            moved[slice(*parts[name])] = unit.a @ x[slice(*parts[name])] + unit.b @ u + unit.e
+                    u[one.inputs.index(target.split(".")[1])] += factor * y[source]
+            moved[slice(*parts[name])] = one.a @ x[slice(*parts[name])] + one.b @ u + one.e
         return moved
 
     start = np.concatenate([u.x0 for u in units.values()])
