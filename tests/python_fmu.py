@@ -190,10 +190,14 @@ class PythonFmu:
     def abandon(self) -> None:
         """There is no file."""
 
-    def close(self) -> None:
+    def free_instances(self) -> None:
         """Free all instances, as FmuFile does."""
         for instance in self.instances:
             instance.free()
+
+    def close(self) -> None:
+        """Free all instances, as FmuFile does."""
+        self.free_instances()
 
 
 class PythonInstance(Instance):

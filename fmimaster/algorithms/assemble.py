@@ -23,17 +23,18 @@ from fmimaster.algorithms.variants import (
 )
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.inputs.given_inputs import given_inputs, unused_inputs
-from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
+from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.outputs import Keep
-from fmimaster.program.programs import Programs, Replay, Variant
+from fmimaster.program.programs import Programs, Reactions, Replay, Variant
 from fmimaster.system.states import State
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class ProgramsRequest:
     """Whether FMUs that hold their inputs do each step in two halves, if they can."""
     is_chosen: bool = False
     """Whether the algorithm was chosen, not given: then no one expects more of it than the FMUs allow, and what they do not
-    allow is a note, not a warning."""
+    allow is a note, not a warning; and inputs in loops that are not solved are held."""
+    measured: Collection[int] = ()
+    """Instances whose direct dependencies are measured at the start, if they decide about loops."""
 
 
 def assemble(
@@ -116,6 +119,7 @@ class ProgramsDraft:
     """Parameters of FMUs that the run sets, for each variant."""
     errors: InputErrors | None = None
     """Checks the inputs."""
+    reactions: Sequence[Reactions] = ()
     initialize: Program = field(init=False)
     commit: Program = field(init=False)
     renew: Program = field(init=False)
@@ -160,9 +164,8 @@ def write_attempts(draft: ProgramsDraft) -> None:
     """The attempts of all variants: they determine the needed history and the inputs that are polynomials."""
     plan, algorithm, undoes = draft.plan, draft.algorithm, draft.undoes
     request = draft.request
-    draft.p = p = Emitter(
-        plan, measures=request.measures, given=draft.given, in_halves=request.in_halves
-    )
+    given = {**_held_in_loops(draft), **draft.given}
+    draft.p = p = Emitter(plan, measures=request.measures, given=given, in_halves=request.in_halves)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     draft.attempts = [
         write_attempt(plan_of_variant(plan, k) if len(variants) > 1 else plan, variant, p, undoes)
@@ -188,7 +191,9 @@ def set_parameters(draft: ProgramsDraft) -> None:
 def write_other_programs(draft: ProgramsDraft) -> None:
     """The start, accepted steps, a history that is cleared, the end, and the replay of a step."""
     plan, p = draft.plan, draft.p
-    draft.initialize = _initialize(plan, p, draft.settings[0], draft.request.settling)
+    draft.initialize, draft.reactions = _initialize(
+        plan, p, draft.settings[0], draft.request.settling, draft.request.measured
+    )
     if step := draft.request.checked_step:
         from fmimaster.program.input_errors import input_errors  # only with an event clock
 
@@ -206,7 +211,7 @@ def write_other_programs(draft: ProgramsDraft) -> None:
 def complete_programs(draft: ProgramsDraft) -> None:
     """The programs with their notes and warnings."""
     plan, p, algorithm, settings = draft.plan, draft.p, draft.algorithm, draft.settings
-    notes, warnings = _loop_notes(draft)
+    notes, warnings, pending = _loop_notes(draft)
     settling, is_chosen = draft.request.settling, draft.request.is_chosen
     limits = algorithm.accuracy_warnings(plan)
     told = [s if _differ(plan, settings) else None for s in settings]
@@ -232,6 +237,8 @@ def complete_programs(draft: ProgramsDraft) -> None:
         undoes=draft.undoes,
         errors=draft.errors,
         replay=draft.replay,
+        reactions=draft.reactions,
+        pending=tuple(pending),
         forces=_forces(plan, p),
         quiet=quiet_programs(plan, p, p.polynomial_inputs),
         pattern=algorithm.pattern(),
@@ -255,13 +262,33 @@ PASSES: Sequence[Callable[[ProgramsDraft], None]] = (
 """What completes a draft, in order."""
 
 
-def _loop_notes(draft: ProgramsDraft) -> tuple[list[str], list[str]]:
-    """Notes and warnings about loops of Step Mode that are not solved."""
+def _held_in_loops(draft: ProgramsDraft) -> dict[tuple[int, str], Polynomial]:
+    """Inputs in loops of Step Mode that are not solved → held values, since extrapolation makes the error of a loop grow;
+    none of loops that are found real or not at the start."""
+    plan, found = draft.plan, dict[tuple[int, str], Polynomial]()
+    groups = [] if draft.hindrance else [{*plan.settled}, *map(set, plan.step_groups)]
+    for loop in plan.step_loops if draft.request.is_chosen else ():
+        is_solved = any(group >= {*loop.instances} for group in groups)
+        if not (is_solved or _is_pending(loop, draft)):
+            found |= {node: HOLD for node in loop.variables if node in plan.links.into}
+    return found
+
+
+def _is_pending(loop: AlgebraicLoop, draft: ProgramsDraft) -> bool:
+    models = {i: draft.plan.instances[i].model for i in loop.instances}
+    undeclared = {i for i, name in loop.variables if name in models[i].assumed_dependencies}
+    return loop.assumed and undeclared <= {*draft.request.measured}
+
+
+def _loop_notes(draft: ProgramsDraft) -> tuple[list[str], list[str], list[str]]:
+    """Notes and warnings about loops of Step Mode that are not solved, and notes about those that may be none."""
     if not draft.plan.step_loops:
-        return [], []
+        return [], [], []
     from fmimaster.program.listing import loop_notes
 
-    return loop_notes(draft.attempts[0].program, draft.plan, draft.request.loops, draft.hindrance)
+    request = draft.request
+    program = draft.attempts[0].program
+    return loop_notes(program, draft.plan, request.loops, draft.hindrance, request.measured)
 
 
 def _replay(plan: Plan, p: Emitter, repeated: Sequence[int]) -> Replay:
@@ -293,8 +320,15 @@ def _variant(
     return Variant(attempt.program, attempt.rollback, tell, events, attempt.leader, without)
 
 
-def _initialize(plan: Plan, p: Emitter, settings: FmuSettings, settling: Settling) -> Program:
-    emit_initialization(plan, p, settings, settling)
+def _initialize(
+    plan: Plan,
+    p: Emitter,
+    settings: FmuSettings,
+    settling: Settling,
+    measured: Collection[int],
+) -> tuple[Program, Sequence[Reactions]]:
+    """The program of the start, and what it measures."""
+    reactions = emit_initialization(plan, p, settings, settling, measured)
     program = p.program("initialize")
     check(
         program,
@@ -303,7 +337,11 @@ def _initialize(plan: Plan, p: Emitter, settings: FmuSettings, settling: Settlin
         end=State.STEP_MODE,
         history=bool(p.history),
     )
-    return program
+    if reactions:
+        from fmimaster.algorithms.reactions import emit_trials  # only where loops are possible
+
+        emit_trials(plan, p, reactions)
+    return program, reactions
 
 
 def _common_programs(

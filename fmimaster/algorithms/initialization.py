@@ -5,7 +5,7 @@ When the structure changes, instances join, and all values agree with the new co
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from fmimaster.algorithms.event_update import emit_updates
@@ -19,7 +19,7 @@ from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.programs import ChangedStructure
+from fmimaster.program.programs import ChangedStructure, Reactions
 from fmimaster.program.store import ValueStore
 from fmimaster.system.states import State
 
@@ -61,7 +61,13 @@ def _emit_clock_intervals(p: Emitter, instances: Collection[int]) -> None:
         p.get_intervals(i)
 
 
-def emit_initialization(plan: Plan, p: Emitter, settings: FmuSettings, settling: Settling) -> None:
+def emit_initialization(
+    plan: Plan,
+    p: Emitter,
+    settings: FmuSettings,
+    settling: Settling,
+    measured: Collection[int] = (),
+) -> Sequence[Reactions]:
     """Write the program from Instantiated to Step Mode.
 
     Start values, Initialization Mode, a complete exchange along the dependencies, the first row.
@@ -70,12 +76,23 @@ def emit_initialization(plan: Plan, p: Emitter, settings: FmuSettings, settling:
     ----------
     settings
         Parameters that the run must set, besides the start values of the user.
+    measured
+        Instances whose direct dependencies are measured, if they decide about loops.
+
+    Returns
+    -------
+    What is measured.
     """
+    reactions: Sequence[Reactions] = ()
     instances = range(len(plan.instances))
     _emit_start_values(plan, p, instances, settings)
     with p.at_an_event():
         left = settling.at_the_start(plan, p)
         others = [i for i in instances if i not in left]
+        if {*measured} & {*others} and len(plan.links):
+            from fmimaster.algorithms.reactions import emit_reactions  # few runs need it
+
+            reactions = emit_reactions(plan, p, {*measured} & {*others})
         measure_partials(plan, p, others)
     modes = {i: None for i in instances if plan.instances[i].event_mode}
     _emit_clock_intervals(p, modes)
@@ -91,6 +108,7 @@ def emit_initialization(plan: Plan, p: Emitter, settings: FmuSettings, settling:
         p.measure()
     p.sample()
     p.remember()
+    return reactions
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,9 @@ def emit_slopes(
     places: Mapping[int, int],
     start: int,
     held: int,
-) -> None:
-    """Write a step with inputs held at a larger value, and one with inputs that rise to this value.
+) -> IgnoredSlopes:
+    """Write a step with inputs held at a larger value, and one with inputs that rise to this value; returns what finds FMUs
+    that ignore the rise.
 
     Parameters
     ----------
@@ -56,7 +57,9 @@ def emit_slopes(
         _step(p, instances, course)
         buffers.append(p.keep())
     larger, rising = buffers
-    p.call(IgnoredSlopes(plan, instances, (held, larger, rising)))
+    found = IgnoredSlopes(plan, instances, (held, larger, rising))
+    p.call(found)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,13 +148,14 @@ def emit_replay(plan: Plan, p: Emitter, instances: Sequence[int]) -> Replay:
         _step(p, chosen)
         p.call(ReplayedOutputs(plan, tuple(chosen), first))
     followers = tuple(i for i in chosen if i in p.polynomial_inputs and takes_lines(plan, i))
+    ignoring: Sequence[str] = ()
     if followers:
         with p.over(0.0, 0.5):
-            emit_slopes(plan, p, followers, start_places, start, middle)
+            ignoring = emit_slopes(plan, p, followers, start_places, start, middle).found
     twice = p.program("replay")
     p.restore(start_places)
     p.recall(start)
-    return Replay(twice, p.program("back"))
+    return Replay(twice, p.program("back"), ignoring)
 
 
 def _step(p: Emitter, instances: Sequence[int], course: Polynomial = HOLD) -> None:

@@ -285,6 +285,11 @@ def cached_card(sha256: str, interface: Interface | None) -> FmuCard | None:
     return found
 
 
+def any_is_kept() -> bool:
+    """Whether there is any kept card."""
+    return next(_cards_folder().glob("*.json"), None) is not None
+
+
 def keep_card(card: FmuCard, interface: Interface | None) -> None:
     """Keep a card; nothing happens if the folder cannot be written."""
     path = _path(card.sha256, interface)

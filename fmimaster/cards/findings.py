@@ -8,7 +8,7 @@ from enum import Enum
 
 from fmimaster.base.text import count, listed
 from fmimaster.cards.card import FmuCard
-from fmimaster.cards.measured import Feedthrough, Repetition
+from fmimaster.cards.measured import Repetition, with_dependencies
 from fmimaster.system.declarations import Capabilities, Interface
 from fmimaster.system.model import Model
 
@@ -261,7 +261,7 @@ class CardCorrection:
             self._with_dependencies(model),
             capabilities=self._capabilities(model.capabilities),
             replay_noise={} if card.replay is None else dict(card.replay.again.differences),
-            followed=_followed(card),
+            followed=followed(card),
         )
         if card.two_processes is not None and card.two_processes.largest > ROUNDING:
             self.warnings.append(
@@ -302,24 +302,9 @@ class CardCorrection:
         feedthrough = self._card.feedthrough
         if feedthrough is None:
             return model
-        at_start = {output: set(inputs) for output, inputs in feedthrough.at_start.items()}
-        found, assumed = _seen(
-            feedthrough,
-            model.dependencies,
-            model.assumed_dependencies,
-            seen_anywhere(self._card),
-        )
-        initial, initial_assumed = _seen(
-            feedthrough, model.initial_dependencies, model.assumed_initial_dependencies, at_start
-        )
-        self._tell_of_dependencies(model, found)
-        return replace(
-            model,
-            dependencies=found,
-            assumed_dependencies=assumed,
-            initial_dependencies=initial,
-            assumed_initial_dependencies=initial_assumed,
-        )
+        changed = with_dependencies(model, feedthrough, seen_anywhere(self._card))
+        self._tell_of_dependencies(model, changed.dependencies)
+        return changed
 
     def _tell_of_dependencies(self, model: Model, found: Mapping[str, frozenset[str]]) -> None:
         missing = [
@@ -368,7 +353,7 @@ class CardCorrection:
         self.warnings.append(f"the FMU declares {capability}, but {observed}; {result}")
 
 
-def _followed(card: FmuCard) -> dict[str, frozenset[str]]:
+def followed(card: FmuCard) -> dict[str, frozenset[str]]:
     """Output → inputs that it follows at once in Step Mode, if reading outputs there has changed no later step."""
     found, between = card.feedthrough, card.read_before
     is_stepped = card.interface == Interface.CO_SIMULATION.value
@@ -377,23 +362,3 @@ def _followed(card: FmuCard) -> dict[str, frozenset[str]]:
     if between.largest > ROUNDING:
         return {}
     return {output: frozenset(inputs) for output, inputs in found.in_step_mode.items()}
-
-
-def _seen(
-    measured: Feedthrough,
-    declared: Mapping[str, frozenset[str]],
-    assumed: frozenset[str],
-    seen: Mapping[str, set[str]],
-) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-    """Dependencies of each output, and the outputs for which they are still assumed.
-
-    Outputs and inputs that were not measured keep what is declared or assumed.
-    """
-    tested = frozenset(measured.inputs) - frozenset(measured.refused)
-    replaced = assumed & frozenset(measured.outputs)
-    found = {
-        output: frozenset(seen.get(output, ()))
-        | (inputs - tested if output in replaced else inputs)
-        for output, inputs in declared.items()
-    }
-    return found, frozenset(o for o in assumed if o not in replaced or found[o] - tested)

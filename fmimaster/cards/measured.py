@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from fmimaster.system.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,3 +163,45 @@ class Leak:
     bytes_per_cycle: float | None
     """Growth of the physical memory; None if there is no such number."""
     descriptors_per_cycle: float | None
+
+
+def with_dependencies(
+    model: Model, found: Feedthrough, in_steps: Mapping[str, Collection[str]]
+) -> Model:
+    """The model with dependencies as they were seen: those that are not declared at all, and those that are missing.
+
+    Outputs and inputs that were not measured keep what is declared or assumed.
+
+    Parameters
+    ----------
+    in_steps : output → inputs
+        What counts as seen in Step Mode; in Initialization Mode, what has changed there.
+    """
+    dependencies, assumed = _seen(found, model.dependencies, model.assumed_dependencies, in_steps)
+    initial, initial_assumed = _seen(
+        found, model.initial_dependencies, model.assumed_initial_dependencies, found.at_start
+    )
+    return replace(
+        model,
+        dependencies=dependencies,
+        assumed_dependencies=assumed,
+        initial_dependencies=initial,
+        assumed_initial_dependencies=initial_assumed,
+    )
+
+
+def _seen(
+    measured: Feedthrough,
+    declared: Mapping[str, frozenset[str]],
+    assumed: frozenset[str],
+    seen: Mapping[str, Collection[str]],
+) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """Dependencies of each output, and the outputs for which they are still assumed."""
+    tested = frozenset(measured.inputs) - frozenset(measured.refused)
+    replaced = assumed & frozenset(measured.outputs)
+    found = {
+        output: frozenset(seen.get(output, ()))
+        | (inputs - tested if output in replaced else inputs)
+        for output, inputs in declared.items()
+    }
+    return found, frozenset(o for o in assumed if o not in replaced or found[o] - tested)

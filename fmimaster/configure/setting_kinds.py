@@ -177,7 +177,9 @@ def path(name: str, option: Option, **more: Any) -> Row:
     return Row(name, option, "a path", is_path, is_file=True, **more)
 
 
-def member(name: str, option: Option, place: str, what: str, **more: Any) -> Row:
+def member(
+    name: str, option: Option, place: str, what: str, *, needed: bool = True, **more: Any
+) -> Row:
     """A setting that is a member of an enumeration, or its value as text."""
 
     def convert(given: Any) -> Any:
@@ -187,7 +189,7 @@ def member(name: str, option: Option, place: str, what: str, **more: Any) -> Row
             raise OptionError(f"{name}: {given!r}, expected one of {[*kind]}.")
         return given
 
-    return Row(name, option, convert=convert, needed=True, **more)
+    return Row(name, option, convert=convert, needed=needed, **more)
 
 
 def part(name: str, option: Option, text: str) -> Row:

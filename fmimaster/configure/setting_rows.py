@@ -149,9 +149,10 @@ TABLE = (
     ),
     member(
         "loops",
-        Option(_LOOPS, "WHICH", ": real (the default), all (assumed ones too), none"),
+        Option(_LOOPS, "WHICH", ": real, all (assumed ones too), none"),
         "plan.step_groups:Loops",
         "choice of loops",
+        needed=False,
     ),
     part(
         "loop_tolerance",

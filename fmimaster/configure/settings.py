@@ -120,7 +120,8 @@ class Settings:
     loops : Loops, or ``"real"``, ``"all"``, ``"none"``
         Algebraic loops that are solved in Step Mode. They are solved by restoring the FMUs and repeating the step.
         ``Loops.REAL``: loops whose dependencies are declared. ``ALL``: also loops that are assumed because an FMU declares
-        no dependencies. ``NONE``: no loop.
+        no dependencies. ``NONE``: no loop. Default: those that are found real by a measurement at the start; ``REAL`` if
+        both ``algorithm`` and ``event_clock`` are given.
     loop_solver : LoopSolver
         Tolerances and limits for algebraic loops.
     strict : bool
@@ -230,7 +231,7 @@ class Settings:
     event_clock: EventClock | str | None = None
     event_mode: bool | None = None
     event_merge_tolerance: Time = 0
-    loops: Loops | str = "real"
+    loops: Loops | str | None = None
     loop_solver: LoopSolver = field(default_factory=_loop_solver)
     strict: bool = False
     start_values: Mapping[str, Any] = field(default_factory=dict)
@@ -337,6 +338,18 @@ class Settings:
         return None if clock is None or clock.is_none else clock
 
     @property
+    def loops_used(self) -> Loops:
+        """The loops of Step Mode that are solved: without a choice, those that exist by the dependencies of the run."""
+        loops: Loops = self.used.loops or at_place("plan.step_groups:Loops").REAL
+        return loops
+
+    @property
+    def settles_loops(self) -> bool:
+        """Whether dependencies that decide about loops are measured at the start: not if ``loops`` says what is solved, or
+        all methods of the run are named."""
+        return self.loops is None and (self.algorithm is None or self.event_clock is None)
+
+    @property
     def used(self) -> ReadSettings:
         """The settings that may be given as text, with the types that they have when they are read."""
         return cast("ReadSettings", self)
@@ -347,7 +360,7 @@ class ReadSettings(Protocol):
 
     inputs: Mapping[str, Polynomial]
     event_clock: EventClock | None
-    loops: Loops
+    loops: Loops | None
     solver: Integrator | Mapping[str, Integrator] | None
     on_fault: FaultPolicy
     backend: Backend

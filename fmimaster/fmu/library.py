@@ -278,19 +278,24 @@ class FmuFile:
                     )
         return self._fmu
 
-    def close(self) -> None:
-        """Free all instances, unload the library, delete the unpacked files. Never raises, and always does all of
-        it."""
+    def free_instances(self) -> None:
+        """Free all instances; others can be made. Never raises."""
         for instance in self._instances:
             self.present = call_in_words("FreeInstance", instance.name, self.model)
             self._try(instance.free, f"'{instance.name}' cannot be freed")
+        self.present = ""
+        self._instances.clear()
+        release(self._claimed)
+        self._claimed = frozenset()
+
+    def close(self) -> None:
+        """Free all instances, unload the library, delete the unpacked files. Never raises, and always does all of
+        it."""
+        self.free_instances()
         for messages in self._logs:
             if messages.is_complete and not messages.last:
                 log.info("'%s' has logged nothing: it has no debug messages.", messages.instance)
         self._logs.clear()
-        release(self._claimed)
-        self._claimed = frozenset()
-        self._instances.clear()
         if self._fmu is not None:
             self.present = f"the unloading of the library of '{self.source}'"
             unload = shared_run.noted(self._fmu.freeLibrary, self.present)

@@ -203,13 +203,22 @@ class Loader:
         is_csv = (source.member or source.path.name).lower().endswith(".csv")
         return is_csv or _table_key(component) in self._tables
 
-    def close(self) -> None:
-        """Free all instances, unload all libraries, delete the unpacked files. Never raises."""
+    def free_instances(self) -> None:
+        """Free all instances; the files stay loaded, and others can be made. Never raises."""
+        self._free_owned()
+        for fmu in {id(fmu): fmu for fmu in self._fmus.values()}.values():
+            fmu.free_instances()
+
+    def _free_owned(self) -> None:
         for instance in self._owned:
             self._present = call_in_words("FreeInstance", instance.name, instance.model)
             instance.free()
         self._owned.clear()
         self._present = ""
+
+    def close(self) -> None:
+        """Free all instances, unload all libraries, delete the unpacked files. Never raises."""
+        self._free_owned()
         # a file that is used by its default interface is known by two keys
         for fmu in {id(fmu): fmu for fmu in self._fmus.values()}.values():
             fmu.close()

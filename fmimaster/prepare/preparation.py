@@ -13,7 +13,7 @@ from fmimaster.algorithms.assemble import ProgramsRequest, assemble
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
-from fmimaster.cards.use import CardUse, use_cards
+from fmimaster.cards.use import CardUse, MeasuredAtStart, use_cards
 from fmimaster.configure.requirements import (
     refuse_plan,
     refuse_plan_with_rates,
@@ -59,6 +59,7 @@ def prepare(
     loader: Loader,
     *,
     needs_stop_time: bool = True,
+    measured: MeasuredAtStart | None = None,
 ) -> Prepared:
     """Make the plan, the programs and the times of a simulation; of the structure at its start, if that changes.
 
@@ -66,8 +67,10 @@ def prepare(
     ----------
     needs_stop_time : bool
         Whether a missing stop time is an error; otherwise the times are those of a run of 500 steps.
+    measured : MeasuredAtStart, optional
+        What an attempt to start this run has found out about dependencies.
     """
-    draft = Draft(settings, loader, needs_stop_time)
+    draft = Draft(settings, loader, needs_stop_time, measured, settings.settles_loops)
     for complete in PASSES:
         complete(draft)
     return draft.prepared
@@ -81,6 +84,9 @@ class Draft:
     """As given; passes replace them by those of the structure at the start, and of the first run for an accuracy."""
     loader: Loader
     needs_stop_time: bool
+    measured: MeasuredAtStart | None
+    settles: bool
+    """Whether dependencies that decide about loops are measured at the start."""
     whole: SystemDescription = field(init=False)
     description: SystemDescription = field(init=False)
     """Of what exists at the start."""
@@ -133,7 +139,11 @@ def load_models(draft: Draft) -> None:
     """The models of all components, changed by the cards of their FMUs, and the FMUs that get own processes."""
     components = dict(draft.description.components())
     models = {name: draft.loader.model(component) for name, component in components.items()}
-    draft.cards = use_cards(draft.settings.cards, components, models)
+    cards = use_cards(draft.settings.cards, components, models)
+    if draft.settles or draft.measured is not None:
+        measured = draft.measured or MeasuredAtStart()
+        cards = measured.used_with(cards, components, {**models, **cards.models})
+    draft.cards = cards
     draft.models = {**models, **draft.cards.models}
     draft.isolated = isolated_fmus(
         draft.settings, components, draft.models, draft.loader, draft.cards.isolated
@@ -219,7 +229,7 @@ def choose_order(draft: Draft) -> None:
         settings.sequence,
         draft.description.sequence,
         unnamed,
-        settings.used.loops,
+        settings.loops_used,
         matters=not algorithm.is_parallel,
     )
 
@@ -243,7 +253,7 @@ def plan_system(draft: Draft) -> None:
         ),
         order=draft.order,
         tolerance=tolerance_of_run(settings.tolerance, draft.description.experiment.tolerance),
-        loops=settings.used.loops,
+        loops=settings.loops_used,
         steady=settings.steady_states,
     )
     draft.plan = make_plan(draft.resolved, request)
@@ -266,7 +276,12 @@ def make_programs(draft: Draft) -> None:
         ),
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
         settling=Settling(settings.loop_solver),
-        loops=settings.used.loops,
+        loops=settings.loops_used,
+        measured=[
+            i
+            for i, planned in enumerate(plan.instances)
+            if draft.settles and planned.name not in draft.cards.known
+        ],
         measures=(
             *bond_measures(plan),
             *control_measures(rule.estimators, plan, degree),

@@ -373,4 +373,7 @@ class Structures:
 
 def structures_of(settings: Settings, first: Prepared, make: Make) -> Structures | None:
     """The structures of a run; None if its structure never changes. The arguments are those of :class:`Structures`."""
-    return Structures(settings, first, make) if is_dynamic(first.whole) else None
+    if not is_dynamic(first.whole):
+        return None
+    # dependencies are measured at the start of the run only
+    return Structures(replace(settings, loops=settings.loops_used), first, make)

@@ -5,7 +5,7 @@ A line has names and the moved values. A loop is named with its delayed inputs a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from fmimaster.base.text import listed
@@ -117,9 +117,14 @@ def _settled(attempt: Program) -> set[int]:
 
 
 def loop_notes(
-    attempt: Program, plan: Plan, loops: Loops, hindrance: str = ""
-) -> tuple[list[str], list[str]]:
-    """Notes about unsolved loops, and warnings about results that are less accurate because of them.
+    attempt: Program,
+    plan: Plan,
+    loops: Loops,
+    hindrance: str = "",
+    measured: Collection[int] = (),
+) -> tuple[list[str], list[str], list[str]]:
+    """Notes about unsolved loops, warnings about results that are less accurate because of them, and notes about loops that
+    a measurement at the start decides.
 
     A loop that exists only by an assumption, or that the settings exclude, gives a note.
 
@@ -127,8 +132,10 @@ def loop_notes(
     ----------
     hindrance
         The reason why the run solves no loop, with a remedy; empty if it solves loops whose members can go back.
+    measured
+        Instances whose dependencies are measured at the start.
     """
-    notes, warnings = list[str](), list[str]()
+    notes, warnings, pending = list[str](), list[str](), list[str]()
     for unsolved in unsolved_loops(attempt, plan):
         stuck = [
             i
@@ -138,7 +145,14 @@ def loop_notes(
         undeclared = _undeclared(unsolved, plan)
         what = f"{_loop(unsolved, plan)} is not solved in Step Mode"
         instead = f"Instead {_broken(unsolved, plan)}."
-        if loops is Loops.NONE:
+        is_measured = bool(undeclared) and {*undeclared} <= {*measured}
+        if is_measured and unsolved.loop.assumed:
+            pending.append(
+                f"{_loop(unsolved, plan)} may not be a loop: {_names(undeclared, plan)} {_do(undeclared)} not declare on "
+                f"which inputs {_their(undeclared)} outputs depend. This is measured at the start of the run; if it is a "
+                "loop, it is solved in Step Mode."
+            )
+        elif loops is Loops.NONE:
             notes.append(f"{what}, as the settings say (loops). {instead}")
         elif unsolved.loop.assumed and loops is Loops.REAL:
             notes.append(
@@ -155,13 +169,13 @@ def loop_notes(
             )
         elif hindrance:
             warnings.append(f"{what}: {hindrance} {instead}")
-        else:
+        elif not is_measured:
             notes.append(
                 f"{what} as a whole, because a part of it may not be a loop: {_names(undeclared, plan)} "
                 f"{_do(undeclared)} not declare on which inputs {_their(undeclared)} outputs depend. {instead} If the "
                 "FMUs repeat a step exactly, loops=Loops.ALL (--loops all) solves it."
             )
-    return notes, warnings
+    return notes, warnings, pending
 
 
 def _loop(unsolved: UnsolvedLoop, plan: Plan) -> str:

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Fit
+from fmimaster.system.model import DataType
 
 if TYPE_CHECKING:
     from fmimaster.program.input_errors import InputErrors
@@ -107,6 +111,96 @@ class Replay:
     """Over two steps: one, and then the next one twice; a hook compares."""
     back: Program = Program("back", ())
     """Restores all states."""
+    ignoring: Sequence[str] = ()
+    """Names of FMUs that have ignored derivatives of their inputs in it."""
+
+
+NEGLIGIBLE = 1e-9
+"""Change of an output, relative to its value, that is rounding, or too weak for any loop: the input changes by 1e-3."""
+
+NOISE = 10.0
+"""A change counts if it is larger than what equal inputs change by this factor."""
+
+DIRECT = 0.25
+"""Ratio of the changes over the shorter and the longer step from which the output reacts at once. Behind a state it is 1/8
+or less; an output with a time constant of less than a hundredth of a step counts as direct."""
+
+AT_START, LONGER, SHORTER = range(3)
+"""Where reactions are measured: in Initialization Mode, and over two short steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Inputs and outputs of an instance that are in a cycle of connections, if outputs may depend on inputs unknown to the
+    plan."""
+
+    instance: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    open: tuple[str, ...]
+    """Outputs whose dependencies are not declared; the declarations of the others may be wrong."""
+
+
+@dataclass(slots=True, eq=False)
+class Reactions:
+    """What was measured at one instance."""
+
+    question: Question
+    name: str
+    """Of the instance."""
+    outputs: Sequence[tuple[DataType, slice]]
+    """Their places in the value store."""
+    trial: Program = Program("trial", ())
+    """A short step for each input; empty if it is not done."""
+    back: Program = Program("back", ())
+    """Restores the state and the outputs after it."""
+    at: int = AT_START
+    """Where it is measured now."""
+    is_busy: bool = False
+    """Whether inputs are being changed in Initialization Mode."""
+    is_tried: bool = False
+    """Whether both short steps were done."""
+    changes: NDArray[np.float64] = field(init=False)
+    """Shape (3, inputs, outputs): largest change of each output by each input, in each place of measurement."""
+    noise: NDArray[np.float64] = field(init=False)
+    """Shape (3, outputs): largest change of each output with equal inputs."""
+    sizes: NDArray[np.float64] = field(init=False)
+    """Shape (3, outputs): magnitudes of the outputs."""
+
+    def __post_init__(self) -> None:
+        inputs, outputs = len(self.question.inputs), len(self.question.outputs)
+        self.changes = np.zeros((3, inputs, outputs))
+        self.noise, self.sizes = np.zeros((3, outputs)), np.zeros((3, outputs))
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the outputs have come back with the inputs, in Initialization Mode."""
+        return bool((self.noise[AT_START] <= NEGLIGIBLE * self.sizes[AT_START]).all())
+
+    @property
+    def at_start(self) -> Mapping[str, frozenset[str]]:
+        """Output → inputs to which it reacts in Initialization Mode."""
+        return self._named(self._seen(AT_START))
+
+    @property
+    def in_steps(self) -> Mapping[str, frozenset[str]] | None:
+        """Output → inputs to which it reacts at once in a step; None if no short steps were done."""
+        if not self.is_tried:
+            return None
+        grows = self.changes[SHORTER] > DIRECT * self.changes[LONGER]
+        return self._named(self._seen(SHORTER) & grows)
+
+    def _seen(self, at: int) -> NDArray[np.bool_]:
+        least = np.maximum(NEGLIGIBLE * self.sizes[at], NOISE * self.noise[at])
+        seen: NDArray[np.bool_] = self.changes[at] > least
+        return seen
+
+    def _named(self, seen: NDArray[np.bool_]) -> dict[str, frozenset[str]]:
+        inputs = self.question.inputs
+        return {
+            output: frozenset(name for name, is_seen in zip(inputs, column, strict=True) if is_seen)
+            for output, column in zip(self.question.outputs, seen.T, strict=True)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +238,10 @@ class Programs:
     FMUs."""
     replay: Replay = Replay()
     """For the start of the run."""
+    reactions: Sequence[Reactions] = ()
+    """What is measured at the start because it decides about loops."""
+    pending: tuple[str, ...] = ()
+    """Notes about loops that may be none, which this measurement decides."""
     resume: Program = Program("resume", ())
     """Reads all outputs after the FMUs have taken other states, forgets the history, and records a row."""
     forces: Program = Program("forces", ())

@@ -14,6 +14,7 @@ import numpy as np
 from fmimaster.apart import shared_run
 from fmimaster.apart.watch import first_words
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, SimulationError
+from fmimaster.cards.use import MeasuredAtStart
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.library import call_in_words
 from fmimaster.fmu.load import Loader
@@ -34,6 +35,7 @@ from fmimaster.session.work_thread import (
     ProgressCallback,
     RunStopped,
     Signals,
+    StartsAnew,
     StopRequest,
     WorkThread,
     interrupted,
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from fmimaster.session.checkpoints import Checkpoints
 
 log = logging.getLogger("fmimaster")
+
+PrepareAgain = Callable[[MeasuredAtStart], tuple[Prepared, Structures | None, Settings]]
+"""Prepares a run again, by what its start has shown about dependencies."""
 
 TICK = 0.1
 """Wall time in s between two checks of the listening thread."""
@@ -58,6 +63,11 @@ class Attendance:
     FMUs are loaded, called and freed in their own thread. The thread that calls :meth:`run` listens: it handles
     signals, shows progress, and writes waiting rows. An FMU that does not return cannot be ended; its thread is
     abandoned, and the rows so far are kept.
+
+    Parameters
+    ----------
+    again : PrepareAgain, optional
+        Prepares the run anew if a measurement at its start shows that it must be.
     """
 
     def __init__(
@@ -73,6 +83,7 @@ class Attendance:
         checkpoints: Checkpoints | None = None,
         structures: Structures | None = None,
         output_file: str | os.PathLike[str] | None = None,
+        again: PrepareAgain | None = None,
     ) -> None:
         self.session: Session | None = None
         """The session; None until all instances are made."""
@@ -83,6 +94,8 @@ class Attendance:
         self.writer = writer
         self._facts = facts
         self._progress = progress
+        self._again = again
+        self._measured = MeasuredAtStart()
         self._checkpoints = checkpoints
         self._structures = structures
         self.output_file = output_file
@@ -122,29 +135,52 @@ class Attendance:
 
     def _work(self) -> Results:
         try:
-            self.session = Session(
-                self.prepared,
-                self.loader,
-                self.settings,
-                self.writer,
-                facts=self._facts,
-                stop_request=self._stop_request,
-                process=self._process,
-                checkpoints=self._checkpoints,
-                structures=self._structures,
-            )
-            self.session.when_complete = self.when_complete
-            if self._structures is not None:
-                # few systems change their structure
-                from fmimaster.session.structure_changes import StructureChanges
-
-                self.session.changes = StructureChanges(self.session, self._structures)
-            return self.session.run(self._lead)
+            while True:
+                try:
+                    return self._begun().run(self._lead)
+                except StartsAnew as found:
+                    self.session = None
+                    self.loader.free_instances()
+                    self._prepare_anew(found.measured)
         finally:
             if self._checkpoints is not None:
                 self._checkpoints.close()
             self.loader.close()
             self._process.put_back(self._fmus)
+
+    def _prepare_anew(self, measured: MeasuredAtStart) -> None:
+        """Prepare the run by what its start has shown, and report what is new."""
+        assert self._again is not None
+        said, before = {*self.prepared.warnings}, self._measured
+        self._measured = measured = before.and_also(measured)
+        self.prepared, self._structures, self.settings = self._again(measured)
+        if measured == before:  # nothing new: it would not end
+            self._again = None
+        for text in self.prepared.warnings:
+            if text not in said:
+                log.warning("%s", text)
+
+    def _begun(self) -> Session:
+        """A session with all instances made."""
+        self.session = Session(
+            self.prepared,
+            self.loader,
+            self.settings,
+            self.writer,
+            facts=self._facts,
+            stop_request=self._stop_request,
+            process=self._process,
+            checkpoints=self._checkpoints,
+            structures=self._structures,
+            may_start_anew=self._again is not None,
+        )
+        self.session.when_complete = self.when_complete
+        if self._structures is not None:
+            # few systems change their structure
+            from fmimaster.session.structure_changes import StructureChanges
+
+            self.session.changes = StructureChanges(self.session, self._structures)
+        return self.session
 
     def _follow(self, session: Session) -> None:
         """Execute orders until the run must end."""

@@ -18,6 +18,7 @@ from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Called
 from fmimaster.base.errors import CallError, ConvergenceError, OptionError, SimulationError
 from fmimaster.base.files import decoding, given_path
+from fmimaster.cards.use import MeasuredAtStart, measured_at_start
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fault_policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
@@ -30,12 +31,13 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
+from fmimaster.program.programs import LONGER, SHORTER, Reactions
 from fmimaster.results.table import Table
 from fmimaster.run.choice import ExecutorType
 from fmimaster.run.failures import check_indicators_are_finite
 from fmimaster.run.loop import RunState, Timeline
 from fmimaster.run.planned_events import last_row
-from fmimaster.session.work_thread import StopRequest
+from fmimaster.session.work_thread import StartsAnew, StopRequest
 from fmimaster.system.clocks import exact
 from fmimaster.system.declarations import Interface
 
@@ -259,9 +261,15 @@ def timeline_of(prepared: Prepared) -> Timeline:
 def initialize(session: SessionParts, states: str | os.PathLike[str] | None) -> bool:
     """Initialize all instances, and continue from a file of FMU states if there is one; returns whether the run continues,
     because an FMU can end it in Event Mode."""
-    outcome = session.executor.run(
-        session.programs.initialize, session.start.seconds, session.start.seconds
-    )
+    start = session.start.seconds
+    try:
+        outcome = session.executor.run(session.programs.initialize, start, start)
+    except SimulationError as error:
+        if session.may_start_anew:
+            for reactions in session.programs.reactions:
+                if reactions.is_busy:
+                    raise _not_measured(reactions, error) from error
+        raise
     if outcome.stopped is not None:
         raise _endless_start(session, outcome.stopped.change)
     if outcome.terminate:
@@ -269,12 +277,59 @@ def initialize(session: SessionParts, states: str | os.PathLike[str] | None) -> 
         session.executor.run(end, session.start.seconds, session.start.seconds)
         session.stepper.has_ended = True
         return False
+    if session.may_start_anew and session.programs.reactions:
+        _settle_loops(session)
     if states is not None:
         _take_states(session, states)
     goes_on = not session.stepper.begin()
     if goes_on:
         _measure_replay(session)
     return goes_on
+
+
+def _settle_loops(session: SessionParts) -> None:
+    """Measure the dependencies that decide about loops further, if FMUs can go back, and start anew if the plan is wrong.
+
+    The calls are not counted.
+    """
+    executor, plan, reactions = session.executor, session.plan, session.programs.reactions
+    counted = executor.calls.copy()
+    for one in reactions:
+        if one.trial.instructions:
+            _try_short_steps(session, one)
+    executor.calls[:] = counted
+    models = {planned.name: planned.model for planned in plan.instances}
+    measured = measured_at_start(reactions, models)
+    if measured.contradicts(models, plan.links):
+        raise StartsAnew(measured)
+
+
+def _try_short_steps(session: SessionParts, reactions: Reactions) -> None:
+    """Measure over short steps, unless an event comes first or a step is not done as it should."""
+    from fmimaster.algorithms.reactions import LENGTHS  # few runs need it
+
+    start, executor = session.start.seconds, session.executor
+    usual = min(
+        float(session.prepared.schedule.rule.exact_size),
+        session.stop.seconds - session.start.seconds,
+    )
+    if executor.next_events.min() <= start + usual * max(LENGTHS):
+        return
+    try:
+        for reactions.at, part in zip((LONGER, SHORTER), LENGTHS, strict=True):
+            outcome = executor.run(reactions.trial, start, start + part * usual)
+            executor.run(reactions.back, start, start)
+            if outcome.stopped is not None or outcome.terminate or outcome.event_requests:
+                return
+    except SimulationError as error:
+        raise _not_measured(reactions, error) from error
+    reactions.is_tried = True
+
+
+def _not_measured(reactions: Reactions, error: SimulationError) -> StartsAnew:
+    """The end of a run in which an FMU has failed while its dependencies were measured."""
+    reason = f"with slightly changed inputs, {error}".rstrip(".")
+    return StartsAnew(MeasuredAtStart(refused={reactions.name: reason}))
 
 
 def _take_states(session: SessionParts, path: str | os.PathLike[str]) -> None:
@@ -313,6 +368,12 @@ def _measure_replay(session: SessionParts) -> None:
     session.executor.run(replay.twice, start, end)  # if a step fails here, the run reports it
     session.executor.run(replay.back, start, start)
     calls[:] = counted
+    if (
+        replay.ignoring
+        and session.may_start_anew
+        and "algorithm" in session.prepared.chosen.settings
+    ):
+        raise StartsAnew(MeasuredAtStart(ignoring=frozenset(replay.ignoring)))
     for text in session.warnings():  # at once: the run may take long
         log.warning("%s", text)
 
@@ -348,7 +409,8 @@ def terminate_others(
     initialized : shape (n_instances,)
         Which instances are in Step Mode or in Event Mode, where FMI allows ``Terminate``.
     """
-    failed = error.instance if isinstance(error, CallError) else None
+    cause = error.__cause__ if isinstance(error, StartsAnew) else error
+    failed = cause.instance if isinstance(cause, CallError) else None
     for instance, is_initialized in zip(instances, initialized, strict=True):
         if not is_initialized or instance.name == failed:
             continue

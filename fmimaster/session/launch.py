@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from fmimaster.base.errors import AccuracyError, FileError, OptionError
 from fmimaster.base.files import check_file_to_write, given_path, refuse_to_overwrite
+from fmimaster.cards.use import MeasuredAtStart
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
@@ -87,6 +88,16 @@ def attended_run(
     except BaseException:
         loader.close()
         raise
+
+    def again(measured: MeasuredAtStart) -> tuple[Prepared, Structures | None, Settings]:
+        make = partial(prepare, loader=loader, measured=measured)
+        prepared = make(settings)
+        completed = prepared.completed(settings)
+        structures = structures_of(completed, prepared, make)
+        if settings.strict and prepared.accuracy_warnings:
+            raise AccuracyError(prepared.accuracy_warnings)
+        return prepared, structures, completed
+
     for text in prepared.warnings:  # at once: the run may take long
         log.warning("%s", text)
     run = Attendance(
@@ -100,6 +111,7 @@ def attended_run(
         checkpoints=checkpoints,
         structures=structures,
         output_file=output_file if isinstance(output_file, str | os.PathLike) else None,
+        again=again if settings.settles_loops or settings.algorithm is None else None,
     )
     if writer is not None:
         files.enter_context(writer)

@@ -55,6 +55,8 @@ class SessionParts(Protocol):
     """Instances whose calls are noted, by number."""
     start_seconds: float
     """Wall time in s from the first instance to the first step."""
+    may_start_anew: bool
+    """Whether the run can be prepared again before its first step."""
 
     @property
     def seconds(self) -> float:

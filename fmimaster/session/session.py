@@ -40,7 +40,7 @@ from fmimaster.session.instances import (
 from fmimaster.session.keepers import FactKeeper, RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
 from fmimaster.session.run_statistics import EarlierStructures, run_statistics, warnings_of_run
-from fmimaster.session.work_thread import RunStopped, StopRequest
+from fmimaster.session.work_thread import RunStopped, StartsAnew, StopRequest
 
 if TYPE_CHECKING:
     from fmimaster.session.checkpoints import Checkpoints
@@ -75,6 +75,8 @@ class Session:
         Writes checkpoints, or continues from one.
     structures : Structures or None
         Of a system whose structure changes during the run.
+    may_start_anew : bool
+        Whether the run can be prepared again, if a measurement at the start shows that the plan is wrong.
     """
 
     def __init__(
@@ -89,7 +91,9 @@ class Session:
         process: ProcessState | None = None,
         checkpoints: Checkpoints | None = None,
         structures: Structures | None = None,
+        may_start_anew: bool = False,
     ) -> None:
+        self.may_start_anew = may_start_anew
         self._made = perf_counter()
         self.start_seconds = 0.0
         """Wall time in s from the first instance to the first step."""
@@ -212,7 +216,7 @@ class Session:
             self.when_complete()
             self.is_complete = True
             self._terminate()
-        except (SimulationError, RunStopped, KeyboardInterrupt) as error:
+        except (SimulationError, RunStopped, StartsAnew, KeyboardInterrupt) as error:
             terminate_others(self.instances, self.executor.registers.initialized, error)
             if isinstance(error, SimulationError):
                 error.results = self.results()
@@ -222,9 +226,21 @@ class Session:
         return self.results()
 
     def initialize(self) -> bool:
-        """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode."""
-        # those of a checkpoint follow otherwise
-        return initialize(self, None if self._is_resumed else self.settings.initial_fmu_state)
+        """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode.
+
+        Raises
+        ------
+        StartsAnew
+            If dependencies are not as the plan has them, and the run can be prepared again.
+        """
+        held = self.rows.is_held
+        # the first row is another one if the run starts anew
+        self.rows.is_held = held or (self.may_start_anew and bool(self.programs.reactions))
+        try:
+            # those of a checkpoint follow otherwise
+            return initialize(self, None if self._is_resumed else self.settings.initial_fmu_state)
+        finally:
+            self.rows.is_held = held
 
     def advance(self, until: Instant) -> None:
         """Simulate until an instant is reached, or an FMU ends the run."""

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from fmimaster.base.errors import Interrupted
+from fmimaster.cards.use import MeasuredAtStart
 from fmimaster.fmu.process_state import expect_hanging_streams
 
 
@@ -127,6 +128,14 @@ class Signals:
 
 class RunStopped(BaseException):
     """Ends a run on request; internal, never raised to users."""
+
+
+class StartsAnew(BaseException):
+    """Ends a run before its first step, which then starts with other dependencies; internal, never raised to users."""
+
+    def __init__(self, measured: MeasuredAtStart) -> None:
+        super().__init__()
+        self.measured = measured
 
 
 def interrupted(time: float | None, hangs: str = "") -> Interrupted:

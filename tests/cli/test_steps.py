@@ -112,7 +112,7 @@ def test_sweeps_converge_on_request(text: str, settings: dict[str, Any]) -> None
 
 
 def test_which_loops_are_solved_can_be_said() -> None:
-    assert simulation().loops is Loops.REAL
+    assert simulation().loops is None
     assert simulation("--loops", "all").loops is Loops.ALL
     assert simulation("--loop-tolerance", "1e-6").loop_solver == LoopSolver(relative=1e-6)
     assert simulation("--strict").strict

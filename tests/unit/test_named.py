@@ -241,7 +241,7 @@ def test_help_pages_show_the_names_and_defaults_that_count() -> None:
     assert tuple(METHODS) == named.METHODS
     assert tuple(MODES) == named.MODES
     defaults = Simulation("a.fmu")
-    assert (defaults.backend, defaults.loops) == (Backend(named.BACKENDS[0]), Loops("real"))
+    assert (defaults.backend, defaults.loops_used) == (Backend(named.BACKENDS[0]), Loops("real"))
     assert (LoopSolver().relative, NO_TOLERANCE) == (1e-8, named.NO_TOLERANCE)
     assert TOLERANCE == REFERENCE_TOLERANCE
     given = signature(check_conformance).parameters

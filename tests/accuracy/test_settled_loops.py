@@ -1,0 +1,201 @@
+"""Loops that FMUs do not declare, or declare not to exist, are found at the start of a run and solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edited_fmu import edited_fmu
+from linear_fmu import linear_fmu
+from python_fmu import PythonFmu
+from scipy.linalg import expm
+
+from fmimaster import Results, Simulation, SystemBuilder
+from fmimaster.base.errors import AccuracyWarning, CallError
+from fmimaster.run import Backend
+
+pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
+
+Simulate = Callable[..., Simulation]
+
+ABSENT = {"dependencies": None, "dependenciesKind": None}
+EMPTY = {"dependencies": "", "dependenciesKind": None}
+NO_STATE = {"canGetAndSetFMUState": None, "canSerializeFMUState": None}
+
+
+class Loop:
+    """Units x' = -k x + u / 2 + e, y = 0.7 x + d u in a ring; the product of all d is the gain of the loop."""
+
+    def __init__(self, folder: Path, version: str, gain: float, units: int, **edited: Any) -> None:
+        builder = SystemBuilder("loop")
+        self.names, n = "abc"[:units], units
+        d, x0 = [gain, *[1.0] * (n - 1)], [1.0 - k / 2 for k in range(n)]
+        for k, name in enumerate(self.names):
+            made = linear_fmu(
+                folder / f"{name}-made.fmu",
+                version,
+                a=[[-1.0 - k]],
+                b=[[0.5]],
+                c=[[0.7]],
+                d=[[d[k]]],
+                e=[float(k == 0)],
+                x0=[x0[k]],
+                inputs=["u"],
+                outputs=["y"],
+            )
+            builder.add(name, edited_fmu(made, folder / f"{name}.fmu", **edited))
+        for k, name in enumerate(self.names):
+            builder.connect(f"{name}.y", f"{self.names[(k + 1) % n]}.u")
+        self.description = builder.build()
+        links, e = np.roll(np.eye(n), 1, axis=0), np.eye(n)[:, :1]
+        self._outputs = np.linalg.inv(np.eye(n) - np.diag(d) @ links) * 0.7
+        a = np.diag([-1.0 - k for k in range(n)]) + 0.5 * links @ self._outputs
+        self._matrix, self._x0 = np.block([[a, e], [np.zeros((1, n + 1))]]), np.array([*x0, 1.0])
+
+    def simulate(self, **settings: Any) -> Results:
+        return Simulation(self.description, stop_time=1, step_size=0.05, **settings).run()
+
+    def error(self, results: Results) -> float:
+        """Largest error of an output, relative to its largest value."""
+        states = np.array([expm(self._matrix * t) @ self._x0 for t in results.time])[:, :-1]
+        exact = states @ self._outputs.T
+        found = np.column_stack([results[f"{name}.y"] for name in self.names])
+        return float((np.abs(found - exact).max(0) / np.abs(exact).max(0)).max())
+
+
+@pytest.mark.parametrize(
+    ("version", "gain"), [("fmi2", -0.6), ("fmi3", -1.05), ("fmi2", -3.0), ("fmi3", 0.5)]
+)
+@pytest.mark.parametrize("unknowns", [ABSENT, EMPTY], ids=["not declared", "declared wrongly"])
+def test_a_loop_that_is_not_declared_is_solved(
+    tmp_path: Path, version: str, gain: float, unknowns: Any
+) -> None:
+    """Lines of the default coupling over such a loop, if it is left to them, grow to 1e12 and more."""
+    loop = Loop(tmp_path, version, gain, 3 if gain == -1.05 else 2, unknowns={"y": unknowns})
+    results = loop.simulate()
+    assert loop.error(results) < 1e-3
+    texts = results.statistics.notes if unknowns is ABSENT else results.statistics.warnings
+    assert sum("'y' on 'u' directly" in text for text in texts) == len(loop.names)
+
+
+def test_executors_processes_and_checkpoints_settle_loops_alike(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, "fmi3", -1.05, 2, unknowns={"y": ABSENT})
+    results = loop.simulate()
+    kept = tmp_path / "checkpoint"
+    others = [
+        loop.simulate(backend=Backend.REFERENCE),
+        loop.simulate(isolate=True),
+        loop.simulate(checkpoint=kept, checkpoint_interval=0.5),
+        Simulation(loop.description, stop_time=1, step_size=0.05).run(resume_from=kept),
+    ]
+    with Simulation(loop.description, stop_time=1, step_size=0.05).start() as run:
+        run.advance_to(0.5)
+        run.advance_to(1)
+        others.append(run.results)
+    for other in others:
+        assert all((other[f"{n}.y"] == results[f"{n}.y"]).all() for n in loop.names)
+
+
+def test_the_option_is_not_changed_by_a_measurement(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, "fmi2", 0.5, 2, unknowns={"y": ABSENT})
+    results = loop.simulate(loops="real")
+    assert any("may not be a loop" in note for note in results.statistics.notes)
+    assert loop.error(loop.simulate(loops="all")) < 1e-3 < loop.error(results)
+
+
+def test_a_loop_of_fmus_that_cannot_go_back_is_held_with_a_warning(tmp_path: Path) -> None:
+    """With held inputs a gain of 0.6 converges from step to step; with lines it grows to 1e12."""
+    loop = Loop(tmp_path, "fmi2", -0.6, 2, unknowns={"y": ABSENT}, capabilities=NO_STATE)
+    with pytest.warns(AccuracyWarning, match=r"loop of 'a.u', 'a.y', .* is not solved"):
+        results = loop.simulate()
+    assert loop.error(results) < 0.5
+
+
+# FMUs of other kinds --------------------------------------------------------------------------------------------------
+
+
+RING = ["a.y -> b.u", "b.y -> a.u"]
+
+
+def unit(factor: float, **more: Any) -> PythonFmu:
+    """y = factor * u + 1, of which nothing is declared."""
+    given = {"inputs": {"u": 0.0}, "outputs": {"y": lambda v: factor * v.u + 1.0}}
+    return PythonFmu(**{**given, "undeclared": ["y"], **more})
+
+
+def delayed(factor: float) -> PythonFmu:
+    """y shows the input that the last step has used, and at the start its start value."""
+    return unit(
+        factor,
+        states={"used": 0.0},
+        outputs={"y": lambda v: factor * v.used + 1.0},
+        step=lambda v, h: setattr(v, "used", v.u),
+    )
+
+
+def decaying() -> PythonFmu:
+    """y is a state: x' = u - x."""
+    return unit(
+        1.0,
+        states={"x": 1.0},
+        outputs={"y": lambda v: v.x},
+        step=lambda v, h: setattr(v, "x", v.x + h * (v.u - v.x)),
+    )
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_outputs_that_react_in_steps_only_are_found_by_short_steps(simulation: Simulate) -> None:
+    units = {"a": delayed(-2.0), "b": delayed(1.5)}
+    results = simulation(units, RING, stop_time=0.3, step_size=0.1).run()
+    assert results["a.y"][-1] == pytest.approx(-1 / 4, rel=1e-9)  # y = -2 (1.5 y + 1) + 1
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_a_loop_that_is_none_costs_no_second_start_and_no_note(simulation: Simulate) -> None:
+    units = {"a": decaying(), "b": decaying()}
+    results = simulation(units, RING, stop_time=0.3, step_size=0.1).run()
+    assert [len(u.instances) for u in units.values()] == [1, 1]
+    assert not any("loop" in text for text in results.statistics.notes)
+    assert results.statistics.warnings == ()
+
+
+def failing(v: Any) -> float:
+    if v.u != 0.0:
+        raise CallError("cannot", instance="a", function="GetFloat64", status="Error")
+    return 1.0
+
+
+def latched(v: Any) -> float:
+    v.most = max(v.most, abs(v.u))
+    return float(v.most)
+
+
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [(failing, "with slightly changed inputs"), (latched, "do not return to their values")],
+)
+def test_an_fmu_that_cannot_be_measured_does_not_end_the_run(
+    simulation: Simulate, output: Any, reason: str
+) -> None:
+    a = unit(1.0, states={"most": 0.0}, outputs={"y": output})
+    b = unit(1.0, states={"x": 0.0}, outputs={"y": lambda v: v.x}, step=lambda v, h: None)
+    results = simulation({"a": a, "b": b}, RING, stop_time=0.2, step_size=0.1).run()
+    assert results.time[-1] == 0.2
+    (warning,) = results.statistics.warnings
+    assert "'a' depend directly on its inputs was not found out" in warning
+    assert reason in warning
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_runs_that_name_their_methods_measure_nothing(simulation: Simulate) -> None:
+    units = {"a": unit(0.5), "b": unit(0.5)}
+    made = simulation(units, RING, stop_time=0.2, step_size=0.1, algorithm="Jacobi")
+    named = replace(made, event_clock="none")
+    assert made.prepare().programs.reactions
+    assert not named.prepare().programs.reactions
+    assert any("--loops all" in note for note in named.prepare().notes)
