@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.modes import AlongLine, AtEnd, AtMiddle, Corrected, InputMode, Order
+from fmimaster.algorithms.modes import (
+    AlongLine,
+    AtEnd,
+    AtMiddle,
+    Corrected,
+    InputMode,
+    Order,
+    held_connections,
+)
 from fmimaster.algorithms.subsequence import Subsequence
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import listed
@@ -123,7 +131,7 @@ class GaussSeidel(Algorithm):
     def _treatments(self, plan: Plan, before: Collection[int], is_fallback: bool) -> Iterator[str]:
         found: dict[str, list[str]] = {}
         for i in dict.fromkeys(i for i, _ in self._fresh(plan, before, Group.CONTINUOUS)):
-            treatment = self.mode.treatment(plan, i)
+            treatment = self.mode.treatment_of(plan, i)
             if treatment.is_fallback == is_fallback:
                 found.setdefault(treatment.what, []).append(f"'{plan.instances[i].name}'")
         for what, names in found.items():
@@ -160,6 +168,8 @@ class GaussSeidel(Algorithm):
         """The groups of instances that step at the same time, and their sources that are treated as not yet stepped."""
         sequence, stale = plan.trigger_sequence, self._stale(plan)
         arcs = [(k, i) for i in sequence for k in plan.sources[i]]
+        if self.mode.interpolates:
+            stale |= held_connections(plan, sequence, stale)
         if self.most_levels is not None:
             groups = self._bounded(plan, self.most_levels)
             sequence = tuple(i for group in groups for i in group)

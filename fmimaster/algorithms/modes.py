@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
-from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -75,6 +75,10 @@ class Treatment:
 AT_THE_END = Treatment("inputs are held at the value at the end of the source's step", is_end=True)
 IN_THE_MIDDLE = Treatment("inputs are held at the mean of start and end", is_held=True)
 ALONG_THE_LINE = Treatment("inputs are interpolated over the step")
+SAMPLED = Treatment(
+    "inputs are held at their newest values, because its outputs change at single instants only",
+    is_end=True,
+)
 FULLY_CORRECTED = Treatment(
     "inputs are held at the mean of start and end, and outputs are corrected by their partial derivatives",
     is_held=True,
@@ -119,9 +123,20 @@ class InputMode(TypedArguments, ABC):
         """Whether an attempt can be undone or repeated."""
         return True
 
+    @property
+    def interpolates(self) -> bool:
+        """Whether inputs belong to the whole step of their source, not to its end."""
+        return True
+
+    def treatment_of(self, plan: Plan, instance: int) -> Treatment:
+        """The treatment of an instance: of a controller that samples its inputs none by lines or means."""
+        if self.interpolates and samples(plan, instance):
+            return SAMPLED
+        return self.treatment(plan, instance)
+
     @abstractmethod
     def treatment(self, plan: Plan, instance: int) -> Treatment:
-        """The treatment of an instance, by the capabilities of its FMU."""
+        """The treatment of another instance, by the capabilities of its FMU."""
 
     def emit(self, order: Order, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
         """Write the steps of all groups; ``inputs`` is the polynomial of inputs whose source has not stepped."""
@@ -129,7 +144,7 @@ class InputMode(TypedArguments, ABC):
         begin = p.keep_begin() if order.stale else 0
         for group in order.groups:
             treatments = {
-                i: self.treatment(plan, i) if order.is_behind(i, plan, p) else AT_THE_END
+                i: self.treatment_of(plan, i) if order.is_behind(i, plan, p) else AT_THE_END
                 for i in group
             }
             for parts in sorted({t.parts for t in treatments.values()}):
@@ -153,7 +168,7 @@ def give(
 ) -> None:
     """Set the inputs of an instance; ``since``: buffers of the outputs at the start of the step."""
     if treatment.is_end:
-        p.inputs(instance, inputs)
+        p.inputs(instance, HOLD if treatment is SAMPLED else inputs)
     else:
         held = MIDDLE if treatment.is_held else None
         p.interpolate(instance, inputs, since, held=held, parts=treatment.parts)
@@ -180,6 +195,11 @@ class AtEnd(InputMode):
     """
 
     name: ClassVar[str] = "end"
+
+    @property
+    def interpolates(self) -> bool:
+        """False."""
+        return False
 
     def treatment(self, plan: Plan, instance: int) -> Treatment:
         """All FMUs can do that."""
@@ -250,6 +270,41 @@ class AlongLine(Corrected):
         if takes_lines(plan, instance):
             return ALONG_THE_LINE
         return Corrected.treatment(self, plan, instance)
+
+
+def samples(plan: Plan, instance: int) -> bool:
+    """Whether an instance is a controller that samples its inputs: all of its outputs that feed others are discrete, and it
+    has neither continuous states nor Event Mode. Then a line over the step, or its mean, would be an older sample."""
+    planned = plan.instances[instance]
+    links = plan.links.out_of_instance.get(instance, ())
+    has_states = planned.model.n_states or planned.model.state_derivatives
+    if planned.event_mode or planned.may_return_early or has_states:
+        return False
+    return bool(links) and not any(link.output.is_continuous for link in links)
+
+
+def held_connections(
+    plan: Plan, sequence: Sequence[int], stale: Set[tuple[int, int]]
+) -> set[tuple[int, int]]:
+    """Source and target of connections with discrete values only, which are held from the end of the source's step on.
+
+    The source has stepped before the target, but its new values belong to the end of its step: the target gets the values
+    from the start. Two sources are excepted: one with Event Mode changes its values at events, not in steps; and the new
+    values of a controller that samples an input from the start of the step belong to that time.
+    """
+    position = {i: k for k, i in enumerate(sequence)}
+    found = set[tuple[int, int]]()
+    for k in sequence:
+        links = plan.links.out_of_instance.get(k, ())
+        if plan.instances[k].event_mode or all(link.output.is_continuous for link in links):
+            continue
+        known = (j for j in plan.sources[k] if j in position)
+        if samples(plan, k) and any(position[j] > position[k] or (j, k) in stale for j in known):
+            continue
+        continuous = {link.target for link in links if link.output.is_continuous}
+        targets = {link.target for link in links} - continuous
+        found |= {(k, i) for i in targets if position.get(i, -1) > position[k]}
+    return found - stale
 
 
 def can_be_divided(plan: Plan, instance: int) -> bool:

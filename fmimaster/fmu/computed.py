@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import isfinite
+from operator import itemgetter
 from struct import Struct
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -42,14 +44,19 @@ class SignalTable:
         first and after the last row the nearest value is used. A column without a type is Float64.
     functions : name → function
         Further signals: each function is called with the present time in s whenever its output is read.
+    discontinuous : names, optional
+        Columns with an output ``left(u)``; by default those that are discontinuous somewhere.
 
     A Float64 column ``u`` has a second output ``der(u)``, its slope to the right, for extrapolation. A function has
-    none.
+    none. A column of any type that is discontinuous somewhere has an output ``left(u)``: the value at the end of a step
+    without its discontinuities. That is the left limit at the first one in the step, if there is one.
 
     Attributes
     ----------
     signals : value reference → function
         Returns the right limit of the signal at a time in s.
+    left : value reference → function
+        Of the outputs with left limits: takes the start and the end of a step in s.
     """
 
     def __init__(
@@ -59,9 +66,12 @@ class SignalTable:
         columns: Mapping[str, NDArray[Any]],
         types: Mapping[str, DataType],
         functions: Mapping[str, Function] = MappingProxyType({}),
+        discontinuous: Collection[str] | None = None,
     ) -> None:
         self.time = time
         self._times = time.tolist()
+        self._last = np.flatnonzero(np.append(np.diff(time) != 0, True))
+        """The last row of each distinct time."""
         self.columns = columns
         self._types = types
         self._functions = functions
@@ -82,6 +92,17 @@ class SignalTable:
         for column, values in columns.items():
             if types.get(column, DataType.FLOAT64) is DataType.FLOAT64:
                 add(partial(self._slope, values), f"der({column})", DataType.FLOAT64, column)
+        self.left: dict[int, Callable[[float, float], Any]] = {}
+        if discontinuous is None:
+            discontinuous = frozenset[str]().union(*self.jumps().values())
+        self._discontinuous = discontinuous
+        for column in columns:
+            if column in discontinuous:
+                reference, kind = len(variables), types.get(column, DataType.FLOAT64)
+                add(self.signals[list(columns).index(column)], f"left({column})", kind)
+                variables[reference] = replace(variables[reference], left_limit_of=column)
+                jumps = self._jumps_of(column)
+                self.left[reference] = partial(_left, jumps, self.signals[reference])
         self.model = Model(
             name=name,
             fmi_version=Version("none (a table)"),
@@ -98,15 +119,19 @@ class SignalTable:
     def jumps(self) -> dict[float, frozenset[str]]:
         """Time in s → columns that are discontinuous there: rows at one time with different values, and changes of held
         signals."""
-        last = np.flatnonzero(np.append(np.diff(self.time) != 0, True))  # row of each distinct time
-        first = np.append(0, last[:-1] + 1)
         found: dict[float, set[str]] = {}
-        for column, values in self.columns.items():
-            is_float = self._types.get(column, DataType.FLOAT64).is_float
-            before = first if is_float else np.append(0, last[:-1])
-            for k in np.flatnonzero(values[before] != values[last]).tolist():
-                found.setdefault(float(self.time[last[k]]), set()).add(column)
+        for column in self.columns:
+            for time, _ in self._jumps_of(column):
+                found.setdefault(time, set()).add(column)
         return {time: frozenset(found[time]) for time in sorted(found)}
+
+    def _jumps_of(self, column: str) -> list[tuple[float, Any]]:
+        """Times in s at which a column is discontinuous, each with the value before."""
+        values, last = self.columns[column], self._last
+        is_float = self._types.get(column, DataType.FLOAT64).is_float
+        before = np.append(0, last[:-1] + 1 if is_float else last[:-1])
+        changed = np.flatnonzero(values[before] != values[last])
+        return [(self.time.item(last[k]), values[before[k]]) for k in changed]
 
     def moved(self, points: Mapping[float, float]) -> SignalTable:
         """The same table with the rows at each of these times moved to another time nearby, also the rows in
@@ -116,7 +141,8 @@ class SignalTable:
             first = np.searchsorted(self.time, min(before, after), "left")
             last = np.searchsorted(self.time, max(before, after), "right")
             time[first:last] = after
-        return SignalTable(self.model.name, time, self.columns, self._types, self._functions)
+        known = self._types, self._functions, self._discontinuous
+        return SignalTable(self.model.name, time, self.columns, *known)
 
     def _row(self, time: float) -> int:
         """The last row at or before a time; -1 before the first one."""
@@ -138,6 +164,12 @@ class SignalTable:
         if k < 0 or k + 1 == len(values):
             return 0.0
         return (values[k + 1] - values[k]) / (self._times[k + 1] - self._times[k])
+
+
+def _left(jumps: Sequence[tuple[float, Any]], signal: Function, begin: float, end: float) -> Any:
+    """The value before the first of these jumps in a step; without one, the value of the signal at its end."""
+    k = bisect_right(jumps, begin, key=itemgetter(0))
+    return jumps[k][1] if k < len(jumps) and jumps[k][0] <= end else signal(end)
 
 
 def _value_of(function: Function, variable: Variable, time: float) -> Any:
@@ -178,17 +210,21 @@ class TableInstance(Instance):
     def __init__(self, table: SignalTable, name: str) -> None:
         super().__init__(name, table.model)
         self._table = table
-        self._time = 0.0
+        self._time = self._begin = 0.0
         self._places: dict[int, float] = {}
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these signals into ``values``."""
         del kind
         signals = [self._table.signals[reference] for reference in references]
+        of_step = self._table.left
+        left = [(k, of_step[r]) for k, r in enumerate(references) if r in of_step]
 
         def read() -> None:
             for k, signal in enumerate(signals):
                 values[k] = signal(self._time)
+            for k, limit in left:
+                values[k] = limit(self._begin, self._time)
 
         return read
 
@@ -196,11 +232,11 @@ class TableInstance(Instance):
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
         """Go to the start time."""
-        self._time = start
+        self._time = self._begin = start
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Go to the end of the step."""
-        self._time = time + size
+        self._begin, self._time = time, time + size
         return None
 
     def save(self, place: int) -> None:
@@ -209,7 +245,7 @@ class TableInstance(Instance):
 
     def restore(self, place: int) -> None:
         """Restore the time."""
-        self._time = self._places[place]
+        self._time = self._begin = self._places[place]
 
     def serialized(self) -> bytes:
         """The time."""
@@ -218,6 +254,7 @@ class TableInstance(Instance):
     def deserialize(self, state: bytes) -> None:
         """Restore the time."""
         (self._time,) = _TIME.unpack(state)
+        self._begin = self._time
 
 
 def _output(

@@ -217,6 +217,7 @@ typedef struct {
     int source_instance;
     int source_type;
     size_t source;
+    size_t left; /* of its left limit, which a polynomial takes at a point after its centre; itself, if there is none */
     int n_derivatives;
     const size_t *derivatives; /* Float64 */
     double factor, offset;

@@ -37,6 +37,7 @@ struct points {
     const fm_route *route;
     const fm_fitted *wanted;
     int n;    /* of them, the newest first */
+    int is_ahead; /* whether the newest is after the centre */
     int near; /* number of the first copy that is too near to the newest point; NONE for none */
     double times[FM_MOST_POINTS + 1];
     void *const *outputs[FM_MOST_POINTS + 1];
@@ -44,7 +45,7 @@ struct points {
 
 enum { NONE = -1 };
 
-static void find_points(const fm_kernel *k, const fm_fit *f, double nearest, struct points *p)
+static void find_points(const fm_kernel *k, const fm_fit *f, double nearest, double centre, struct points *p)
 {
     const fm_fitted *wanted = p->wanted;
     int j = p->route->source_instance, most = wanted->points + wanted->adaptive;
@@ -54,6 +55,7 @@ static void find_points(const fm_kernel *k, const fm_fit *f, double nearest, str
         nearest = 0.0; /* its points are put elsewhere */
     p->times[0] = k->read[j];
     p->outputs[0] = k->outputs;
+    p->is_ahead = p->times[0] > centre;
     p->n = 1;
     p->near = NONE;
     for (int b = 0; b < wanted->n_copies && p->n + (p->near != NONE) < most; b++) {
@@ -74,6 +76,14 @@ static void find_points(const fm_kernel *k, const fm_fit *f, double nearest, str
     }
 }
 
+/* A derivative of the output at a point: _Points.sample of inputs.py. */
+static double sample(const struct points *p, int point, int derivative)
+{
+    if (point == 0 && derivative == 0 && p->is_ahead && p->route->left != p->route->source)
+        return ((const double *)p->outputs[0][FM_FLOAT64])[p->route->left];
+    return output_of(p->route, derivative, p->outputs[point]);
+}
+
 /* Coefficients of the polynomial through so many points from the first on; returns how many there are. */
 static int through(const fm_kernel *k, const fm_fit *f, const struct points *p, int points, int derivatives, int first,
                    double centre, double **part)
@@ -90,7 +100,7 @@ static int through(const fm_kernel *k, const fm_fit *f, const struct points *p, 
     for (int q = first; q < first + points && q < p->n; q++) {
         for (int d = 0; d <= derivatives; d++) {
             nodes[at] = p->times[q];
-            samples[at++] = output_of(p->route, d, p->outputs[q]);
+            samples[at++] = sample(p, q, d);
         }
         if (q == 0 && is_near) {
             const fm_copy *copy = earlier(k, f, p->near);
@@ -167,9 +177,8 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
         struct points p = {.route = &k->routes[first + w], .wanted = wanted};
         int points = wanted->points, derivatives = wanted->derivatives;
         double *part;
-        find_points(k, f, FM_NEAREST * length, &p);
-        int is_ahead = p.times[0] > centre;
-        if (wanted->adaptive && !is_ahead)
+        find_points(k, f, FM_NEAREST * length, centre, &p);
+        if (wanted->adaptive && !p.is_ahead)
             measured_best(k, f, &p, k->errors[i] + FM_CANDIDATES * w, k->measured[i] + w,
                           wanted->half ? length : k->end - centre, &points, &derivatives);
         int size = through(k, f, &p, points, derivatives, 0, centre, &part);
@@ -182,7 +191,7 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
             part[0] = constant(k, wanted, part, size, centre);
             size = 1;
         }
-        if (wanted->compensation != 0.0 && !is_ahead)
+        if (wanted->compensation != 0.0 && !p.is_ahead)
             part[0] = fm_compensated(part[0], (p.route->factor * output_of(p.route, 0, p.outputs[0]) + p.route->offset) / 2.0,
                                      wanted->compensation, p.times[0], (k->begin + wanted->mean * length) - centre,
                                      p.n + (p.near != NONE) > 1, k->lacking[i] + FM_MOST_GIVEN * w,

@@ -8,7 +8,7 @@ type.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import groupby
 
@@ -216,9 +216,10 @@ _ORDER = {kind: k for k, kind in enumerate(DataType)}
 
 
 def with_derivatives(names: Collection[str], variables: Iterable[Variable]) -> set[str]:
-    """The names, and those of all of these variables that are derivatives of them."""
+    """The names, and those of all of these variables that are derivatives or left limits of them."""
+    variables = list(variables)
     slopes = {v.derivative_of: v.name for v in variables if v.derivative_of}
-    found = set(names)
+    found = {*names, *(v.name for v in variables if v.left_limit_of in names)}
     for start in names:
         name = start
         while (name := slopes.get(name, "")) and name not in found:
@@ -237,11 +238,18 @@ class Route:
     target: slice
     derivatives: tuple[slice, ...]
     """Outputs that are the first, second, … derivative of the source; Float64."""
+    left: slice | None = None
+    """Output that is the left limit of the source, if the source is discontinuous at known times."""
 
     @property
     def size(self) -> int:
         """Number of elements."""
         return int(self.target.stop - self.target.start)
+
+    @property
+    def at_left(self) -> Route:
+        """From the left limit of the source, which is the source itself unless it is discontinuous."""
+        return self if self.left is None else replace(self, source=self.left)
 
     @property
     def has_discrete_source(self) -> bool:
@@ -263,11 +271,14 @@ def routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tup
     """What feeds each group of inputs of each instance: (instance, group) → its routes in the order of their slots."""
     by_target = {(k.target, k.input.name): k for k in links}
     derivative_of: dict[tuple[int, str], str] = {}
+    left_limits: dict[tuple[int, str], slice] = {}
     for i, groups in enumerate(layout.groups):
         for segment in groups.get(Group.OUTPUTS, ()):
             for v in segment.variables:
                 if v.derivative_of and v.type is DataType.FLOAT64:
                     derivative_of[i, v.derivative_of] = v.name
+                if v.left_limit_of:
+                    left_limits[i, v.left_limit_of] = layout.slots[i, Group.OUTPUTS, v.name][1]
     fed: dict[tuple[int, Group], tuple[Route, ...]] = {}
     for i, groups in enumerate(layout.groups):
         for group in (Group.CONTINUOUS, Group.DISCRETE, Group.PARAMETERS):
@@ -282,7 +293,9 @@ def routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tup
                         if slot in slots:  # a cycle: the FMU contradicts itself
                             break
                         slots.append(slot)
-                    found.append(Route(link, kind, source, segment.type, target, tuple(slots)))
+                    left = left_limits.get((link.source, link.output.name))
+                    route = Route(link, kind, source, segment.type, target, tuple(slots), left)
+                    found.append(route)
             if found:
                 fed[i, group] = tuple(found)
     return fed

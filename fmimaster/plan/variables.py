@@ -121,9 +121,10 @@ def _groups(
 
 
 def _with_derivatives(component: ResolvedComponent, read: set[str]) -> set[str]:
-    """The names, and those of all outputs that are derivatives of them."""
+    """The names, and those of all outputs that are derivatives or left limits of them."""
     outputs = component.model.with_causality(Causality.OUTPUT)
-    return with_derivatives(read, (v for v in outputs if v.type is DataType.FLOAT64))
+    chosen = (v for v in outputs if v.type is DataType.FLOAT64 or v.left_limit_of)
+    return with_derivatives(read, chosen)
 
 
 NOTHING_RECORDED = (
@@ -251,7 +252,7 @@ def _is_recorded_unasked(variable: Variable) -> bool:
 
 
 def _can_be_recorded(variable: Variable) -> bool:
-    return variable.causality is not Causality.INDEPENDENT
+    return variable.causality is not Causality.INDEPENDENT and variable.left_limit_of is None
 
 
 def place_columns(

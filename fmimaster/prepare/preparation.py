@@ -35,10 +35,13 @@ from fmimaster.prepare.isolation import isolated_fmus
 from fmimaster.prepare.prepared import ALONE, NOTHING, ChosenSettings, Isolated, Prepared
 from fmimaster.prepare.structures import is_dynamic, structure_at, structure_note
 from fmimaster.program.bond_powers import bond_measures
+from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Programs
 from fmimaster.program.signals import extrapolation_measures, extrapolation_signals, mark_signals
 from fmimaster.run.changes import points_to_observe
 from fmimaster.run.event_handler import begins_anew_at_jumps
+from fmimaster.run.loop import InputJump
+from fmimaster.run.planned_events import is_passed_on
 from fmimaster.steps.estimator import control_measures, control_signals
 from fmimaster.steps.schedule import Schedule, make_schedule
 from fmimaster.steps.step_rule import FixedStep, RatePattern, StepRule, Time
@@ -310,7 +313,7 @@ def complete_preparation(draft: Draft) -> None:
         programs,
         schedule,
         draft.components,
-        _input_jumps(plan, schedule, draft.jumps, begins_anew_at_jumps(programs, rule)),
+        _input_jumps(plan, schedule, draft.jumps, programs, rule),
         draft.chosen,
         draft.choice,
         draft.resolved.open_inputs,
@@ -378,24 +381,31 @@ def _unclocked(draft: Draft) -> tuple[str, ...]:
 
 
 def _input_jumps(
-    plan: Plan, schedule: Schedule, jumps: Mapping[float, frozenset[str]], begins_anew: bool
-) -> dict[Fraction, frozenset[int]]:
-    """Times at which signals of the input, the last component, jump, with the instances that have an event there; jumps
-    without an event are included only if extrapolation or step-size control restarts there."""
-    table = len(plan.instances) - 1
-    fed: dict[str, set[int]] = {}
-    for (i, group), routes in plan.routes.items():
-        has_event = plan.instances[i].event_mode
-        if group is Group.CONTINUOUS and (has_event or begins_anew):
-            for route in routes:
-                if route.link.source == table:
-                    fed.setdefault(route.link.output.name, set()).update({i} if has_event else ())
-    found: dict[Fraction, frozenset[int]] = {}
+    plan: Plan,
+    schedule: Schedule,
+    jumps: Mapping[float, frozenset[str]],
+    programs: Programs,
+    rule: StepRule[Any],
+) -> dict[Fraction, InputJump]:
+    """Times at which signals of the input, the last component, jump, with what follows from that; see
+    :attr:`Prepared.input_jumps`."""
+    table, begins_anew = len(plan.instances) - 1, begins_anew_at_jumps(programs, rule)
+    fed: dict[str, list[InputJump]] = {}
+    routes = ((i, group, r.link) for (i, group), found in plan.routes.items() for r in found)
+    for i, group, link in routes:
+        has_event, one = plan.instances[i].event_mode, frozenset({i})
+        is_event = has_event and group is Group.CONTINUOUS
+        if link.source == table and (is_event or (begins_anew and group is not Group.PARAMETERS)):
+            is_late = programs.follows_lines and not has_event and is_passed_on(plan, link)
+            jump = InputJump(one if is_event else NONE, one if is_late else NONE)
+            fed.setdefault(link.output.name, []).append(jump)
+    found: dict[Fraction, InputJump] = {}
     for time, columns in jumps.items() if fed else ():
-        concerned = frozenset[int]().union(*(fed.get(c, ()) for c in columns))
         met = schedule.met(time)
-        if not columns.isdisjoint(fed) and schedule.start < met <= schedule.stop:
-            found[met] = found.get(met, frozenset()) | concerned
+        here = [jump for column in columns for jump in fed.get(column, ())]
+        if here and schedule.start < met <= schedule.stop:
+            events, outdated = zip(*here, found.get(met, InputJump(NONE, NONE)), strict=True)
+            found[met] = InputJump(NONE.union(*events), NONE.union(*outdated))
     return found
 
 

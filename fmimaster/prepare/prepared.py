@@ -29,6 +29,7 @@ from fmimaster.system.resolved import OpenInput
 if TYPE_CHECKING:
     from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.prepare.accuracy_choice import Choice
+    from fmimaster.run.loop import InputJump
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
@@ -75,9 +76,9 @@ class Prepared:
     schedule: Schedule
     components: tuple[Component, ...]
     """The component from which each instance of the plan is made."""
-    input_jumps: Mapping[Fraction, frozenset[int]] = field(default_factory=dict)
-    """Time in s at which a continuous input jumps → instances in Event Mode for which that is an event (FMI 3.0, 4.1.1).
-    Jumps that are not events are left out, unless extrapolation or step-size control must restart there."""
+    input_jumps: Mapping[Fraction, InputJump] = field(default_factory=dict)
+    """Time in s → the jump of inputs there. Jumps that are not events are left out, unless lines through several instants
+    or step-size control must restart there."""
     chosen: ChosenSettings = NOTHING
     """Settings that were not given."""
     choice: Choice | None = None

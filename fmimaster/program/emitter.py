@@ -11,6 +11,7 @@ from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.fits import (
+    before_jumps,
     can_be_halved,
     fit_of,
     kinds_of,
@@ -148,7 +149,8 @@ class Emitter(Writer):
         """Set the inputs of the instance: continuous ones by these polynomials, all others held."""
         if self._has(instance, Group.CONTINUOUS):
             kinds = kinds_of(self.plan, instance, of)
-            if all(kind.is_hold for kind in kinds):
+            kinds = before_jumps(self.plan, instance, kinds, self.is_ahead)
+            if all(kind.is_hold and kind.held is None for kind in kinds):
                 self.write(Move(instance, Group.CONTINUOUS))
             else:
                 self._fit(instance, kinds, since, half)
@@ -206,8 +208,11 @@ class Emitter(Writer):
         return self.given.get(key, otherwise)
 
     def _discrete_inputs(self, instance: int) -> None:
-        """Move discrete inputs, unless they change in Event Mode only."""
-        if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
+        """Move discrete inputs, unless they change in Event Mode only; those that jump at known times not too early."""
+        if not self._has(instance, Group.DISCRETE) or self.plan.instances[instance].event_mode:
+            return
+        routes = self.plan.routes[instance, Group.DISCRETE]
+        with self.as_at_the_start(r.link.source for r in routes if r.left is not None):
             self.write(Move(instance, Group.DISCRETE))
 
     def _fit(self, instance: int, kinds: Sequence[Polynomial], since: Since, half: int = 0) -> None:

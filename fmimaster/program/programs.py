@@ -265,6 +265,13 @@ class Programs:
         return any(isinstance(i, Fit) and i.history for v in every for i in v.attempt.instructions)
 
     @property
+    def follows_lines(self) -> bool:
+        """Whether inputs go through outputs of several instants: values from before a jump must not be among them."""
+        every = [*self.variants, *([self.restart] if self.restart else [])]
+        fits = (i for v in every for i in v.attempt.instructions if isinstance(i, Fit))
+        return any(i.history or i.buffers for i in fits)
+
+    @property
     def attempt(self) -> Program:
         """The program of an attempt; that of the first variant, if there are several."""
         return self.variants[0].attempt

@@ -246,6 +246,14 @@ class Writer:
         for instance in instances:
             self.revert(instance, now)
 
+    @contextmanager
+    def as_at_the_start(self, instances: Iterable[int]) -> Iterator[None]:
+        """Context in which the outputs of these instances are those at the start of the whole interval."""
+        whole = self._intervals[0]
+        ahead = sorted(i for i in set(instances) if self._trace.is_ahead(i, whole.begin))
+        with self.reverted({i: self._begin(whole) for i in ahead}):
+            yield
+
     def revert(self, instance: int, buffer: int) -> None:
         """Outputs of one instance, and when they were read ← buffer."""
         self.write(Revert(instance, buffer))

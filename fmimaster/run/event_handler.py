@@ -28,8 +28,8 @@ PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.L
 
 
 def begins_anew_at_jumps(programs: Programs, rule: StepRule[Any]) -> bool:
-    """Whether extrapolation or step-size control must restart where an input jumps."""
-    return programs.extrapolates or len(rule.estimators) > 0
+    """Whether lines through several instants or step-size control must restart where an input jumps."""
+    return programs.follows_lines or len(rule.estimators) > 0
 
 
 class EventHandler(LoopPart):
@@ -387,7 +387,9 @@ class EventHandler(LoopPart):
             return NONE
         s.jumped = s.time
         self._begin_anew()
-        return s.timeline.jumps[s.time]
+        jump = s.timeline.jumps[s.time]
+        s.outdated |= jump.outdated
+        return jump.events
 
     def _begin_anew(self) -> None:
         s = self._state

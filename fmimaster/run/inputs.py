@@ -88,9 +88,9 @@ def fitted(
             buffers + (store.history if wanted.history else []),
             wanted,
             NEAREST * length,
+            centre,
         )
-        is_ahead = points.newest > centre
-        if wanted.adaptive and not is_ahead:
+        if wanted.adaptive and not points.is_ahead:
             errors, measured = courses.errors[fit.instance], courses.measured[fit.instance]
             parts = []
             for e in range(n):
@@ -124,7 +124,7 @@ def fitted(
             width = part.shape[1]
             coefficients[: len(part), at : at + width] = part
             at += width
-        if wanted.compensation and wanted.mean is not None and not is_ahead:
+        if wanted.compensation and wanted.mean is not None and not points.is_ahead:
             last = (begin + wanted.mean * length) - centre
             _compensate(
                 coefficients, first, at, points, wanted.compensation, last, fit.instance, courses
@@ -170,10 +170,13 @@ class _Points:
         compensation that before the newest one.
     nearest
         Points with a smaller distance in s are treated as one.
+    centre
+        Time in s: at a newest point after it a source that is discontinuous there has its left limit.
 
     Attributes
     ----------
     times : of the points, in s; the first one is the newest
+    is_ahead : whether the newest is after the centre
     near : time and outputs of the first copy that is too near to the newest point
         A polynomial through both would be ill-conditioned. Their difference gives one more derivative instead: so the
         short step after an event serves the next extrapolation (8.4e-5 instead of 2.2e-3 on the two masses).
@@ -186,6 +189,7 @@ class _Points:
         earlier: Sequence[OutputCopy],
         fitted: Fitted,
         nearest: float,
+        centre: float,
     ) -> None:
         j, self._wanted, self.route = route.link.source, fitted[:2], route
         most = max(fitted.points + fitted.adaptive, 2 if fitted.compensation else 1)
@@ -202,6 +206,7 @@ class _Points:
             elif len(points) == 1 and distances[0] > 0.0:
                 near = near or [(read.item(j), values)]
         self.times, self.near = [t for t, _ in points], near
+        self.is_ahead = self.newest > centre
         self._outputs = [values for _, values in points]
         self._slots = [route.source, *route.derivatives]
         self._types = [route.source_type] + [DataType.FLOAT64] * len(route.derivatives)
@@ -224,6 +229,10 @@ class _Points:
 
     def sample(self, point: int, derivative: int, elements: slice) -> NDArray[np.float64]:
         """A derivative of the output at a point; order 0 is the value."""
+        left = self.route.left
+        if left is not None and self.is_ahead and not (point or derivative):
+            values: NDArray[np.float64] = self._outputs[0][DataType.FLOAT64][left][elements]
+            return values
         return self._sample(self._outputs[point], derivative, elements)
 
     def _sample(

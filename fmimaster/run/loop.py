@@ -32,17 +32,26 @@ if TYPE_CHECKING:
     from fmimaster.events.event_clock import EventClock
 
 
+class InputJump(NamedTuple):
+    """A jump of inputs that is known before the run."""
+
+    events: frozenset[int]
+    """Instances for which the jump of a continuous input is an event (FMI 3.0, 4.1.1)."""
+    outdated: frozenset[int]
+    """Other instances with outputs that depend directly on the input, feed others, and can be read after a step only."""
+
+
 @dataclass
 class Timeline:
     """Required points of the user or of an input table, in the order of time."""
 
     points: list[Instant] = field(default_factory=list)
-    jumps: Mapping[Instant, frozenset[int]] = field(default_factory=dict)
-    """Those of the points at which a continuous input jumps → the instances for which that is an event."""
+    jumps: Mapping[Instant, InputJump] = field(default_factory=dict)
+    """Those of the points at which an input jumps."""
 
     @classmethod
     def of(
-        cls, points: Iterable[Instant], jumps: Mapping[Instant, frozenset[int]] | None = None
+        cls, points: Iterable[Instant], jumps: Mapping[Instant, InputJump] | None = None
     ) -> Timeline:
         """A calendar with these points, and those of the jumps."""
         jumps = jumps or {}

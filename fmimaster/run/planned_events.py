@@ -228,6 +228,11 @@ def outdated_instances(
     )
 
 
+def is_passed_on(plan: Plan, link: Link) -> bool:
+    """Whether an output of the target that is used depends directly on the input of a connection."""
+    return _depends(plan, link.target, [link], _used_outputs(plan, link.target))
+
+
 def unseen_sets(
     plan: Plan,
     sets: Sequence[IndicatorSet],

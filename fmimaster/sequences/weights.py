@@ -28,6 +28,8 @@ class UnitConnection:
     """Whether an output of the target that feeds another unit depends directly on the input (feed-through)."""
     switches: bool = False
     """Whether all outputs of the target that feed another unit are discrete: a stale input makes their changes late."""
+    held: bool = False
+    """Whether the output is discrete: its old value is right until it changes."""
 
     @property
     def target_input(self) -> str:
@@ -84,6 +86,7 @@ def units_of(
                 k.input.name,
                 k.input.name in direct[k.target],
                 switches[k.target],
+                k.output.variability is not Variability.CONTINUOUS,
             )
             for k in links
         ),
@@ -94,6 +97,11 @@ def units_of(
 NOT_DIRECT = 0.01
 """Weight of an input without feed-through: not 0, so that of sequences that are else equal the one with fewer stale inputs
 is chosen (sequence.md, 4.1)."""
+
+
+SWITCHES = 10.0
+"""Weight of an input of a controller, all of whose outputs are discrete: more than that of an input with feed-through,
+because its error is a whole step late, however accurate other inputs are. So a controller comes after its plants."""
 
 
 class Weights(TypedArguments, ABC):
@@ -121,8 +129,9 @@ class FeedThrough(Weights):
     """A connection weighs 1 if its target passes changes of the input on at once, else less.
 
     An error of an input with feed-through appears at an output in the same step; otherwise it is integrated first. Only
-    outputs that feed another unit count. A unit all of whose outputs are discrete passes changes on at once, too: a
-    thermostat with a stale temperature switches one step late.
+    outputs that feed another unit count. An input of a unit all of whose outputs are discrete weighs 10: a thermostat with
+    a stale temperature switches one step late. Any other input from a discrete output weighs less than 1 also with
+    feed-through: its old value is right until it changes.
 
     Parameters
     ----------
@@ -138,8 +147,13 @@ class FeedThrough(Weights):
         _check("FeedThrough, otherwise", self.otherwise)
 
     def of(self, connections: Iterable[UnitConnection]) -> list[float]:
-        """1, or the weight of connections without feed-through."""
-        return [1.0 if c.direct or c.switches else self.otherwise for c in connections]
+        """10 or 1, or the weight of connections without feed-through."""
+        return [self._weight(c) for c in connections]
+
+    def _weight(self, connection: UnitConnection) -> float:
+        if connection.switches:
+            return SWITCHES
+        return 1.0 if connection.direct and not connection.held else self.otherwise
 
 
 @dataclass(frozen=True)

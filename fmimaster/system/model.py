@@ -206,6 +206,8 @@ class Variable:
     max: float | None = None
     derivative_of: str | None = None
     """Name of the variable whose time derivative this one is."""
+    left_limit_of: str | None = None
+    """Name of the variable that is discontinuous at known times and whose left limit this one is: a signal of the user."""
     enumeration: Mapping[str, int] | None = None
     """Items of an enumeration type: name → value."""
     clocks: tuple[str, ...] = ()

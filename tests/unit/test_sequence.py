@@ -160,7 +160,7 @@ def test_given_weights_decide() -> None:
     )
 
 
-def test_a_unit_with_discrete_outputs_needs_fresh_inputs_as_one_with_feed_through() -> None:
+def test_a_unit_with_discrete_outputs_needs_fresh_inputs_more_than_one_with_feed_through() -> None:
     plan = plan_of(
         {
             "controller": PythonFmu(
@@ -179,7 +179,7 @@ def test_a_unit_with_discrete_outputs_needs_fresh_inputs_as_one_with_feed_throug
     )
     models = [i.model for i in plan.instances]
     units = units_of([i.name for i in plan.instances], models, plan.links)
-    assert FeedThrough().of(units.connections) == [1.0, 0.01]
+    assert FeedThrough().of(units.connections) == [10.0, 0.01]
     assert [plan.instances[i].name for i in plan.trigger_sequence] == ["room", "controller"]
 
 

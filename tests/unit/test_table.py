@@ -66,7 +66,7 @@ def test_outside_of_the_table_the_slope_is_zero() -> None:
 
 def test_held_signals_have_no_slope() -> None:
     t = table([0, 1], n=[1, 2], u=[0, 1])
-    assert [v.name for v in t.model.variables] == ["n", "u", "der(u)"]
+    assert [v.name for v in t.model.variables] == ["n", "u", "der(u)", "left(n)"]
     assert at(t, "der(u)", 0.5) == [1]
 
 
@@ -132,6 +132,7 @@ def test_a_csv_file_is_loaded_with_the_types_of_its_connectors(tmp_path: Path) -
             ("u", DataType.FLOAT64),
             ("n", DataType.INT32),
             ("der(u)", DataType.FLOAT64),
+            ("left(n)", DataType.INT32),
         ]
         assert loader.table(source).columns["n"].tolist() == [1, 3]
 

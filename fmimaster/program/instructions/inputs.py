@@ -55,6 +55,9 @@ class Fit(Instruction):
     ``derivatives``. An input whose source publishes too few is held at its present value. Each operand but the buffers is
     the same for all routes to the instance, or a tuple with one value for each.
 
+    If the source is discontinuous at known times, and the output in the store is from after ``at``, its left limit is
+    taken: the line goes to the value before a discontinuity at its end.
+
     If a copy of the outputs is nearer to the newest point than 1/50 of the interval, it gives one more derivative there
     instead of a point, by the difference of the highest derivatives, because a polynomial through both would be
     ill-conditioned. A copy that is as near to another point is ignored.

@@ -147,6 +147,7 @@ class Lender(LentMemory):
                 "source_instance": route.link.source,
                 "source_type": TYPES[route.source_type],
                 "source": route.source.start + element,
+                "left": route.at_left.source.start + element,
                 "n_derivatives": len(route.derivatives),
                 "derivatives": [d.start + element for d in route.derivatives],
                 "factor": route.transformation.factor,

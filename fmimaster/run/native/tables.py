@@ -103,7 +103,7 @@ class Tables(Lender):
         highest = self.plan.instances[i].model.highest_order
         record = self.made(
             "fm_correction",
-            moves=self.moves(self.plan.routes[i, Group.CONTINUOUS])["moves"],
+            moves=self.moves([r.at_left for r in self.plan.routes[i, Group.CONTINUOUS]])["moves"],
             inputs=self.calls(entry, i, Group.CONTINUOUS)["segments"],
             highest=-1 if highest is None else highest,
             slots=[k for slot in correction.slots for k in range(slot.start, slot.stop)],
