@@ -128,11 +128,11 @@ class InputMode(TypedArguments, ABC):
         """Whether inputs belong to the whole step of their source, not to its end."""
         return True
 
-    def treatment_of(self, plan: Plan, instance: int) -> Treatment:
-        """The treatment of an instance: of a controller that samples its inputs none by lines or means."""
+    def treatment_of(self, plan: Plan, instance: int, *, is_behind: bool = True) -> Treatment:
+        """The treatment of an instance; ``is_behind``: whether a source of it has stepped."""
         if self.interpolates and samples(plan, instance):
             return SAMPLED
-        return self.treatment(plan, instance)
+        return self.treatment(plan, instance) if is_behind else AT_THE_END
 
     @abstractmethod
     def treatment(self, plan: Plan, instance: int) -> Treatment:
@@ -144,8 +144,7 @@ class InputMode(TypedArguments, ABC):
         begin = p.keep_begin() if order.stale else 0
         for group in order.groups:
             treatments = {
-                i: self.treatment_of(plan, i) if order.is_behind(i, plan, p) else AT_THE_END
-                for i in group
+                i: self.treatment_of(plan, i, is_behind=order.is_behind(i, plan, p)) for i in group
             }
             for parts in sorted({t.parts for t in treatments.values()}):
                 chosen = [i for i in group if treatments[i].parts == parts]
@@ -153,7 +152,8 @@ class InputMode(TypedArguments, ABC):
                 for k in range(parts):
                     with p.over(k / parts, (k + 1) / parts) if parts > 1 else nullcontext():
                         for i in chosen:
-                            with order.sources_of(i, p, start, begin):
+                            known = p.until_jumps() if self.interpolates else nullcontext()
+                            with order.sources_of(i, p, start, begin), known:
                                 give(i, treatments[i], inputs, since.get(i, ()), p)
                         p.step_all(chosen)
             for i in group:
@@ -167,8 +167,10 @@ def give(
     instance: int, treatment: Treatment, inputs: Polynomial, since: tuple[int, ...], p: Emitter
 ) -> None:
     """Set the inputs of an instance; ``since``: buffers of the outputs at the start of the step."""
-    if treatment.is_end:
-        p.inputs(instance, HOLD if treatment is SAMPLED else inputs)
+    if treatment is SAMPLED:
+        p.inputs(instance, HOLD)
+    elif treatment.is_end:
+        p.inputs(instance, inputs)
     else:
         held = MIDDLE if treatment.is_held else None
         p.interpolate(instance, inputs, since, held=held, parts=treatment.parts)
@@ -290,7 +292,7 @@ def held_connections(
 
     The source has stepped before the target, but its new values belong to the end of its step: the target gets the values
     from the start. Two sources are excepted: one with Event Mode changes its values at events, not in steps; and the new
-    values of a controller that samples an input from the start of the step belong to that time.
+    values of a controller that gets a value from the start of the step belong to that time.
     """
     position = {i: k for k, i in enumerate(sequence)}
     found = set[tuple[int, int]]()
@@ -299,7 +301,8 @@ def held_connections(
         if plan.instances[k].event_mode or all(link.output.is_continuous for link in links):
             continue
         known = (j for j in plan.sources[k] if j in position)
-        if samples(plan, k) and any(position[j] > position[k] or (j, k) in stale for j in known):
+        old = stale | found
+        if samples(plan, k) and any(position[j] > position[k] or (j, k) in old for j in known):
             continue
         continuous = {link.target for link in links if link.output.is_continuous}
         targets = {link.target for link in links} - continuous

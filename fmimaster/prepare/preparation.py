@@ -395,8 +395,10 @@ def _input_jumps(
     for i, group, link in routes:
         has_event, one = plan.instances[i].event_mode, frozenset({i})
         is_event = has_event and group is Group.CONTINUOUS
-        if link.source == table and (is_event or (begins_anew and group is not Group.PARAMETERS)):
-            is_late = programs.follows_lines and not has_event and is_passed_on(plan, link)
+        passes = not has_event and group is not Group.PARAMETERS and is_passed_on(plan, link)
+        restarts = begins_anew and (passes or group is Group.CONTINUOUS)
+        if link.source == table and (is_event or restarts):
+            is_late = passes and programs.follows_lines
             jump = InputJump(one if is_event else NONE, one if is_late else NONE)
             fed.setdefault(link.output.name, []).append(jump)
     found: dict[Fraction, InputJump] = {}

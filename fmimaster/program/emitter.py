@@ -208,10 +208,10 @@ class Emitter(Writer):
         return self.given.get(key, otherwise)
 
     def _discrete_inputs(self, instance: int) -> None:
-        """Move discrete inputs, unless they change in Event Mode only; those that jump at known times not too early."""
+        """Move discrete inputs, unless they change in Event Mode only."""
         if not self._has(instance, Group.DISCRETE) or self.plan.instances[instance].event_mode:
             return
-        routes = self.plan.routes[instance, Group.DISCRETE]
+        routes = self.plan.routes[instance, Group.DISCRETE] if self._until_jumps else ()
         with self.as_at_the_start(r.link.source for r in routes if r.left is not None):
             self.write(Move(instance, Group.DISCRETE))
 

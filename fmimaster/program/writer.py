@@ -163,7 +163,7 @@ class Writer:
         self._trace = Trace()
         self._intervals: list[Interval] = []
         self._saved: dict[int, int] = {}
-        self._wants_begin = False
+        self._wants_begin = self._until_jumps = False
         self._n_between = 0
         self._enter(0.0, 1.0)
 
@@ -235,6 +235,14 @@ class Writer:
         outer, self._wants_begin = self._wants_begin, True
         yield
         self._wants_begin = outer
+
+    @contextmanager
+    def until_jumps(self) -> Iterator[None]:
+        """Context in which discrete signals that have stepped to a jump that is known before still have the value before
+        it."""
+        outer, self._until_jumps = self._until_jumps, True
+        yield
+        self._until_jumps = outer
 
     @contextmanager
     def reverted(self, instances: Mapping[int, int]) -> Iterator[None]:
