@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -27,7 +26,6 @@ from fmimaster.fmu.model_exchange.integrator import chosen_solvers
 from fmimaster.inputs.given_inputs import extrapolation_degree, fitting_inputs
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.instants.instant import exact
-from fmimaster.plan.layout import Group
 from fmimaster.plan.make import PlanRequest, make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder, tolerance_of_run
 from fmimaster.plan.policy import EventUse, Policy
@@ -35,13 +33,11 @@ from fmimaster.prepare.isolation import isolated_fmus
 from fmimaster.prepare.prepared import ALONE, NOTHING, ChosenSettings, Isolated, Prepared
 from fmimaster.prepare.structures import is_dynamic, structure_at, structure_note
 from fmimaster.program.bond_powers import bond_measures
-from fmimaster.program.indicators import NONE
 from fmimaster.program.programs import Programs
 from fmimaster.program.signals import extrapolation_measures, extrapolation_signals, mark_signals
 from fmimaster.run.changes import points_to_observe
 from fmimaster.run.event_handler import begins_anew_at_jumps
-from fmimaster.run.loop import InputJump
-from fmimaster.run.planned_events import is_passed_on
+from fmimaster.run.planned_events import input_jumps
 from fmimaster.steps.estimator import control_measures, control_signals
 from fmimaster.steps.schedule import Schedule, make_schedule
 from fmimaster.steps.step_rule import FixedStep, RatePattern, StepRule, Time
@@ -313,7 +309,7 @@ def complete_preparation(draft: Draft) -> None:
         programs,
         schedule,
         draft.components,
-        _input_jumps(plan, schedule, draft.jumps, programs, rule),
+        input_jumps(plan, schedule, draft.jumps, programs, begins_anew_at_jumps(programs, rule)),
         draft.chosen,
         draft.choice,
         draft.resolved.open_inputs,
@@ -378,37 +374,6 @@ def _unclocked(draft: Draft) -> tuple[str, ...]:
     if draft.schedule.rule.watches_discrete_outputs:  # undone steps find what events change
         followed = range(len(draft.plan.instances))
     return tuple(without_event_clock(draft.resolved, followed))
-
-
-def _input_jumps(
-    plan: Plan,
-    schedule: Schedule,
-    jumps: Mapping[float, frozenset[str]],
-    programs: Programs,
-    rule: StepRule[Any],
-) -> dict[Fraction, InputJump]:
-    """Times at which signals of the input, the last component, jump, with what follows from that; see
-    :attr:`Prepared.input_jumps`."""
-    table, begins_anew = len(plan.instances) - 1, begins_anew_at_jumps(programs, rule)
-    fed: dict[str, list[InputJump]] = {}
-    routes = ((i, group, r.link) for (i, group), found in plan.routes.items() for r in found)
-    for i, group, link in routes:
-        has_event, one = plan.instances[i].event_mode, frozenset({i})
-        is_event = has_event and group is Group.CONTINUOUS
-        passes = not has_event and group is not Group.PARAMETERS and is_passed_on(plan, link)
-        restarts = begins_anew and (passes or group is Group.CONTINUOUS)
-        if link.source == table and (is_event or restarts):
-            is_late = passes and programs.follows_lines
-            jump = InputJump(one if is_event else NONE, one if is_late else NONE)
-            fed.setdefault(link.output.name, []).append(jump)
-    found: dict[Fraction, InputJump] = {}
-    for time, columns in jumps.items() if fed else ():
-        met = schedule.met(time)
-        here = [jump for column in columns for jump in fed.get(column, ())]
-        if here and schedule.start < met <= schedule.stop:
-            events, outdated = zip(*here, found.get(met, InputJump(NONE, NONE)), strict=True)
-            found[met] = InputJump(NONE.union(*events), NONE.union(*outdated))
-    return found
 
 
 def _event_use(settings: Settings, order: StepOrder) -> EventUse:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import takewhile
 
@@ -19,8 +20,9 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Fit, Move
 from fmimaster.program.instructions.outputs import Get, Sample
 from fmimaster.program.instructions.steps import Mode
-from fmimaster.program.programs import ChangedStructure
-from fmimaster.run.loop import Loop
+from fmimaster.program.programs import ChangedStructure, Programs
+from fmimaster.run.loop import InputJump, Loop
+from fmimaster.steps.schedule import Schedule
 from fmimaster.system.resolved import Link
 
 MOST_PLANNED = 10_000
@@ -228,9 +230,49 @@ def outdated_instances(
     )
 
 
-def is_passed_on(plan: Plan, link: Link) -> bool:
+def _is_passed_on(plan: Plan, link: Link) -> bool:
     """Whether an output of the target that is used depends directly on the input of a connection."""
     return _depends(plan, link.target, [link], _used_outputs(plan, link.target))
+
+
+def input_jumps(
+    plan: Plan,
+    schedule: Schedule,
+    jumps: Mapping[float, frozenset[str]],
+    programs: Programs,
+    begins_anew: bool,
+) -> dict[Fraction, InputJump]:
+    """Times in s at which signals of the input, the last component, jump, with what follows from that.
+
+    Jumps without an event are left out, unless something must begin anew there.
+
+    Parameters
+    ----------
+    jumps
+        Time in s → the columns of the input that jump.
+    begins_anew
+        Whether lines through several instants or step-size control must restart where an input jumps.
+    """
+    table = len(plan.instances) - 1
+    fed: dict[str, list[InputJump]] = {}
+    routes = ((i, group, r.link) for (i, group), found in plan.routes.items() for r in found)
+    for i, group, link in routes:
+        has_event, one = plan.instances[i].event_mode, frozenset({i})
+        is_event = has_event and group is Group.CONTINUOUS
+        passes = not has_event and group is not Group.PARAMETERS and _is_passed_on(plan, link)
+        restarts = begins_anew and (passes or group is Group.CONTINUOUS)
+        if link.source == table and (is_event or restarts):
+            is_late = passes and programs.follows_lines
+            jump = InputJump(one if is_event else NONE, one if is_late else NONE)
+            fed.setdefault(link.output.name, []).append(jump)
+    found: dict[Fraction, InputJump] = {}
+    for time, columns in jumps.items() if fed else ():
+        met = schedule.met(time)
+        here = [jump for column in columns for jump in fed.get(column, ())]
+        if here and schedule.start < met <= schedule.stop:
+            events, outdated = zip(*here, found.get(met, InputJump(NONE, NONE)), strict=True)
+            found[met] = InputJump(NONE.union(*events), NONE.union(*outdated))
+    return found
 
 
 def unseen_sets(
