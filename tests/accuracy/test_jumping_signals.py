@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import exp, sin
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,20 +136,19 @@ def test_jumps_wait_for_the_grid_if_an_fmu_has_fixed_steps(fmu: Write) -> None:
     assert error(results["f.y1"], np.interp(results.time, grid, exact)) < 1e-9
 
 
-class Valve(PythonComponent):
+def valve() -> PythonComponent:
     """q' = 2 (open - q), exactly."""
 
-    inputs: ClassVar = {"open": False}
-    outputs: ClassVar = {"q": 0.0}
+    def step(c: Any, t: float, h: float) -> None:
+        end = float(c.open)
+        c.q = end + (c.q - end) * exp(-2 * h)
 
-    def step(self, t: float, h: float) -> None:
-        end = float(self.open)
-        self.q = end + (self.q - end) * exp(-2 * h)
+    return PythonComponent(inputs={"open": False}, outputs={"q": 0.0}, step=step)
 
 
 def test_a_boolean_of_a_file_changes_at_its_time() -> None:
     system = SystemBuilder()
-    system.add("valve", Valve())
+    system.add("valve", valve())
     times = np.array([0, 0.731, 2.0, 3.317])
     given = {"time": times, "valve.open": np.array([False, True, False, True])}
     results = run(system, input=given)
@@ -164,22 +163,22 @@ SAMPLES = 4 * H
 """Time between two samples in s."""
 
 
-class Sampler(PythonComponent):
+def controller() -> PythonComponent:
     """An integral controller that samples at the end of the step."""
 
-    inputs: ClassVar = {"y": 0.0}
-    outputs: ClassVar = {"u": 1.0}
-    states: ClassVar = {"integral": 0.0}
-    discrete: ClassVar = ("u",)
-
-    def step(self, t: float, h: float) -> None:
+    def step(c: Any, t: float, h: float) -> None:
         k = (t + h) / SAMPLES
         if abs(k - round(k)) < 1e-6:
-            self.integral += (1 - self.y) * SAMPLES
-            self.u = self.control()
+            c.integral += (1 - c.y) * SAMPLES
+            c.u = 0.4 * (1 - c.y) + 0.8 * c.integral
 
-    def control(self) -> float:
-        return 0.4 * (1 - self.y) + 0.8 * self.integral
+    return PythonComponent(
+        inputs={"y": 0.0},
+        outputs={"u": 1.0},
+        states={"integral": 0.0},
+        discrete=["u"],
+        step=step,
+    )
 
 
 PLANT = {"a": [[0.0, 1.0], [-4.0, -1.2]], "b": [[0.0], [4.0]], "c": [[1.0, 0.0]]}
@@ -209,7 +208,7 @@ def test_sampled_control_is_exact(fmu: Write, capabilities: Any, name: str) -> N
     unknown = {"dependencies": None, "dependenciesKind": None}
     path = fmu(capabilities, **PLANT)
     plant = edited_fmu(path, path.with_suffix(".plant.fmu"), unknowns={"y1": unknown})
-    system.add(name, Sampler())
+    system.add(name, controller())
     system.add("plant", plant)
     system.connect("plant.y1", f"{name}.y")
     system.connect(f"{name}.u", "plant.u1")
@@ -217,21 +216,19 @@ def test_sampled_control_is_exact(fmu: Write, capabilities: Any, name: str) -> N
     assert error(results["plant.y1"], sampled(results.time)) < ROUNDING
 
 
-class Hold(PythonComponent):
-    """Samples its input at the end of the step, and holds it."""
+def hold() -> PythonComponent:
+    """Samples its input in each step."""
 
-    inputs: ClassVar = {"y": 0.0}
-    outputs: ClassVar = {"u": 0.0}
-    discrete: ClassVar = ("u",)
+    def step(c: Any, t: float, h: float) -> None:
+        c.u = c.y
 
-    def step(self, t: float, h: float) -> None:
-        self.u = self.y
+    return PythonComponent(inputs={"y": 0.0}, outputs={"u": 0.0}, discrete=["u"], step=step)
 
 
 def test_a_new_sample_is_valid_from_the_end_of_the_step_on(fmu: Write) -> None:
     system = SystemBuilder()
     system.add("sine", fmu(a=[[0.0, 3.0], [-3.0, 0.0]], c=[[1.0, 0.0]], x0=[0.0, 1.0]))
-    system.add("hold", Hold())
+    system.add("hold", hold())
     system.add("filter", fmu(a=[[-3.0]], b=[[3.0]], c=[[1.0]]))
     system.connect("sine.y1", "hold.y")
     system.connect("hold.u", "filter.u1")
@@ -245,7 +242,7 @@ def test_a_new_sample_is_valid_from_the_end_of_the_step_on(fmu: Write) -> None:
 
 def test_a_sample_from_the_start_of_the_step_is_valid_from_there_on(fmu: Write) -> None:
     system = SystemBuilder()
-    system.add("hold", Hold())
+    system.add("hold", hold())
     system.add("plant", fmu(a=[[-3.0]], b=[[-3.0]], c=[[1.0]], x0=[1.0]))
     system.connect("plant.y1", "hold.y")
     system.connect("hold.u", "plant.u1")
@@ -260,7 +257,7 @@ def test_a_sample_from_the_start_of_the_step_is_valid_from_there_on(fmu: Write) 
 @pytest.mark.parametrize("capabilities", [None, HOLDS], ids=["takes lines", "holds"])
 def test_both_executors_give_the_same_bits_at_jumps(fmu: Write, capabilities: Any) -> None:
     system = filters(fmu, {"d": [[0.5]]}, capabilities)
-    system.add("valve", Valve())
+    system.add("valve", valve())
     bits = np.array([False, False, True, True, True, False, False, True, True])
     given = {"time": TIMES, "f.u1": LINEAR_PIECES, "valve.open": bits}
     runs = [run(system, input=given, backend=backend) for backend in Backend]
