@@ -19,7 +19,7 @@ from fmimaster.algorithms.modes import (
 from fmimaster.algorithms.subsequence import Subsequence
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import listed
-from fmimaster.inputs.polynomial import HOLD, Polynomial
+from fmimaster.inputs.polynomial import HOLD, LINEAR, Polynomial
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -233,6 +233,14 @@ class GaussSeidel(Algorithm):
                 )
             found.add((names[source], names[target]))
         return found
+
+
+# one step for each FMU: five, which the mode makes of one where outputs depend directly on held inputs, cost too much
+HELD = GaussSeidel(mode=AlongLine(sub_steps=1))
+"""Inputs are held, or interpolated where the source has stepped."""
+
+LINES = replace(HELD, inputs=LINEAR)
+"""They continue along lines instead of being held: the coupling of a run that names none."""
 
 
 def _not_empty(found: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:

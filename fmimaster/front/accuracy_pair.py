@@ -18,6 +18,10 @@ from fmimaster.steps.step_rule import StepRule
 
 Array = NDArray[np.float64]
 
+MOST_APART = 0.01
+"""Largest sum of the differences of times of events in both runs, as a fraction of their length, that is no error of
+outputs: each event has moved a little."""
+
 
 def half(rule: StepRule[Any], coarse: Results) -> StepRule[Any]:
     """The rule that divides each step of an earlier run into two.
@@ -130,12 +134,22 @@ class Pair:
         return replace(fine, columns=columns)
 
     def _rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows of both runs at the same times, where each has one row only."""
+        """Rows of both runs at the same times, where each has one row only.
+
+        Between the times of one event in both runs, outputs of one are before it and those of the other behind it. These
+        rows are left out, too, unless the runs have different numbers of events or very different times of them.
+        """
         coarse, fine = _alone(self.coarse.time), _alone(self.fine.time)
-        _, a, b = np.intersect1d(
+        time, a, b = np.intersect1d(
             self.coarse.time[coarse], self.fine.time[fine], assume_unique=True, return_indices=True
         )
-        return coarse[a], fine[b]
+        coarse, fine = coarse[a], fine[b]
+        early, late = _several(self.coarse.time), _several(self.fine.time)
+        span = float(time[-1] - time[0]) if len(time) else 0.0
+        if len(early) != len(late) or np.abs(late - early).sum() > MOST_APART * span:
+            return coarse, fine
+        together = np.searchsorted(early, time) == np.searchsorted(late, time)
+        return coarse[together], fine[together]
 
     def _columns(self) -> Iterator[tuple[str, Array, Array, Array]]:
         """Name, times in s, values of the coarse run and of the fine run: at the common points at which both have one."""
@@ -158,6 +172,13 @@ def _alone(time: Array) -> NDArray[np.intp]:
     """Rows without another one at the same time."""
     apart = np.diff(time) > 0.0
     return np.flatnonzero(np.concatenate([[True], apart]) & np.concatenate([apart, [True]]))
+
+
+def _several(time: Array) -> Array:
+    """Times of several rows, each once: those of events."""
+    apart = np.diff(time) > 0.0
+    found: Array = time[1:][~apart & np.concatenate([[True], apart[:-1]])]
+    return found
 
 
 def _rms(time: Array, values: Array) -> float:

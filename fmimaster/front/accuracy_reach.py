@@ -15,12 +15,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import Interrupted, OptionError, SimulationError
 from fmimaster.base.text import listed
 from fmimaster.configure.settings import Settings
 from fmimaster.front.accuracy_pair import Difference, Pair, half
-from fmimaster.inputs.polynomial import MIDPOINT
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
 from fmimaster.prepare.accuracy_choice import Choice
@@ -132,6 +130,9 @@ MOST_SLOW = 2
 MOST_FAILED = 3
 """Number of failed attempts after which the steps are not the cause of the failures."""
 
+FAILED_LINES = 2
+"""Number of failed attempts with inputs on lines after which inputs are held."""
+
 MOST_ROWS = 500_000
 """Largest number of rows of a run; otherwise steps could be shortened without end."""
 
@@ -143,6 +144,10 @@ SHORTEST, LONGEST = 0.05, 0.7
 
 AFTER_FAILURE = 0.25
 """The factor after a failed run, for example a run whose outputs became infinite."""
+
+GROWN = 0.9
+"""Difference of two runs, as a fraction of the largest value of the second one, that shows a value at least 10 times larger
+there."""
 
 ORDERS = (0.5, 1.5)
 """Limits of the order of the error. An error of order 2 is estimated 1.6 times too large; an error of order 1 that
@@ -179,21 +184,18 @@ def common(choices: Sequence[Choice]) -> Choice:
         return kinds.index(type(choice.estimator))
 
     least = min(choices, key=demands)
-    algorithms = [c.algorithm for c in choices if c.algorithm is not None]
-    algorithm = Jacobi(MIDPOINT) if Jacobi(MIDPOINT) in algorithms else least.algorithm
     return replace(
         least,
-        algorithm=None if least.algorithm is None else algorithm,
         degree=min(c.degree for c in choices),
         rejects=least.rejects and all(c.rejects for c in choices),
         own_steps=tuple(dict.fromkeys(text for c in choices for text in c.own_steps)),
     )
 
 
-def judged_columns(structures: Sequence[Plan]) -> list[str]:
-    """Columns of the results by which an error is measured: powers of bonds, and all recorded continuous outputs and states
-    (:attr:`Recorded.is_judged`); of all structures of the system."""
-    found = list(dict.fromkeys(name for plan in structures for name in _judged_columns(plan)))
+def judged_columns(structures: Sequence[Plan]) -> dict[str, float]:
+    """Columns of the results by which an error is measured, and the magnitude that is usual for each: powers of bonds, and
+    all recorded continuous outputs and states (:attr:`Recorded.is_judged`); of all structures of the system."""
+    found = {name: usual for plan in structures for name, usual in _judged_columns(plan)}
     discrete = dict.fromkeys(name for plan in structures for name in _discrete_numbers(plan))
     if discrete and not found:
         raise OptionError(
@@ -203,12 +205,13 @@ def judged_columns(structures: Sequence[Plan]) -> list[str]:
     return found
 
 
-def _judged_columns(plan: Plan) -> list[str]:
+def _judged_columns(plan: Plan) -> Iterator[tuple[str, float]]:
     signals = {c.variable for c in plan.recorded if c.is_signal}
-    powers = [f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds]
-    return [name for name in powers if name in signals] + [
-        c.name for c in plan.recorded if c.is_judged
-    ]
+    for bond in plan.power_bonds:
+        name = f"{bond.name}.{BondSignal.POWER.name.lower()}"
+        if name in signals:
+            yield name, bond.scale or 1.0
+    yield from ((c.name, c.usual or 1.0) for c in plan.recorded if c.is_judged)
 
 
 def _discrete_numbers(plan: Plan) -> list[str]:
@@ -227,10 +230,13 @@ def reach(
     settings: AnySettings,
     choice: Choice,
     size: Fraction,
-    names: Sequence[str],
+    usual: Mapping[str, float],
     run: Callable[[AnySettings], Results],
 ) -> Reached:
     """Shorten the steps until the estimated error of each output is at most the accuracy.
+
+    Inputs that were chosen are held if outputs grow without bound with lines: also shorter steps do not end that in a loop
+    whose dependencies the FMUs do not declare.
 
     Each attempt has three runs: one with the controller, one in which each of its steps is halved, and one in which
     those steps are halved. All three give the order of the error; the last two give its estimate (:class:`Pair`): root
@@ -240,8 +246,9 @@ def reach(
     ----------
     size : Fraction
         Largest step size of the first run in s.
-    names : Sequence[str]
-        The columns by which the error is measured.
+    usual : name → float
+        The columns by which the error is measured, and the magnitude that is usual for each. Values that are only rounding
+        errors beside it have no relative error.
     run : Settings → Results
         Simulates.
 
@@ -252,7 +259,7 @@ def reach(
     SimulationError
         If runs with shorter steps also fail. Interrupted is raised immediately.
     """
-    if not names:
+    if not usual:
         raise OptionError(
             "An accuracy is given, but no continuous output is recorded to measure it. Record one: "
             "output_variables (--output-variable)."
@@ -262,16 +269,22 @@ def reach(
         runs += RUNS
         single = replace(settings, **choice.changes(size, factor), output_interval=None)
         try:
-            pair = _halved_twice(single, names, run)
+            pair = _halved_twice(single, usual, run)
         except Interrupted:
             raise
         except SimulationError:
             failed += 1
+            if failed == FAILED_LINES and (held := choice.held()) is not None:
+                choice, factor, failed = held, 1.0, 0
+                continue
             if failed == MOST_FAILED:
                 raise
             factor *= AFTER_FAILURE
             continue
-        worst = pair.differences()[0]
+        if _explodes(pair) and (held := choice.held()) is not None:
+            choice, factor, slow = held, 1.0, 0
+            continue
+        worst = _worst(pair, usual)
         if worst.relative <= choice.accuracy:
             break
         wanted = (AIM * choice.accuracy / worst.relative) ** (1.0 / pair.order)
@@ -283,7 +296,14 @@ def reach(
     thinned = _thinned(pair.fine, settings.output_interval)
     own = OwnSteps.of(pair)
     found = Reached(thinned, worst, pair.order, choice.accuracy, runs, own)
-    notes = (str(choice), *own.limits, *choice.own_steps, *own.unseen, in_words(found))
+    notes = (
+        *choice.notes,
+        str(choice),
+        *own.limits,
+        *choice.own_steps,
+        *own.unseen,
+        in_words(found),
+    )
     return replace(found, results=_noted(found.results, *notes))
 
 
@@ -317,11 +337,14 @@ def in_words(reached: Reached) -> str:
 def _judgement(reached: Reached) -> str:
     if not reached.is_enough:
         return "not reached"
-    return "not confirmed" if reached.own_steps.limits else "reached"
+    if reached.own_steps.limits:
+        return "not confirmed"
+    # steps change nothing: all error that there may be is that of the FMUs' own solvers
+    return "reached by the coupling alone" if reached.worst.relative <= ROUNDING else "reached"
 
 
 def _halved_twice(
-    single: AnySettings, names: Sequence[str], run: Callable[[AnySettings], Results]
+    single: AnySettings, usual: Mapping[str, float], run: Callable[[AnySettings], Results]
 ) -> Pair:
     """The second and the third of three runs, each with steps half as long as the one before."""
     runs = [run(single)]
@@ -331,14 +354,32 @@ def _halved_twice(
         single = replace(single, step_size=half(rule, runs[-1]))
         runs.append(run(single))
     first, second, third = runs
-    pair = Pair(second, third, names)
-    return replace(pair, order=_observed_order(Pair(first, second, names), pair))
+    pair = Pair(second, third, [*usual])
+    before = {d.name: d.rms for d in Pair(first, second, [*usual]).differences()}
+    return replace(pair, order=_observed_order(before, _worst(pair, usual)))
 
 
-def _observed_order(before: Pair, after: Pair) -> float:
-    """The power of the step size with which the largest error of all columns decreases."""
-    worst = after.differences()[0]
-    rms = next((d.rms for d in before.differences() if d.name == worst.name), 0.0)
+def _worst(pair: Pair, usual: Mapping[str, float]) -> Difference:
+    """The largest relative difference of a column whose values are more than rounding errors; if none is, the largest."""
+    found = pair.differences()
+    return next(
+        (d for d in found if d.scale > ROUNDING * usual[d.name.partition("[")[0]]), found[-1]
+    )
+
+
+def _explodes(pair: Pair) -> bool:
+    """Whether an output grows without bound, and even more with half the steps: a model that is unstable by itself grows
+    likewise in both runs."""
+    growing = pair.fine.statistics.diverging
+    return any(
+        d.name in growing and d.largest * (2.0**pair.order - 1.0) > GROWN * d.scale
+        for d in pair.differences()
+    )
+
+
+def _observed_order(before: Mapping[str, float], worst: Difference) -> float:
+    """The power of the step size with which the largest error of all columns decreases; ``before``: the rms of each."""
+    rms = before.get(worst.name, 0.0)
     if not (rms > 0.0 and worst.rms > 0.0):  # NaN, too
         return ORDERS[0]
     return min(max(ORDERS[0], log2(rms / worst.rms)), ORDERS[1])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.gauss_seidel import HELD, LINES
 from fmimaster.base.errors import OptionError
+from fmimaster.base.text import in_short
 from fmimaster.configure.settings import Settings
-from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
 from fmimaster.steps.doubling_errors import PowerResidual
 from fmimaster.steps.pid import PID
 from fmimaster.steps.prediction_errors import EmbeddedOrders
@@ -42,16 +43,22 @@ class Choice:
     """
 
     accuracy: float
-    algorithm: Jacobi | None
-    """None if the user gave one, or if steps are fixed."""
+    algorithm: Algorithm | None
+    """None if another part of the settings decides."""
     estimator: PowerResidual | EmbeddedOrders | None
-    """None for a fixed step."""
+    """None for steps that no error controls."""
     degree: int
     """Degree of the extrapolation of inputs that all FMUs accept."""
     rejects: bool
     reason: str
     own_steps: tuple[str, ...] = ()
     """About FMUs that declare fixed steps of their own, as sentences."""
+    rule: StepRule[Any] = FixedStep()
+    """The step-size rule without an estimator: its size is replaced."""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the events, which were chosen for the system."""
+    notes: tuple[str, ...] = ()
+    """What they are, and why."""
 
     def __str__(self) -> str:
         return f"accuracy {self.accuracy:g}: {self.reason}"
@@ -73,7 +80,7 @@ class Choice:
         factor : float, at most 1
             Ratio of the steps to those of the first run.
         """
-        found: dict[str, Any] = {"accuracy": None, "step_size": self._rule(size, factor)}
+        found = {**self.kept, "accuracy": None, "step_size": self._rule(size, factor)}
         if self.algorithm is not None:
             found["algorithm"] = self.algorithm
         if isinstance(self.estimator, PowerResidual):
@@ -84,7 +91,7 @@ class Choice:
     def _rule(self, size: Fraction, factor: float) -> StepRule[Any]:
         if self.estimator is None:
             # a few digits: sums of steps must reach the stop time exactly
-            return FixedStep(size / max(1, round(1.0 / factor)))
+            return replace(self.rule, size=size / max(1, round(1.0 / factor)))
         estimator: PowerResidual | EmbeddedOrders = self.estimator
         if isinstance(estimator, EmbeddedOrders):
             tolerance = self.accuracy * self._shrunk(estimator, factor)
@@ -95,6 +102,13 @@ class Choice:
             reject_above=REJECTED if self.rejects else None,
         )
 
+    def held(self) -> Choice | None:
+        """The same without extrapolated inputs, for systems in which these grow without bound; None if they are given."""
+        if self.algorithm != LINES:
+            return None
+        reason = f"{self.reason}; inputs are held, because outputs grow without bound with inputs linear over a step"
+        return replace(self, algorithm=HELD, degree=0, reason=reason)
+
     def _shrunk(self, estimator: PowerResidual | EmbeddedOrders, factor: float) -> float:
         """Factor of a tolerance for steps that are shorter by a factor."""
         return float(factor ** estimator.order(self.degree))
@@ -104,8 +118,23 @@ MOST_NAMES = 4
 """Components and bonds that are named in the reason."""
 
 
-def choose(settings: Settings, system: ResolvedSystem) -> Choice:
+def choose(
+    settings: Settings,
+    system: ResolvedSystem,
+    rule: StepRule[Any],
+    chosen: Mapping[str, Any],
+    notes: Sequence[str] = (),
+) -> Choice:
     """The controller for an accuracy, and what no controller can measure: errors of the FMUs' own steps.
+
+    Parameters
+    ----------
+    settings : Settings
+        As given.
+    rule : StepRule
+        The rule of a run without an accuracy.
+    chosen, notes
+        Settings that were chosen for such a run, and the reasons. The event clock stays, and its algorithm with it.
 
     Raises
     ------
@@ -126,20 +155,41 @@ def choose(settings: Settings, system: ResolvedSystem) -> Choice:
             f"accuracy chooses the step-size rule, but the rule {type(given).__name__} is also given. Leave one of "
             "them out."
         )
+    completed = replace(settings, **chosen)
+    finds_events = completed.clock_used is not None or rule.watches_discrete_outputs
+    of_events = {n: v for n, v in chosen.items() if finds_events or n != "algorithm"}
+    of_events.pop("step_size", None)
+    found = Choice(
+        settings.accuracy,
+        algorithm=None,
+        estimator=None,
+        degree=0,
+        rejects=False,
+        reason="",
+        own_steps=own_steps,
+        rule=rule,
+        kept=of_events,
+        notes=tuple(notes) if finds_events else (),
+    )
+    if finds_events:
+        clock = completed.clock_used
+        by = in_short(rule) if clock is None else f"{type(clock).__name__} with {in_short(rule)}"
+        return replace(found, reason=f"steps of {by}, which finds the events, and is not changed")
     models = {c.name: c.model for c in system.components}
-    fixed = _fixed_because(system, models, isinstance(given, StepRule))
-    if fixed:
-        reason = f"fixed steps, {fixed}"
-        return Choice(settings.accuracy, None, None, 0, False, reason, own_steps)
     algorithm, inputs = _inputs(settings, system)
+    fixed = _fixed_because(system, models, isinstance(given, StepRule))
+    if fixed and chosen.get("algorithm") != LINES:
+        return replace(found, reason=f"fixed steps, {fixed}")
+    if fixed:
+        return replace(found, algorithm=LINES, reason=f"fixed steps, {fixed}; {inputs}")
     course = settings.algorithm_used.course if algorithm is None else algorithm.course
     degree = 0 if course.is_constant or _without_polynomials(system) else course.degree
+    found = replace(found, algorithm=algorithm, degree=degree)
     scaled = [b.name for b in system.power_bonds if b.scale is not None]
     if scaled and len(scaled) == len(system.power_bonds):
         bonds = _several("power bond", scaled)
         reason = f"ECCO, by the residual energy of the {bonds}; {inputs}; no step is undone"
-        estimator = PowerResidual()
-        return Choice(settings.accuracy, algorithm, estimator, degree, False, reason, own_steps)
+        return replace(found, estimator=PowerResidual(), reason=reason)
     stiff = [name for name, m in models.items() if not m.capabilities.can_get_and_set_fmu_state]
     undoes = (
         f"no step is undone, because {_several('', stiff)} cannot restore its state"
@@ -148,8 +198,7 @@ def choose(settings: Settings, system: ResolvedSystem) -> Choice:
     )
     because = _no_bonds(system)
     reason = f"PID, by the error of extrapolated inputs, {because}; {inputs}; {undoes}"
-    chosen = EmbeddedOrders()
-    return Choice(settings.accuracy, algorithm, chosen, degree, not stiff, reason, own_steps)
+    return replace(found, estimator=EmbeddedOrders(), rejects=not stiff, reason=reason)
 
 
 def _fixed_because(system: ResolvedSystem, models: dict[str, Model], is_given: bool) -> str:
@@ -180,23 +229,16 @@ def _without_polynomials(system: ResolvedSystem) -> list[str]:
     return [c.name for c in components if not c.model.takes_polynomials]
 
 
-def _inputs(settings: Settings, system: ResolvedSystem) -> tuple[Jacobi | None, str]:
+def _inputs(settings: Settings, system: ResolvedSystem) -> tuple[Algorithm | None, str]:
     """The algorithm, None if the user gave one; and its inputs in words."""
     if settings.algorithm is not None:
         return None, "inputs as given"
-    components = [system.components[i] for i in _continuous_targets(system)]
-    by_updates = [c.name for c in components if not c.model.capabilities.max_input_derivative_order]
-    slow = [n for n in by_updates if n not in _without_polynomials(system)]
-    if slow:
-        return Jacobi(MIDPOINT), (
-            f"inputs held at the middle of their line, because {_several('', slow)} {_take(slow)} polynomials in "
-            "intermediate updates only, which the kernel does not support"
+    found = "Gauss-Seidel with inputs linear over a step"
+    if unable := _without_polynomials(system):
+        found += (
+            f", but at their mean in {_several('', unable)}, which {_take(unable)} no polynomials"
         )
-    unable = _without_polynomials(system)
-    if unable:
-        mean = f"but at their mean in {_several('', unable)}, which {_take(unable)} no polynomials"
-        return Jacobi(LINEAR), f"inputs linear over a step, {mean}"
-    return Jacobi(LINEAR), "inputs linear over a step"
+    return LINES, found
 
 
 def _no_bonds(system: ResolvedSystem) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.gauss_seidel import HELD, LINES
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.algorithms.modes import AlongLine
 from fmimaster.configure.settings import Settings
-from fmimaster.inputs.polynomial import ADAPTIVE, LINEAR
+from fmimaster.inputs.polynomial import ADAPTIVE
 from fmimaster.prepare.prepared import ALONE, NOTHING, ChosenSettings
 from fmimaster.steps.step_rule import StepRule, Time
 from fmimaster.system.declarations import Scope
@@ -55,12 +53,10 @@ def choose(settings: Settings, system: ResolvedSystem) -> ChosenSettings:
         return TOGETHER
     if not _uses_lines(settings.step_size, system):
         return ALONE
-    # one step for each FMU: five, which the mode makes of one where outputs depend directly on held inputs, cost too much
-    interpolated = GaussSeidel(mode=AlongLine(sub_steps=1))
     return ChosenSettings(
-        {"algorithm": replace(interpolated, inputs=LINEAR)},
+        {"algorithm": LINES},
         (COUPLING,) if settings.initial_fmu_state is None else (COUPLING, NO_HISTORY),
-        plainer=({"algorithm": interpolated}, {"algorithm": Jacobi()}),
+        plainer=({"algorithm": HELD}, {"algorithm": Jacobi()}),
     )
 
 

@@ -197,8 +197,11 @@ def choose_times(draft: Draft) -> None:
         # what was only chosen may be chosen otherwise for an accuracy
         open_again: dict[str, Any] = dict.fromkeys(draft.chosen.settings)
         given = replace(draft.settings, **open_again)
-        choice = draft.choice = choose_control(given, draft.resolved)
-        is_given = draft.settings.step_size is not None
+        rule = draft.schedule.rule
+        chosen = draft.chosen
+        choice = choose_control(given, draft.resolved, rule, chosen.settings, chosen.notes)
+        draft.choice = choice
+        is_given = given.step_size is not None
         usual = draft.schedule.rule.exact_size
         largest = usual if is_given else choice.largest(draft.schedule)
         draft.settings = replace(draft.settings, **choice.changes(largest))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, ulp
 from typing import ClassVar, NamedTuple
 
@@ -62,6 +62,10 @@ class Locate(StepRule[Bracket]):
     def bracket(self, time: float) -> float:
         """The tolerance, or the resolution of doubles if that is longer."""
         return max(self.tolerance, 4 * ulp(time))
+
+    def halved(self) -> Locate:
+        """A grid of half the size; changes are located with the same tolerance."""
+        return replace(self, size=self.exact_size / 2)
 
     def begin(self, base: TimeBase, start: int) -> Bracket:
         """The grid."""

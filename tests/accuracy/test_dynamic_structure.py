@@ -15,6 +15,7 @@ from linear_writer import write_fmu
 from stored_tables import table
 
 from fmimaster import Results, SystemBuilder, reference_path
+from fmimaster.algorithms import Jacobi
 from fmimaster.base.errors import (
     DescriptionError,
     FileError,
@@ -23,6 +24,7 @@ from fmimaster.base.errors import (
     SimulationError,
 )
 from fmimaster.front.simulation import Simulation
+from fmimaster.inputs.polynomial import LINEAR
 from fmimaster.run.choice import native_executor
 from fmimaster.run.executor import Backend
 from fmimaster.system import Lifetime, Port, PowerBond
@@ -615,7 +617,12 @@ def test_an_accuracy_is_that_of_all_structures(backend: Backend) -> None:
     system.connect("b.x", "a.u", factor=2)
     system.connect("a.x", "b.u", factor=-1)
     system.connect("a.x", "c.u")
-    given = {"stop_time": 4, "step_size": None, "event_mode": None}
+    given = {
+        "stop_time": 4,
+        "step_size": None,
+        "event_mode": None,
+        "algorithm": Jacobi(LINEAR),
+    }
     results = run(system, backend, accuracy=1e-3, **given)
     exact = run(system, Backend.FASTEST, accuracy=1e-5, **given)
     note = results.statistics.notes[-1]

@@ -355,8 +355,9 @@ def test_an_accuracy_chooses_the_controller_and_says_why(run: Run, tmp_path: Pat
     options = ["--accuracy", "1e-2", "--stop-time", "1", "--output-interval", "0.1"]
     outcome = run("simulate", system, *options, "--output-file", table)
     assert (
-        "note: accuracy 0.01: ECCO, by the residual energy of the power bond 'suspension'; inputs linear over a step; no "
-        "step is undone\nnote: accuracy 0.01 reached: the error is about" in outcome.err
+        "note: accuracy 0.01: ECCO, by the residual energy of the power bond 'suspension'; Gauss-Seidel with inputs linear "
+        "over a step; no step is undone\nnote: accuracy 0.01 reached: the error is about"
+        in outcome.err
     )
     assert f"11 rows written to {table}" in outcome.err
     assert len(read_csv(table).time) == 11

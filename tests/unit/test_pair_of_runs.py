@@ -9,7 +9,7 @@ import pytest
 
 from fmimaster import OptionError, Results
 from fmimaster.front.accuracy_pair import Pair, half
-from fmimaster.steps import FixedStep, Halved, MultiRate, Ramp
+from fmimaster.steps import FixedStep, Halved, Locate, MultiRate, Ramp
 
 COARSE = np.linspace(0.0, 1.0, 11)
 FINE = np.linspace(0.0, 1.0, 21)
@@ -43,6 +43,16 @@ def test_rows_at_events_do_not_count() -> None:
     assert Pair(coarse, fine, ["y"]).differences()[0].largest == 0.0
 
 
+@pytest.mark.parametrize(("later", "largest"), [(1.001, 0.0), (1.1, 10.0)])
+def test_rows_between_the_times_of_one_event_do_not_count(later: float, largest: float) -> None:
+    """A jump from 5 to -5 at t = 1 s, and a little later in the other run; if much later, it is an error."""
+    behind = [1.0005, later + 1e-3, 3.0]
+    coarse = Results(time=[0.0, 1.0, 1.0, *behind], columns={"y": [5.0, 5.0, *[-5.0] * 4]})
+    time = [0.0, behind[0], later, later, *behind[1:]]
+    fine = Results(time=time, columns={"y": [5.0, 5.0, 5.0, -5.0, -5.0, -5.0]})
+    assert Pair(coarse, fine, ["y"]).differences()[0].largest == largest
+
+
 def test_the_worst_column_comes_first_and_nan_is_worse_than_any() -> None:
     coarse = Results(time=[0.0, 1.0], columns={"a": [1.0, 1.0], "b": [1.0, 1.0], "c": [1.0, 1.0]})
     values = {"a": [1.0, 1.1], "b": [1.0, 1.5], "c": [1.0, np.nan]}
@@ -69,6 +79,12 @@ def test_a_fixed_step_is_halved_on_its_grid() -> None:
 def test_each_of_several_step_sizes_is_halved() -> None:
     rule = half(MultiRate("1/10", {"a": "1/30"}), rows(COARSE, 0.0))
     assert [rule.size_of(name) for name in ("a", "b")] == [Fraction(1, 60), Fraction(1, 20)]
+
+
+def test_changes_are_located_in_steps_of_half_the_size_too() -> None:
+    assert half(Locate(0.1, tolerance=1e-9), rows(COARSE, 0.0)) == Locate(
+        Fraction(1, 20), tolerance=1e-9
+    )
 
 
 def test_other_steps_are_halved_where_they_were() -> None:
