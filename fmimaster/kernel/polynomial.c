@@ -165,6 +165,30 @@ static double constant(const fm_kernel *k, const fm_fitted *wanted, const double
     return fm_mean(part, 1, size - 1, until_end);
 }
 
+/* The line through the two newest points of a route, by the same operations as fm_hermite; 0 if there are no two, or if the
+ * second one is too near. */
+static int line(const fm_kernel *k, const fm_fit *f, const fm_route *route, int n_copies, double nearest, double centre,
+                double *part)
+{
+    int j = route->source_instance;
+    double newest = k->read[j];
+    for (int b = 0; b < n_copies; b++) {
+        const fm_copy *copy = earlier(k, f, b);
+        double time = copy->read[j], apart = fabs(time - newest);
+        if (!isfinite(time) || apart == 0.0)
+            continue;
+        if (!(apart > nearest))
+            return 0;
+        double value = output_of(route, 0, k->outputs);
+        double slope = (output_of(route, 0, copy->outputs) - value) / (time - newest);
+        double at = 0.0 * (centre - time) + slope;
+        part[1] = 0.0 * (centre - newest) + at;
+        part[0] = at * (centre - newest) + value;
+        return 1;
+    }
+    return 0;
+}
+
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
 {
     const fm_fit *f = c->fit.fitted;
@@ -174,7 +198,14 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
     memset(k->coefficients[i], 0, sizeof(double) * (size_t)(rows * n));
     for (int w = 0; w < n; w++) {
         const fm_fitted *wanted = &f->inputs[w];
-        struct points p = {.route = &k->routes[first + w], .wanted = wanted};
+        const fm_route *route = &k->routes[first + w];
+        double ends[2];
+        if (wanted->is_line && line(k, f, route, wanted->n_copies, FM_NEAREST * length, centre, ends)) {
+            k->coefficients[i][w] = ends[0] * route->factor + route->offset;
+            k->coefficients[i][n + w] = ends[1] * route->factor;
+            continue;
+        }
+        struct points p = {.route = route, .wanted = wanted};
         int points = wanted->points, derivatives = wanted->derivatives;
         double *part;
         find_points(k, f, FM_NEAREST * length, centre, &p);

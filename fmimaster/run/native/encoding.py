@@ -31,6 +31,7 @@ from fmimaster.program.instructions.outputs import (
     Revert,
 )
 from fmimaster.program.instructions.steps import Align, Call, Mode, Restore, Step, nesting
+from fmimaster.program.knowledge import Fitted
 from fmimaster.run.native.header import OPERANDS, OPERATIONS, STATES, Context
 from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.lending import lend_hook
@@ -228,6 +229,7 @@ class ProgramEncoder:
                     if name != "history"
                 },
                 "n_copies": n + (len(lender.store.history) if wanted.history else 0),
+                "is_line": wanted == Fitted(2, 0, wanted.history),
             }
             for k, route in enumerate(self.plan.routes[fit.instance, Group.CONTINUOUS])
             for wanted in [fit.of_route(k)] * route.size
