@@ -20,7 +20,7 @@ from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.base.text import aligned, count, flowing, page_width, visible
 from fmimaster.commands.text import not_in_the_log, tell
-from fmimaster.front.attempts import run_with_number
+from fmimaster.front.attempts import RunsForResult
 from fmimaster.front.simulation import Simulation
 from fmimaster.numerics.step_sizes import SLIVER
 from fmimaster.results.columns import has_mask, values_of
@@ -74,7 +74,8 @@ def simulate_and_keep(
             if take is None:
                 results = simulation.run(show, output_file=output_file, resume_from=resume_from)
             else:
-                results = run_with_number(replace(simulation, error_estimate=True), show, take=take)
+                measured = replace(simulation, error_estimate=True)
+                results = RunsForResult(measured, show, take=take).run()
     except SimulationError as error:
         if error.results is not None and error.results.names:
             told = keep(error.results)

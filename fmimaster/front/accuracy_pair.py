@@ -1,18 +1,28 @@
-"""Two runs, the second with half the step size: an error estimate, and values extrapolated to the step size 0."""
+"""Two runs, the second with half the step size: an error estimate, and values extrapolated to the step size 0.
+
+The error of the coupling is such an estimate, of the columns by which a run is judged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError
+from fmimaster.base.text import count
+from fmimaster.configure.settings import Settings
+from fmimaster.front.single_run import NotComparableError
+from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.plan.variables import Recorded
+from fmimaster.record.causes import Kind
 from fmimaster.results.columns import has_mask
 from fmimaster.results.results import Results
+from fmimaster.results.statistics import CouplingError, OutputError, share_in_words
 from fmimaster.steps.halved import Halved
 from fmimaster.steps.step_rule import StepRule
 
@@ -191,3 +201,97 @@ def _rms(time: Array, values: Array) -> float:
 def _or_infinite(value: float) -> float:
     """Infinity instead of NaN, to sort NaN after all numbers."""
     return inf if isnan(value) else value
+
+
+# The error of the coupling --------------------------------------------------------------------------------------------
+
+WARNED_ABOVE = 0.05
+"""Coupling error above which the results are less accurate than they should be."""
+
+AIM = 0.01
+"""Coupling error at which the step size of a warning aims."""
+
+NOTHING = 1e-12
+"""Largest value of an output, relative to the usual one, that may be a rounding error of 0."""
+
+
+def coupling_error(
+    pair: Pair, recorded: Mapping[str, Recorded], order: float, *, of_fine: bool
+) -> CouplingError:
+    """The error of one of two runs.
+
+    Parameters
+    ----------
+    recorded : name of a column → what it shows
+    order : float
+        As of :class:`Pair`.
+    of_fine : bool
+        Whether it is that of the second run.
+
+    Raises
+    ------
+    NotComparableError
+        If there is nothing to compare.
+    """
+    names = [name for name, column in recorded.items() if column.is_judged]
+    if not names:
+        raise NotComparableError("no continuous output is recorded")
+    factor = 1.0 if of_fine else 2.0**order
+    found = tuple(
+        OutputError(d.name, d.relative * factor)
+        for d in replace(pair, names=names, order=order).differences()
+        if d.scale > NOTHING * (recorded[d.name.partition("[")[0]].usual or 1.0)
+    )
+    if not all(isfinite(output.error) for output in found):
+        raise NotComparableError("outputs are infinite or not a number")
+    return CouplingError(found, _executed(pair.coarse, pair.fine))
+
+
+def order_of(settings: Settings) -> float:
+    """The power of the step size with which the error of the coupling decreases.
+
+    It is 2 for inputs that follow a line or more. Held inputs have 1. So have events, whose errors decrease at
+    least so fast: with 1 the estimate is the larger one, by a factor of 1.5.
+    """
+    given: list[Polynomial] = [settings.algorithm_used.course, *settings.used.inputs.values()]
+    clock = settings.clock_used
+    is_held = any(course.is_constant for course in given)
+    return 1.0 if is_held or (clock is not None and clock.fires) else 2.0
+
+
+def _executed(coarse: Results, fine: Results) -> tuple[int, int]:
+    """Numbers of events; a discrete input may follow a continuous output, and then changes with each step.
+
+    A run that writes its rows keeps the last events only: then all of them are counted.
+    """
+    runs = coarse, fine
+    if any(run.statistics.events > len(run.events) for run in runs):
+        return coarse.statistics.events, fine.statistics.events
+    one, other = (
+        sum(event.cause.kind is not Kind.CHANGED_INPUT for event in run.events) for run in runs
+    )
+    return one, other
+
+
+def warnings_of(settings: Settings, size: float, found: CouplingError) -> Iterator[str]:
+    """Why the results of a run with steps of this size in s are less accurate than they should be."""
+    first, second = found.events
+    if first != second:
+        yield (
+            f"with steps half as long there are {count(second, 'event')} instead of {first}: events are missed, or depend "
+            f"on the steps. Take smaller steps: step_size (--step-size){_or_a_clock(settings)}"
+        )
+    if found.worst is not None and found.worst.error > WARNED_ABOVE:
+        shorter = size * (AIM / min(found.worst.error, 1.0)) ** (1.0 / order_of(settings))
+        yield (
+            f"the coupling error of '{found.worst.name}' is {share_in_words(found.worst.error)} of its largest value (root "
+            "mean square over time, estimated by a second run with half the steps). Take smaller steps: step_size "
+            f"(--step-size), about {shorter:.1g} s{_or_a_clock(settings)}"
+        )
+
+
+def _or_a_clock(settings: Settings) -> str:
+    is_open = settings.clock_used is None
+    return (
+        "; or an event clock, if FMUs have events: event_clock (--event-clock)" if is_open else ""
+    )

@@ -1,37 +1,38 @@
-"""Runs around a run: a second one with half the steps puts a number on the error of the coupling."""
+"""All runs for one result: repeated where what was chosen does not do, and with a number on the error of the coupling.
+
+Only what was chosen is changed, never what the user gives. All runs but those that write the results are hidden.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from math import isfinite
-from time import process_time
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, Any
 
-from fmimaster.apart import shared_run
 from fmimaster.base.errors import (
-    AccuracyError,
     FileError,
     FmimasterError,
+    InputError,
     Interrupted,
-    warn_of,
+    ProgramError,
+    SimulationError,
 )
 from fmimaster.base.files import given_path
-from fmimaster.base.text import count
+from fmimaster.base.text import in_short, listed
 from fmimaster.configure.settings import Settings
-from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.front.single_run import NotComparableError, Ran, hidden, judge, simulated
 from fmimaster.plan.layout import Group
 from fmimaster.prepare.prepared import Prepared
-from fmimaster.record.causes import Kind
-from fmimaster.results.files import write_intermediate, write_metadata
+from fmimaster.results.files import write_metadata
 from fmimaster.results.results import Results
-from fmimaster.results.statistics import CouplingError, OutputError, share_in_words
-from fmimaster.session.launch import OutputFile, attended_run
-from fmimaster.session.work_thread import ProgressCallback, Signals, silent
+from fmimaster.results.statistics import LEAST_SHOWN, CouplingError, share_in_words
+from fmimaster.session.launch import OutputFile
+from fmimaster.session.work_thread import ProgressCallback
+from fmimaster.steps.schedule import round_to_125
 from fmimaster.system.description import Component
 
 if TYPE_CHECKING:
@@ -39,148 +40,304 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fmimaster")
 
-AnySettings = TypeVar("AnySettings", bound=Settings)
-
 MOST_SECONDS = 2.0
 """CPU time in s of a run up to which a second one is not asked for: it takes twice as long."""
 
 MOST_VALUES = 2_000_000
 """Values of a file up to which it is read back to be compared."""
 
-WARNED_ABOVE = 0.05
-"""Coupling error above which the results are less accurate than they should be."""
+MOST_HIDDEN = 20_000_000
+"""Values that a run may have to be tried with other couplings: hidden runs keep their rows in memory."""
 
-AIM = 0.01
-"""Coupling error at which the step size of a warning aims."""
+STEP_AIM = 0.003
+"""Coupling error from which on chosen steps are short enough."""
 
-NOTHING = 1e-12
-"""Largest value of an output, relative to the usual one, that may be a rounding error of 0."""
+SUGGESTED_AIM = 0.01
+"""The same for steps that an FMU suggests, without knowledge of the system."""
 
+MOST_ROUNDS = 6
+"""Number of step sizes that are tried."""
 
-@dataclass(frozen=True)
-class Ran:
-    """A run that has ended."""
+SHORTEST, LONGEST = 1 / 8, 1 / 2
+"""Limits of the factor by which steps become shorter from one to the next; the first one also after growth."""
 
-    results: Results
-    found: tuple[str, ...]
-    """Reasons why the results are less accurate than they should be."""
-    structures: Sequence[Prepared]
-    """One, unless the structure of the system changes."""
-    seconds: float
-    """CPU time in s."""
+MOST_STEPS = 2_000_000
+"""Steps of all components up to which shorter ones are tried. It is not a time, so that the same system gives the same bits
+on each machine."""
 
-    def completed(self, settings: AnySettings) -> AnySettings:
-        """The settings of the run: those that are given, with those that were chosen."""
-        return self.structures[0].completed(settings)
+HARDLY = 0.7
+"""Ratio of two errors from which on shorter steps hardly help."""
 
-
-def judge(settings: Settings, found: tuple[str, ...], results: Results) -> None:
-    """Warn if results are less accurate than they should be; raise an error if ``strict``."""
-    if settings.strict and found:
-        raise AccuracyError(found, results)
-    warn_of(found)
+PATIENCE = 10.0
+"""Times :data:`MOST_SECONDS`: of a run that takes longer, no shorter steps are tried."""
 
 
-def simulated(
-    settings: Settings,
-    progress: ProgressCallback,
-    output_file: OutputFile = None,
-    resume_from: str | os.PathLike[str] | None = None,
-    complete: Callable[[Ran], Ran] = lambda ran: ran,
-) -> Ran:
-    """One run; an interrupt that comes too late for it has the results.
+class RunsForResult:
+    """The runs for one result.
 
     Parameters
     ----------
-    complete
-        Adds to the run what is known only when it has ended.
-    """
-    ran = None
-    try:
-        with Signals() as signals:
-            ran = _attended(settings, signals, progress, output_file, resume_from)
-            ran = complete(ran)
-    except KeyboardInterrupt as error:
-        if isinstance(error, Interrupted):
-            raise
-        begun = "when the simulation had ended"
-        when = "before the simulation began" if ran is None else begun
-        late = Interrupted(f"Interrupted {when}.")
-        late.results = None if ran is None else ran.results
-        raise late from None
-    return ran
-
-
-def _attended(
-    settings: Settings,
-    signals: Signals,
-    progress: ProgressCallback,
-    output_file: OutputFile,
-    resume_from: str | os.PathLike[str] | None,
-) -> Ran:
-    """Run, and complete the files."""
-    begun = _cpu_seconds()
-    with ExitStack() as files:
-        run = attended_run(settings, signals, progress, output_file, files, resume_from)
-        try:
-            with files.pop_all() as opened:
-                if settings.process:
-                    # in Python, few runs have one
-                    from fmimaster.session.own_process import run_in_own_process
-
-                    results = run_in_own_process(run, opened)
-                else:
-                    results = run.run()
-        except KeyboardInterrupt as error:
-            if isinstance(error, Interrupted):
-                raise
-            raise run.interrupted() from None  # the second Ctrl-C, while files were written
-    if output_file is not None:
-        write_intermediate(results, output_file)
-    found = run.session.accuracy_warnings if run.session else run.accuracy_warnings
-    return Ran(results, found, run.every_structure, _cpu_seconds() - begun)
-
-
-def _cpu_seconds() -> float:
-    """CPU time in s of this process and of those below it that have ended."""
-    times = os.times()
-    return process_time() + times.children_user + times.children_system
-
-
-# The error of the coupling --------------------------------------------------------------------------------------------
-
-
-def run_with_number(
-    settings: AnySettings,
-    progress: ProgressCallback,
-    output_file: OutputFile = None,
-    resume_from: str | os.PathLike[str] | None = None,
-    take: Callable[[Pair], None] = lambda _: None,
-) -> Results:
-    """A run, and the error of its coupling by a second run with half the steps; it gives the warnings of both.
-
-    Parameters
-    ----------
+    resume_from
+        A checkpoint from which a run continues.
     take
-        Gets both runs, if there was a second one.
+        Gets both runs by which the error was estimated.
     """
 
-    def complete(ran: Ran) -> Ran:
-        if settings.error_estimate is False or not any(map(couples, ran.structures)):
-            return ran
-        reason = _why_not(settings, ran, resume_from)
-        try:
-            first = ran.results if reason else _whole(ran.results, output_file)
-            found = (
-                CouplingError(reason=reason) if reason else _estimated(settings, ran, first, take)
-            )
-        except Exception as error:  # whatever it is, the first run is complete
-            found = CouplingError(reason=_first_sentence(error))
-        return _completed(settings, ran, found, output_file)
+    def __init__(
+        self,
+        settings: Settings,
+        progress: ProgressCallback,
+        output_file: OutputFile = None,
+        resume_from: str | os.PathLike[str] | None = None,
+        take: Callable[[Pair], None] = lambda _: None,
+    ) -> None:
+        self._given = self._settings = settings
+        self._progress, self._output_file, self._resume_from = progress, output_file, resume_from
+        self._take = take
+        self._first: Prepared | None = None
+        """By the settings that were given; None before they are prepared."""
+        self._instead: list[Mapping[str, Any]] = []
+        """Methods that are tried next, if a run ends with an error."""
+        self._plainer: list[Mapping[str, Any]] = []
+        """Couplings that are tried next, if outputs grow without bound."""
+        self._next: Settings | None = None
+        """Those of the next run; None after the last one."""
+        self._told: list[str] = []
+        """Why there is more than one run."""
+        self._errors: list[float] = []
+        """With the step sizes that were tried."""
 
-    ran = simulated(settings, progress, output_file, resume_from, complete)
-    judge(settings, ran.found, ran.results)
-    return ran.results
+    def run(self) -> Results:
+        """Run until nothing has to be repeated; the warnings are those of the last run, and why it is not the first."""
+        failed: SimulationError | None = None
+        while True:
+            self._next = None
+            try:
+                ran = simulated(
+                    self._settings,
+                    self._progress,
+                    self._output_file,
+                    self._resume_from,
+                    self._begun,
+                    self._complete,
+                )
+            except (SimulationError, InputError, ProgramError) as error:
+                # what is tried next may be impossible
+                failed = error if isinstance(error, SimulationError) else failed
+                if failed is None or isinstance(error, Interrupted):
+                    raise
+                self._next = self._after(failed)
+                if self._next is None:
+                    raise failed from None
+            if self._next is None:
+                judge(self._given, ran.found, ran.results)
+                return ran.results
+            self._settings = self._next
+
+    def _begun(self, prepared: Prepared) -> None:
+        if self._first is None:
+            self._first = prepared
+            self._instead = list(prepared.chosen.instead)
+            self._plainer = list(prepared.chosen.plainer)
+
+    # Repeated with another method
+
+    def _after(self, error: SimulationError) -> Settings | None:
+        """The next method, if a run has ended with an error; None if there is none."""
+        results = error.results
+        grows = results is not None and results.statistics.diverging
+        if grows and (found := self._not_growing(results)) is not None:
+            return found
+        words = f"the run has ended with an error ({first_sentence(error)})"
+        if not self._instead or self._is_last(words):
+            return None
+        change = self._instead.pop(0)
+        self._tell(f"{words}, so it was repeated with {_in_words(change)}")
+        return replace(self._given, **change)
+
+    def _not_growing(self, results: Results) -> Settings | None:
+        """The first plainer coupling by which outputs do not grow without bound; None if there is none."""
+        plainer, self._plainer = self._plainer, []
+        names = listed([f"'{name}'" for name in results.statistics.diverging], 3)
+        what = f"outputs grew without bound ({names})"
+        is_large = results.statistics.rows * max(1, len(results.names)) > MOST_HIDDEN
+        if not plainer or is_large or self._is_last(what):
+            return None
+        assert self._first is not None
+        completed = self._first.completed(self._settings)
+        for change in plainer:
+            try:
+                found = hidden(completed, **change)
+            except Interrupted:
+                return None  # so is the run before it
+            except FmimasterError as error:
+                log.info("with %s: %s", _in_words(change), error)
+                continue
+            if not found.statistics.diverging:
+                self._tell(f"{what}, so the run was repeated with {_in_words(change)}")
+                return replace(completed, **change)
+        return None
+
+    def _tell(self, why: str) -> None:
+        self._told.append(why)
+        log.warning("%s", why)
+
+    def _is_last(self, why: str) -> bool:
+        """Whether the run cannot be repeated, which is logged."""
+        reason = self._why_once()
+        if reason:
+            log.warning("%s; it is not repeated with another method, because %s", why, reason)
+        return bool(reason)
+
+    def _why_once(self) -> str:
+        """Why a run cannot be repeated; empty if it can."""
+        assert self._first is not None
+        outside = _acting_outside([self._first])
+        if self._resume_from is not None:
+            return "it continues from a checkpoint"
+        if not isinstance(self._output_file, str | os.PathLike | None):
+            return "its rows were written to a stream"
+        return f"'{outside}' acts outside of the run" if outside else ""
+
+    # What is known when a run has ended
+
+    def _complete(self, ran: Ran) -> Ran:
+        """The run with its number; or the settings of the next run are set."""
+        is_whole = ran.results.metadata["end_time"] >= float(ran.prepared.schedule.stop)
+        if ran.results.statistics.diverging and is_whole:
+            self._next = self._shorter(SHORTEST, ran) or self._not_growing(ran.results)
+            if self._next is not None:
+                return ran
+        found, notes = None, tuple[str, ...]()
+        if self._given.error_estimate is not False and any(map(couples, ran.structures)):
+            try:
+                found, notes = self._measured(ran)
+            except NotComparableError as error:
+                found = CouplingError(reason=str(error))
+            except Exception as error:  # whatever it is, the run is complete
+                found = CouplingError(reason=f"the second run has failed ({first_sentence(error)})")
+        return ran if self._next is not None else self._noted(ran, found, notes)
+
+    def _measured(self, ran: Ran) -> tuple[CouplingError, tuple[str, ...]]:
+        """The error of the coupling, and notes; if it is too large for steps that are chosen, shorter ones come next."""
+        from fmimaster.front.accuracy_pair import Pair, coupling_error, half, order_of
+
+        if reason := self._why_not_measured(ran):
+            return CouplingError(reason=reason), ()
+        completed, rule = ran.completed(self._settings), ran.prepared.schedule.rule
+        order, recorded, rows = order_of(completed), ran.recorded, _whole(ran, self._output_file)
+        names = [name for name, column in recorded.items() if column.is_comparable]
+        pair = None
+        if self._chooses_steps and not self._is_suggested and self._given.error_estimate is None:
+            try:  # it is cheaper than half the steps, which may be tried next
+                pair = Pair(hidden(completed, step_size=2 * rule.exact_size), rows, names)
+            except (FmimasterError, NotComparableError) as error:
+                log.info("steps twice as long cannot be compared: %s", error)
+        of_fine = pair is not None
+        if pair is None:
+            pair = Pair(rows, hidden(completed, step_size=half(rule, rows)), names)
+        self._take(pair)
+        found = coupling_error(pair, recorded, order, of_fine=of_fine)
+        return found, self._steps_of(ran, found.estimate or 0.0, order)
+
+    def _why_not_measured(self, ran: Ran) -> str:
+        """Why there is no second run; empty if there is one."""
+        prepared = ran.prepared
+        if self._resume_from is not None:
+            return "the run continues from a checkpoint"
+        if self._given.used.on_fault.isolates:
+            return "a second run may have other faults (--on-fault)"
+        if ran.results.metadata["end_time"] < float(prepared.schedule.stop):
+            return "the run has ended before its stop time"
+        if self._given.output_interval is not None and prepared.schedule.rule.halved() is None:
+            return "only some of the communication points are recorded (--output-interval)"
+        if self._given.error_estimate is True:
+            return ""
+        asks = "--check-step (error_estimate=True) measures it"
+        if outside := _acting_outside(ran.structures):
+            return f"'{outside}' acts outside of the run (can_go_back is False); {asks}"
+        most = MOST_SECONDS * (PATIENCE if self._chooses_steps else 1.0)
+        return f"the run took {ran.seconds:.2g} s; {asks}" if ran.seconds > most else ""
+
+    # Steps that are chosen
+
+    @property
+    def _chooses_steps(self) -> bool:
+        """Whether neither the user nor the system gives a step size, and runs can be repeated."""
+        assert self._first is not None
+        schedule = self._first.schedule
+        is_open = self._given.step_size is None and (schedule.is_chosen or schedule.is_suggested)
+        return is_open and self._given.checkpoint is None and not self._why_once()
+
+    @property
+    def _is_suggested(self) -> bool:
+        """Whether the present step size is that of an FMU."""
+        assert self._first is not None
+        return self._settings.step_size is None and self._first.schedule.is_suggested
+
+    def _steps_of(self, ran: Ran, error: float, order: float) -> tuple[str, ...]:
+        """A note about the chosen step size, with which the coupling error is this; shorter ones may come next."""
+        if not self._chooses_steps:
+            return ()
+        self._errors.append(error)
+        words = f"steps of {float(ran.prepared.schedule.rule.exact_size):g} s"
+        share = share_in_words(max(error, LEAST_SHOWN))
+        if self._is_suggested and error <= SUGGESTED_AIM:
+            return ()
+        if error <= STEP_AIM:
+            return (
+                f"{words}, chosen so that the coupling error is {share} (--step-size sets them)",
+            )
+        self._next = self._shorter((STEP_AIM / error) ** (1.0 / order), ran)
+        return (
+            f"{words}, although the coupling error is {share}: shorter ones hardly help, or are too many (--step-size sets "
+            "them)",
+        )
+
+    def _shorter(self, factor: float, ran: Ran) -> Settings | None:
+        """The settings with a shorter step size; None if it is given, or if there is no use in shorter steps."""
+        if not self._chooses_steps or len(self._errors) >= MOST_ROUNDS:
+            return None
+        if len(self._errors) > 2 and min(self._errors[-2:]) > HARDLY * self._errors[-3]:
+            return None
+        schedule = ran.prepared.schedule
+        by = Fraction(min(max(factor, SHORTEST), LONGEST))
+        size = round_to_125(schedule.rule.exact_size * by)
+        steps = ceil((schedule.stop - schedule.start) / size) * len(ran.prepared.plan.instances)
+        if steps > MOST_STEPS or ran.seconds > PATIENCE * MOST_SECONDS:
+            return None
+        return replace(self._settings, step_size=size)
+
+    def _noted(self, ran: Ran, found: CouplingError | None, notes: tuple[str, ...]) -> Ran:
+        """The run with its number, and with why it is not the first one; also in its files."""
+        if found is None and not self._told:
+            return ran
+        from fmimaster.front.accuracy_pair import warnings_of
+
+        size, completed = ran.prepared.schedule.rule.exact_size, ran.completed(self._settings)
+        of_number = () if found is None else warnings_of(completed, float(size), found)
+        warnings = (*self._told, *of_number)
+        statistics = replace(
+            ran.results.statistics,
+            coupling_error=found,
+            warnings=(*ran.results.statistics.warnings, *warnings),
+            notes=(*ran.results.statistics.notes, *notes),
+        )
+        metadata = {
+            **ran.results.metadata,
+            "notes": [*ran.results.metadata["notes"], *notes],
+            "warnings": list(statistics.warnings),
+        }
+        if found is not None:
+            errors = {output.name: output.error for output in found.outputs}
+            metadata["coupling_error"] = errors or f"not measured: {found.reason}"
+        if isinstance(self._output_file, str | os.PathLike):
+            try:
+                write_metadata(given_path(self._output_file), metadata)
+            except (FileError, OSError) as error:
+                log.warning("The coupling error is not in '%s': %s", self._output_file, error)
+        results = replace(ran.results, statistics=statistics, metadata=metadata)
+        return replace(ran, results=results, found=(*ran.found, *warnings))
 
 
 def couples(prepared: Prepared) -> bool:
@@ -203,188 +360,34 @@ def _is_given(component: Component) -> bool:
     return is_csv or (not source.is_file and all(other is None for other in computed))
 
 
-class _NotComparableError(Exception):
-    """The rows of both runs cannot be compared."""
+def _acting_outside(structures: Sequence[Prepared]) -> str:
+    """A component in Python whose steps have effects that cannot be undone; empty if there is none."""
+    every = (c for structure in structures for c in structure.components)
+    return next((c.name for c in every if c.python and not c.python.can_go_back), "")
 
 
-def _why_not(settings: Settings, ran: Ran, resume_from: object) -> str:
-    """Why there is no second run; empty if there is one."""
-    prepared, asked = ran.structures[0], settings.error_estimate is True
-    asks = "--check-step (error_estimate=True) measures it"
-    if resume_from is not None:
-        return "the run continues from a checkpoint"
-    if settings.used.on_fault.isolates:
-        return "a second run may have other faults (--on-fault)"
-    if ran.results.metadata["end_time"] < float(prepared.schedule.stop):
-        return "the run has ended before its stop time"
-    if settings.output_interval is not None and prepared.schedule.rule.halved() is None:
-        return "only some of the communication points are recorded (--output-interval)"
-    if asked:
-        return ""
-    every = (c for structure in ran.structures for c in structure.components)
-    outside = next((c.name for c in every if c.python and not c.python.can_go_back), None)
-    if outside is not None:
-        return f"'{outside}' acts outside of the run (can_go_back is False); {asks}"
-    if ran.seconds > MOST_SECONDS:
-        return f"the run took {ran.seconds:.2g} s; {asks}"
-    return ""
-
-
-def _whole(results: Results, output_file: OutputFile) -> Results:
+def _whole(ran: Ran, output_file: OutputFile) -> Results:
     """All rows of a run, also those that it has written to a file only."""
+    results = ran.results
     rows, columns = results.statistics.rows, max(1, len(results.names))
     if results.rows == rows:
         return results
     if not isinstance(output_file, str | os.PathLike) or not given_path(output_file).is_file():
-        raise _NotComparableError("the rows were written to a stream, and are not kept")
+        raise NotComparableError("the rows were written to a stream, and are not kept")
     if rows * columns > MOST_VALUES:
-        raise _NotComparableError(
+        raise NotComparableError(
             f"the file of results is large ({rows} rows); a run without --output-file can be measured"
         )
     return Results.read(output_file)
 
 
-def second_run(settings: AnySettings, ran: Ran, first: Results) -> Results:
-    """A run with half the steps that nobody sees: it writes nothing, and its messages are not shown."""
-    from fmimaster.front.accuracy_pair import half
-
-    hidden = replace(
-        ran.completed(settings),  # else other methods could be chosen for the halved steps
-        step_size=half(ran.structures[0].schedule.rule, first),
-        error_estimate=False,
-        strict=False,
-        output_interval=None,
-        record_intermediate_values=False,
-        final_fmu_state=None,
-        checkpoint=None,
-        checkpoint_interval=None,
-        debug_logging=False,
-        log_fmi_calls=False,
-        fmi_log_file=None,
-    )
-    with _unheard(), _further_process():
-        return simulated(hidden, silent).results
+def _in_words(change: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={in_short(value)}" for name, value in change.items())
 
 
-@contextmanager
-def _unheard() -> Iterator[None]:
-    """Messages of this thread, and of threads that it starts, are not logged."""
-    name = threading.current_thread().name
-
-    def is_other(record: logging.LogRecord) -> bool:
-        whose = record.threadName or ""
-        return whose != name and not whose.startswith(f"{name} (")
-
-    log.addFilter(is_other)
-    try:
-        yield
-    finally:
-        log.removeFilter(is_other)
-
-
-@contextmanager
-def _further_process() -> Iterator[None]:
-    """In the process of a run, a further run gets a process below it: a crash there cannot harm what this one has."""
-    before = shared_run.current, shared_run.is_command
-    shared_run.current, shared_run.is_command = None, False
-    try:
-        yield
-    finally:
-        shared_run.current, shared_run.is_command = before
-
-
-def _estimated(
-    settings: AnySettings, ran: Ran, first: Results, take: Callable[[Pair], None]
-) -> CouplingError:
-    from fmimaster.front.accuracy_pair import Pair  # runs of a single FMU do not need it
-
-    order = order_of(ran.completed(settings))
-    fine = second_run(settings, ran, first)
-    recorded = {c.name: c for structure in ran.structures for c in structure.plan.recorded}
-    # the table of --check-step has more of them
-    take(Pair(first, fine, [c.name for c in recorded.values() if c.is_comparable]))
-    names = [c.name for c in recorded.values() if c.is_judged]
-    if not names:
-        raise _NotComparableError("no continuous output is recorded")
-    found = [
-        # that of the first run
-        OutputError(d.name, d.relative * 2.0**order)
-        for d in Pair(first, fine, names, order).differences()
-        if d.scale > NOTHING * (recorded[d.name.partition("[")[0]].usual or 1.0)
-    ]
-    if any(not isfinite(d.error) for d in found):
-        raise _NotComparableError("outputs are infinite or not a number")
-    return CouplingError(tuple(found), (_executed(first), _executed(fine)))
-
-
-def order_of(settings: Settings) -> float:
-    """The power of the step size with which the error of the coupling decreases.
-
-    It is 2 for inputs that follow a line or more. Held inputs have 1. So have events, whose errors decrease at
-    least so fast: with 1 the estimate is the larger one, by a factor of 1.5.
-    """
-    given: list[Polynomial] = [settings.algorithm_used.course, *settings.used.inputs.values()]
-    clock = settings.clock_used
-    is_held = any(course.is_constant for course in given)
-    return 1.0 if is_held or (clock is not None and clock.fires) else 2.0
-
-
-def _executed(results: Results) -> int:
-    """Number of events; a discrete input may follow a continuous output, and then changes with each step."""
-    return sum(event.cause.kind is not Kind.CHANGED_INPUT for event in results.events)
-
-
-def _first_sentence(error: Exception) -> str:
+def first_sentence(error: Exception) -> str:
+    """Of the message of an error; its type, if it is none of fmimaster."""
     text = str(error).partition("\n")[0]
-    if not isinstance(error, FmimasterError | _NotComparableError):
-        return f"{type(error).__name__}: {text}"
-    prefix = "" if isinstance(error, _NotComparableError) else "the second run has failed: "
-    return prefix + text.partition(". ")[0].rstrip(".")
-
-
-def _completed(settings: Settings, ran: Ran, found: CouplingError, output_file: OutputFile) -> Ran:
-    """The run with its number, also in its files."""
-    results, warnings = ran.results, tuple(_warnings(ran.completed(settings), ran, found))
-    statistics = replace(
-        results.statistics,
-        coupling_error=found,
-        warnings=(*results.statistics.warnings, *warnings),
-    )
-    metadata: dict[str, Any] = {
-        **results.metadata,
-        "coupling_error": {o.name: o.error for o in found.outputs}
-        or f"not measured: {found.reason}",
-        "warnings": list(statistics.warnings),
-    }
-    results = replace(results, statistics=statistics, metadata=metadata)
-    if isinstance(output_file, str | os.PathLike):
-        try:
-            write_metadata(given_path(output_file), metadata)
-        except (FileError, OSError) as error:
-            log.warning("The coupling error is not in '%s': %s", output_file, error)
-    return replace(ran, results=results, found=(*ran.found, *warnings))
-
-
-def _warnings(settings: Settings, ran: Ran, found: CouplingError) -> Iterator[str]:
-    """Why the results are less accurate than they should be."""
-    first, second = found.events
-    if first != second:
-        yield (
-            f"with half the steps there are {count(second, 'event')} instead of {first}: events are missed, or depend on "
-            f"the steps. Take smaller steps: step_size (--step-size){_or_a_clock(settings)}"
-        )
-    if found.worst is not None and found.worst.error > WARNED_ABOVE:
-        size = float(ran.structures[0].schedule.rule.exact_size)
-        shorter = size * (AIM / min(found.worst.error, 1.0)) ** (1.0 / order_of(settings))
-        yield (
-            f"the coupling error of '{found.worst.name}' is {share_in_words(found.worst.error)} of its largest value (root "
-            "mean square over time, estimated by a second run with half the steps). Take smaller steps: step_size "
-            f"(--step-size), about {shorter:.1g} s{_or_a_clock(settings)}"
-        )
-
-
-def _or_a_clock(settings: Settings) -> str:
-    is_open = settings.clock_used is None
-    return (
-        "; or an event clock, if FMUs have events: event_clock (--event-clock)" if is_open else ""
-    )
+    if isinstance(error, FmimasterError):
+        return text.partition(". ")[0].rstrip(".")
+    return f"{type(error).__name__}: {text}"

@@ -18,7 +18,8 @@ from fmimaster.base.errors import (
 from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
-from fmimaster.front.attempts import judge, run_with_number, simulated
+from fmimaster.front.attempts import RunsForResult
+from fmimaster.front.single_run import judge, simulated
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
@@ -188,7 +189,7 @@ class Simulation(Settings):
                     "resume_from continues one run, but accuracy does several. Leave one of them out."
                 )
             return self._accurate(progress, output_file)
-        return run_with_number(self, progress or silent, output_file, resume_from)
+        return RunsForResult(self, progress or silent, output_file, resume_from).run()
 
     def start(
         self,

@@ -178,11 +178,11 @@ class CouplingError:
         if self.worst.error < LEAST_SHOWN:
             return (
                 f"coupling error below {LEAST_SHOWN:.4%} of the largest value in all outputs "
-                "(estimated by a second run with half the steps)"
+                "(estimated by two runs, one with half the steps)"
             )
         return (
             f"coupling error {share_in_words(self.worst.error)} of the largest value, most in "
-            f"{in_a_line(self.worst.name)} (estimated by a second run with half the steps)"
+            f"{in_a_line(self.worst.name)} (estimated by two runs, one with half the steps)"
         )
 
 

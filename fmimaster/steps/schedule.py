@@ -39,6 +39,10 @@ class Schedule:
     """The origin of times that the user did not give."""
     intervals: tuple[Fraction, ...] = ()
     """Intervals and shifts of clocks, which are integers in the same base."""
+    is_chosen: bool = False
+    """Whether the step size is neither given nor suggested."""
+    is_suggested: bool = False
+    """Whether it is the default of an FMU, which does not know to what it is connected."""
     base: TimeBase = field(init=False)
     """Resolution in which all of them are integers."""
 
@@ -122,7 +126,18 @@ def make_schedule(
             "a double can hold. Give times that are closer together."
         )
     rule = step_size if isinstance(step_size, StepRule) else usual_rule(step_size)
-    rule = rule.completed(models, lambda: _size(models, described, stop - first, notes))
+    intervals = tuple(_intervals(models.values()))
+    is_chosen = is_suggested = False
+
+    def usual() -> Time:
+        nonlocal is_chosen, is_suggested
+        if described.step_size is not None and exact(described.step_size) < stop - first:
+            return described.step_size
+        size = _suggested(models, stop - first, notes)
+        is_chosen, is_suggested = size is None, size is not None
+        return _usual_size(stop - first, intervals, notes) if size is None else size
+
+    rule = rule.completed(models, usual)
     step = rule.exact_size
     if given is None:
         stop = first + DEFAULT_STEPS * _common_multiple(rule.sizes)
@@ -146,8 +161,16 @@ def make_schedule(
             f"{len(inside)} jumps of the input take effect at the next communication point only, because {cause}"
         )
         inside = set()
-    intervals = tuple(_intervals(models.values()))
-    return Schedule(first, stop, rule, tuple(sorted(inside)), tuple(notes), intervals)
+    return Schedule(
+        first,
+        stop,
+        rule,
+        tuple(sorted(inside)),
+        tuple(notes),
+        intervals,
+        is_chosen=is_chosen,
+        is_suggested=is_suggested,
+    )
 
 
 def _intervals(models: Iterable[Model]) -> Iterator[Fraction]:
@@ -256,27 +279,32 @@ def _stop(
     return least
 
 
-def _size(
-    models: Mapping[str, Model],
-    described: Experiment,
-    span: Fraction,
-    notes: list[str],
-) -> Time:
-    if described.step_size is not None:
-        return described.step_size
+def _suggested(models: Mapping[str, Model], span: Fraction, notes: list[str]) -> Time | None:
+    """The smallest step size that an FMU suggests; None without one that is shorter than the run."""
     said = {
         n: m.default_experiment.step_size or m.capabilities.fixed_internal_step_size
         for n, m in models.items()
     }
     sizes = {n: s for n, s in said.items() if s}
-    if sizes:
-        name = min(sizes, key=sizes.__getitem__)
+    if not sizes:
+        return None
+    name = min(sizes, key=sizes.__getitem__)
+    if exact(sizes[name]) >= span:
         notes.append(
-            f"step size {sizes[name]:g} s from '{name}', the smallest that an FMU suggests"
+            f"'{name}' suggests the step size {sizes[name]:g} s, which is the whole run: it is not used"
         )
-        return sizes[name]
-    step = round_to_125(span / DEFAULT_STEPS)
-    notes.append(f"step size {float(step):g} s, because none is given: {ceil(span / step)} steps")
+        return None
+    notes.append(f"step size {sizes[name]:g} s from '{name}', the smallest that an FMU suggests")
+    return sizes[name]
+
+
+def _usual_size(span: Fraction, intervals: Sequence[Fraction], notes: list[str]) -> Fraction:
+    """For :data:`DEFAULT_STEPS` steps, but no step that is longer than the interval of a clock."""
+    step = round_to_125(min(span / DEFAULT_STEPS, *(i for i in intervals if i > 0), span))
+    notes.append(
+        f"step size {float(step):g} s, because none is given: {ceil(span / step)} steps; a run of connected components takes "
+        "shorter ones if the coupling error is above 0.3 %"
+    )
     return step
 
 

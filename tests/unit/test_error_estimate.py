@@ -177,7 +177,7 @@ def test_a_second_run_that_fails_loses_nothing() -> None:
     found = results.statistics.coupling_error
     assert results.rows == 101
     assert found is not None
-    assert found.reason.startswith("the second run has failed: ")
+    assert found.reason.startswith("the second run has failed (")
     assert "these steps are too short" in found.reason
 
 

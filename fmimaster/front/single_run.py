@@ -1,0 +1,182 @@
+"""One run of a simulation, seen or hidden, and the judgement of its results."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from time import process_time
+from typing import Any, TypeVar
+
+from fmimaster.apart import shared_run
+from fmimaster.base.errors import AccuracyError, Interrupted, warn_of
+from fmimaster.configure.settings import Settings
+from fmimaster.plan.variables import Recorded
+from fmimaster.prepare.prepared import Prepared
+from fmimaster.results.files import write_intermediate
+from fmimaster.results.results import Results
+from fmimaster.session.launch import OutputFile, attended_run
+from fmimaster.session.work_thread import ProgressCallback, Signals, silent
+
+log = logging.getLogger("fmimaster")
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+class NotComparableError(Exception):
+    """The rows of two runs cannot be compared."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run that has ended."""
+
+    results: Results
+    found: tuple[str, ...]
+    """Reasons why the results are less accurate than they should be."""
+    structures: Sequence[Prepared]
+    """One, unless the structure of the system changes."""
+    seconds: float
+    """CPU time in s."""
+
+    def completed(self, settings: AnySettings) -> AnySettings:
+        """The settings of the run: those that are given, with those that were chosen."""
+        return self.prepared.completed(settings)
+
+    @property
+    def prepared(self) -> Prepared:
+        """The structure at the start."""
+        return self.structures[0]
+
+    @property
+    def recorded(self) -> Mapping[str, Recorded]:
+        """Name of a column → what it shows."""
+        return {c.name: c for structure in self.structures for c in structure.plan.recorded}
+
+
+def judge(settings: Settings, found: tuple[str, ...], results: Results) -> None:
+    """Warn if results are less accurate than they should be; raise an error if ``strict``."""
+    if settings.strict and found:
+        raise AccuracyError(found, results)
+    warn_of(found)
+
+
+def simulated(
+    settings: Settings,
+    progress: ProgressCallback,
+    output_file: OutputFile = None,
+    resume_from: str | os.PathLike[str] | None = None,
+    begun: Callable[[Prepared], None] = lambda _: None,
+    complete: Callable[[Ran], Ran] = lambda ran: ran,
+) -> Ran:
+    """One run; an interrupt that comes too late for it has the results.
+
+    Parameters
+    ----------
+    begun
+        Gets what was prepared, before the first FMU is called.
+    complete
+        Adds to the run what is known only when it has ended.
+    """
+    ran = None
+    try:
+        with Signals() as signals:
+            ran = _attended(settings, signals, progress, output_file, resume_from, begun)
+            ran = complete(ran)
+    except KeyboardInterrupt as error:
+        if isinstance(error, Interrupted):
+            raise
+        ended = "when the simulation had ended"
+        when = "before the simulation began" if ran is None else ended
+        late = Interrupted(f"Interrupted {when}.")
+        late.results = None if ran is None else ran.results
+        raise late from None
+    return ran
+
+
+def _attended(
+    settings: Settings,
+    signals: Signals,
+    progress: ProgressCallback,
+    output_file: OutputFile,
+    resume_from: str | os.PathLike[str] | None,
+    begun: Callable[[Prepared], None],
+) -> Ran:
+    """Run, and complete the files."""
+    before = _cpu_seconds()
+    with ExitStack() as files:
+        run = attended_run(settings, signals, progress, output_file, files, resume_from)
+        begun(run.prepared)
+        try:
+            with files.pop_all() as opened:
+                if settings.process:
+                    # in Python, few runs have one
+                    from fmimaster.session.own_process import run_in_own_process
+
+                    results = run_in_own_process(run, opened)
+                else:
+                    results = run.run()
+        except KeyboardInterrupt as error:
+            if isinstance(error, Interrupted):
+                raise
+            raise run.interrupted() from None  # the second Ctrl-C, while files were written
+    if output_file is not None:
+        write_intermediate(results, output_file)
+    found = run.session.accuracy_warnings if run.session else run.accuracy_warnings
+    return Ran(results, found, run.every_structure, _cpu_seconds() - before)
+
+
+def _cpu_seconds() -> float:
+    """CPU time in s of this process and of those below it that have ended."""
+    times = os.times()
+    return process_time() + times.children_user + times.children_system
+
+
+def hidden(settings: AnySettings, **changes: Any) -> Results:
+    """A run that nobody sees: it writes nothing, and its messages are not shown."""
+    unseen = replace(
+        settings,
+        error_estimate=False,
+        strict=False,
+        output_interval=None,
+        record_intermediate_values=False,
+        final_fmu_state=None,
+        checkpoint=None,
+        checkpoint_interval=None,
+        debug_logging=False,
+        log_fmi_calls=False,
+        fmi_log_file=None,
+        **changes,
+    )
+    with _unheard(), _further_process():
+        return simulated(unseen, silent).results
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Messages of this thread, and of threads that it starts, are not logged."""
+    name = threading.current_thread().name
+
+    def is_other(record: logging.LogRecord) -> bool:
+        whose = record.threadName or ""
+        return whose != name and not whose.startswith(f"{name} (")
+
+    log.addFilter(is_other)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_other)
+
+
+@contextmanager
+def _further_process() -> Iterator[None]:
+    """In the process of a run, a further run gets a process below it: a crash there cannot harm what this one has."""
+    before = shared_run.current, shared_run.is_command
+    shared_run.current, shared_run.is_command = None, False
+    try:
+        yield
+    finally:
+        shared_run.current, shared_run.is_command = before
