@@ -107,8 +107,8 @@ class Settings:
         Communication step size in s. Or a rule: FixedStep, Ramp, FreeStep, Locate, PID. A text is a number or fraction in
         s, as ``"1/60"``, or names a rule, as ``"ecco:size=0.01,smallest=1e-4"``. With a number or fraction the rule is
         FixedStep; with the event clocks LookAhead and EarlyReturn it is FreeStep, and with Predictive it is Ramp.
-        Default: that of the system; otherwise chosen, so that the error of the coupling is at most 0.3 % (1 % with the steps
-        that an FMU suggests).
+        Default: that of the system; otherwise chosen, so that the error of the coupling is at most 0.3 %, or 1 % with the
+        steps that an FMU suggests.
     event_clock : EventClock, or text such as ``"predictive:near=1e-4"``
         How events are found. An event clock predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check.
         Default: chosen for the FMUs. With ``"none"``, FMUs handle their events themselves.

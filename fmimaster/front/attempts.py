@@ -50,10 +50,9 @@ MOST_HIDDEN = 20_000_000
 """Values that a run may have to be tried with other couplings: hidden runs keep their rows in memory."""
 
 STEP_AIM = 0.003
-"""Coupling error from which on chosen steps are short enough."""
+"""Coupling error from which on chosen steps are short enough; and those that an FMU suggests:"""
 
 SUGGESTED_AIM = 0.01
-"""The same for steps that an FMU suggests, without knowledge of the system."""
 
 MOST_ROUNDS = 6
 """Number of step sizes that are tried."""
@@ -170,8 +169,7 @@ class RunsForResult:
                 found = hidden(completed, **change)
             except Interrupted:
                 return None  # so is the run before it
-            except FmimasterError as error:
-                log.info("with %s: %s", _in_words(change), error)
+            except FmimasterError:
                 continue
             if not found.statistics.diverging:
                 self._tell(f"{what}, so the run was repeated with {_in_words(change)}")
@@ -231,8 +229,8 @@ class RunsForResult:
         if self._chooses_steps and not self._is_suggested and self._given.error_estimate is None:
             try:  # it is cheaper than half the steps, which may be tried next
                 pair = Pair(hidden(completed, step_size=2 * rule.exact_size), rows, names)
-            except (FmimasterError, NotComparableError) as error:
-                log.info("steps twice as long cannot be compared: %s", error)
+            except (FmimasterError, NotComparableError):
+                log.info("steps twice as long cannot be compared")
         of_fine = pair is not None
         if pair is None:
             pair = Pair(rows, hidden(completed, step_size=half(rule, rows)), names)
@@ -340,6 +338,17 @@ class RunsForResult:
         return replace(ran, results=results, found=(*ran.found, *warnings))
 
 
+def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:
+    """A note, if a run may take shorter steps than those that are planned."""
+    schedule = prepared.schedule
+    is_open = schedule.is_chosen or schedule.is_suggested
+    if not is_open or settings.step_size is not None or settings.error_estimate is False:
+        return []
+    most = SUGGESTED_AIM if schedule.is_suggested else STEP_AIM
+    words = f"a run takes shorter steps, if the coupling error is above {most:.1%} (--step-size sets them)"
+    return [words] if couples(prepared) else []
+
+
 def couples(prepared: Prepared) -> bool:
     """Whether a continuous output of a component feeds another one; signals that the user gives are none."""
     return any(
@@ -354,10 +363,10 @@ def couples(prepared: Prepared) -> bool:
 
 def _is_given(component: Component) -> bool:
     """Whether it is a table, and not an FMU or a component that is computed."""
-    computed = component.constraint, component.python, component.adaptation
     source = component.source
     is_csv = (source.member or source.path.name).lower().endswith(".csv")
-    return is_csv or (not source.is_file and all(other is None for other in computed))
+    is_computed = component.constraint or component.python or component.adaptation
+    return is_csv or not (source.is_file or is_computed)
 
 
 def _acting_outside(structures: Sequence[Prepared]) -> str:
@@ -368,10 +377,9 @@ def _acting_outside(structures: Sequence[Prepared]) -> str:
 
 def _whole(ran: Ran, output_file: OutputFile) -> Results:
     """All rows of a run, also those that it has written to a file only."""
-    results = ran.results
-    rows, columns = results.statistics.rows, max(1, len(results.names))
-    if results.rows == rows:
-        return results
+    rows, columns = ran.results.statistics.rows, max(1, len(ran.results.names))
+    if ran.results.rows == rows:
+        return ran.results
     if not isinstance(output_file, str | os.PathLike) or not given_path(output_file).is_file():
         raise NotComparableError("the rows were written to a stream, and are not kept")
     if rows * columns > MOST_VALUES:

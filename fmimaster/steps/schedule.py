@@ -301,10 +301,7 @@ def _suggested(models: Mapping[str, Model], span: Fraction, notes: list[str]) ->
 def _usual_size(span: Fraction, intervals: Sequence[Fraction], notes: list[str]) -> Fraction:
     """For :data:`DEFAULT_STEPS` steps, but no step that is longer than the interval of a clock."""
     step = round_to_125(min(span / DEFAULT_STEPS, *(i for i in intervals if i > 0), span))
-    notes.append(
-        f"step size {float(step):g} s, because none is given: {ceil(span / step)} steps; a run of connected components takes "
-        "shorter ones if the coupling error is above 0.3 %"
-    )
+    notes.append(f"step size {float(step):g} s, because none is given: {ceil(span / step)} steps")
     return step
 
 
