@@ -3,7 +3,8 @@ event clock."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -11,12 +12,19 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.base.text import listed
 from fmimaster.events.event_clock import EventClock
-from fmimaster.plan.events import inputs_of, without_lone_events
+from fmimaster.plan.events import (
+    PlanEvent,
+    inputs_of,
+    plan_events,
+    with_used_events,
+    without_lone_events,
+)
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.policy import Policy
+from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.declarations import Scope
+from fmimaster.system.model import Model
 from fmimaster.system.resolved import ResolvedSystem
 
 
@@ -110,18 +118,86 @@ def refuse_plan(
     if rule.watches_discrete_outputs and not plan.discrete_routes:
         raise OptionError(
             f"The step-size rule {type(rule).__name__} locates changes of connected discrete outputs, and there are "
-            f"no such outputs. {_what_fits(plan)}"
+            f"no such outputs. {_what_fits(_Met.in_plan(plan))}"
         )
     for estimator in rule.estimators:
         estimator.refuse(plan)
-    if clock is None:
-        return
-    _refuse_fixed_steps(plan, clock)
+    if clock is not None:
+        _refuse_clock(_Met.in_plan(plan), clock)
+
+
+def why_not(system: ResolvedSystem, clock: EventClock, event_mode: bool | None) -> str:
+    """The reason why a run of a system with an event clock would be refused; empty if it would not be.
+
+    Parameters
+    ----------
+    event_mode
+        The setting.
+    """
+    try:
+        _refuse_clock(_Met.in_system(system, clock, event_mode), clock)
+    except (DescriptionError, OptionError) as error:
+        return str(error)
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """What an event clock meets in a system."""
+
+    models: Mapping[str, Model]
+    """Name of an instance → its model."""
+    events: Sequence[PlanEvent]
+    event_modes: Sequence[bool]
+    stops: bool
+    """Whether any instance may end a step at an event."""
+    goes_back: bool
+    has_discrete_links: bool
+    changes: bool
+    """Whether it is one of several structures: in one of them the clock may have nothing to do."""
+
+    @classmethod
+    def in_plan(cls, plan: Plan) -> _Met:
+        """In a run."""
+        return cls(
+            {i.name: i.model for i in plan.instances},
+            plan.events,
+            [i.event_mode for i in plan.instances],
+            plan.instances.any_may_return_early,
+            plan.can_go_back,
+            bool(plan.discrete_routes),
+            plan.structure is not None,
+        )
+
+    @classmethod
+    def in_system(cls, system: ResolvedSystem, clock: EventClock, event_mode: bool | None) -> _Met:
+        """In a system for which no run is planned yet."""
+        use = EventUse(watched=True, fires=clock.fires, policy=clock.policy)
+        models = {c.name: c.model for c in system.components}
+        abilities = [m.capabilities for m in models.values()]
+        modes = [can.has_event_mode and event_mode is not False for can in abilities]
+        stops = [
+            stops_at_events(m, clock.policy) and (mode or not m.capabilities.has_event_mode)
+            for m, mode in zip(models.values(), modes, strict=True)
+        ]
+        return cls(
+            models,
+            plan_events(with_used_events(system, use))[0],
+            modes,
+            any(stops),
+            all(can.can_get_and_set_fmu_state for can in abilities),
+            any(not k.output.is_continuous for k in system.links),
+            system.structure is not None,
+        )
+
+
+def _refuse_clock(met: _Met, clock: EventClock) -> None:
+    _refuse_fixed_steps(met, clock)
     if clock.fires:
-        _refuse_untriggered(plan)
-        _refuse_hidden_right_limits(plan)
-    if plan.structure is None:  # in one of several structures it may have nothing to do
-        _refuse_nothing_to_do(plan, clock)
+        _refuse_untriggered(met)
+        _refuse_hidden_right_limits(met)
+    if not met.changes:
+        _refuse_nothing_to_do(met, clock)
 
 
 def _refuse_constraints(plan: Plan) -> None:
@@ -138,20 +214,21 @@ def _refuse_constraints(plan: Plan) -> None:
             )
 
 
-def _refuse_fixed_steps(plan: Plan, clock: EventClock) -> None:
-    for planned in plan.instances:
-        if not planned.model.capabilities.can_handle_variable_communication_step_size:
+def _refuse_fixed_steps(met: _Met, clock: EventClock) -> None:
+    for name, model in met.models.items():
+        if not model.capabilities.can_handle_variable_communication_step_size:
             raise OptionError(
-                f"The event clock {type(clock).__name__} needs steps of different sizes, but '{planned.name}' cannot "
+                f"The event clock {type(clock).__name__} needs steps of different sizes, but '{name}' cannot "
                 "vary its step size (canHandleVariableCommunicationStepSize is false). Leave the event clock out."
             )
 
 
-def _refuse_untriggered(plan: Plan) -> None:
-    for event in plan.events:
+def _refuse_untriggered(met: _Met) -> None:
+    every = [*met.models]
+    for event in met.events:
         missing = [m for m in event.members if m.trigger is None]
         if event.scope is Scope.SHARED and missing:
-            names = " and ".join(f"'{plan.instances[m.instance].name}'" for m in missing)
+            names = " and ".join(f"'{every[m.instance]}'" for m in missing)
             raise DescriptionError(
                 f"The shared event '{event.name}' has no trigger in {names}, so an event clock cannot trigger it in "
                 "all its members at the same time. Name a trigger in the FMU's manifest, or use LookAhead "
@@ -164,41 +241,41 @@ def _refuse_untriggered(plan: Plan) -> None:
             )
 
 
-def _refuse_hidden_right_limits(plan: Plan) -> None:
+def _refuse_hidden_right_limits(met: _Met) -> None:
     """In FMI 2.0 outputs can be read only after a step, unless the FMU declares otherwise (proposal, requirement
     I25)."""
-    for event in plan.events:
+    every = [*met.models]
+    for event in met.events:
         for m in event.members:
-            planned = plan.instances[m.instance]
-            if m.trigger is None or planned.event_mode or m.declaration.right_limits_without_step:
+            has_mode, declared = met.event_modes[m.instance], m.declaration
+            if m.trigger is None or has_mode or declared.right_limits_without_step:
                 continue
             raise DescriptionError(
-                f"The event '{m.declaration.name}' of '{planned.name}' cannot be triggered: there is no Event Mode, and "
+                f"The event '{declared.name}' of '{every[m.instance]}' cannot be triggered: there is no Event Mode, and "
                 "the FMU does not declare that its outputs can be read directly after the trigger was set, without a step. "
                 'If they can, add rightLimitsWithoutStep="true" to the event in its manifest; otherwise use '
                 "LookAhead (--event-clock look-ahead)."
             )
 
 
-def _refuse_nothing_to_do(plan: Plan, clock: EventClock) -> None:
+def _refuse_nothing_to_do(met: _Met, clock: EventClock) -> None:
     name = type(clock).__name__
-    stops = any(i.may_return_early for i in plan.instances)
-    if clock.requests and not stops:
+    if clock.requests and not met.stops:
         raise OptionError(
             f"The event clock {name} needs FMUs that can be stopped inside of a step before their events: FMI 3.0 with "
             "Event Mode, canReturnEarlyAfterIntermediateUpdate, and event indicators with derivatives as outputs with "
-            f"intermediateUpdate, in their manifest. There is no such FMU.{_broken_manifests(plan)} {_what_fits(plan)}"
+            f"intermediateUpdate, in their manifest. There is no such FMU.{_broken_manifests(met)} {_what_fits(met)}"
         )
-    if clock.policy is Policy.ANNOUNCE and not stops:
+    if clock.policy is Policy.ANNOUNCE and not met.stops:
         raise OptionError(
             f"The event clock {name} needs FMUs that stop at their events: by an early return (Event Mode and "
             "mightReturnEarlyFromDoStep), or by a discarded step, with a trigger and a policy in their manifest. "
-            f"There is no such FMU.{_broken_manifests(plan)} {_what_fits(plan)}"
+            f"There is no such FMU.{_broken_manifests(met)} {_what_fits(met)}"
         )
-    if not stops and not plan.events and not any(i.model.look_ahead for i in plan.instances):
+    if not met.stops and not met.events and not any(m.look_ahead for m in met.models.values()):
         raise OptionError(
             f"The event clock {name} cannot be used: no FMU declares an event with indicators."
-            f"{_broken_manifests(plan)} {_what_fits(plan)}"
+            f"{_broken_manifests(met)} {_what_fits(met)}"
         )
 
 
@@ -237,19 +314,19 @@ def without_event_clock(system: ResolvedSystem, followed: Collection[int]) -> It
         )
 
 
-def _what_fits(plan: Plan) -> str:
+def _what_fits(met: _Met) -> str:
     """Alternatives that these FMUs allow; never an event clock or a rule that would be refused as well."""
     fits = []
-    if plan.events:
+    if met.events:
         fits.append(
             "Events have indicators: the event clocks Predictive() and LookAhead() can be used (--event-clock predictive, "
             "look-ahead)."
         )
-    if any(i.model.capabilities.has_event_mode for i in plan.instances):
+    if any(m.capabilities.has_event_mode for m in met.models.values()):
         fits.append(
             "There is Event Mode: event_mode=True (--event-mode) ends steps at time events."
         )
-    if plan.can_go_back and plan.discrete_routes:
+    if met.goes_back and met.has_discrete_links:
         fits.append(
             "Discrete outputs are connected: step_size=Locate(H) (--step-rule locate) finds their changes."
         )
@@ -257,7 +334,7 @@ def _what_fits(plan: Plan) -> str:
     return " ".join([*fits, 'All choices are in docs/events.md, "My FMU has …".'])
 
 
-def _broken_manifests(plan: Plan) -> str:
+def _broken_manifests(met: _Met) -> str:
     """Invalid manifests, which therefore declare no events."""
-    said = ((i.name, i.model.broken_manifests) for i in plan.instances)
+    said = ((name, m.broken_manifests) for name, m in met.models.items())
     return "".join(f" '{name}':{sentences}" for name, sentences in said if sentences)

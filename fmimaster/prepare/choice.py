@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from fmimaster.algorithms.gauss_seidel import HELD, LINES
 from fmimaster.algorithms.jacobi import Jacobi
@@ -12,6 +14,9 @@ from fmimaster.prepare.prepared import ALONE, NOTHING, ChosenSettings
 from fmimaster.steps.step_rule import StepRule, Time
 from fmimaster.system.declarations import Scope
 from fmimaster.system.resolved import ResolvedSystem
+
+if TYPE_CHECKING:
+    from fmimaster.prepare.event_choice import FittingRow
 
 COUPLING = "coupling: Gauss-Seidel with inputs on lines, because none is given (plain: --algorithm Jacobi --inputs hold)"
 """Inputs follow lines: interpolated where the source has stepped, else extrapolated. In 159 runs of 53 smooth systems it
@@ -44,6 +49,34 @@ def choose(settings: Settings, system: ResolvedSystem) -> ChosenSettings:
     system : ResolvedSystem
         With its loops, as far as they are known.
     """
+    rows = _rows(settings, system)
+    if not rows:
+        return _coupling(settings, system)
+    first = rows[0]
+    coupling = _coupling(replace(settings, **first.settings), system)
+    return replace(
+        coupling,
+        settings={**first.settings, **coupling.settings},
+        notes=(str(first), *coupling.notes),
+        instead=tuple(row.settings for row in rows[1:]),
+    )
+
+
+def _rows(settings: Settings, system: ResolvedSystem) -> Sequence[FittingRow]:
+    """How events are treated, the best way first; empty if the settings say it, or there are none."""
+    models = [c.model for c in system.components if not c.is_input]
+    has_any = any(m.events or m.capabilities.has_event_mode for m in models)
+    if settings.event_clock is None and (
+        has_any or any(not k.output.is_continuous for k in system.links)
+    ):
+        from fmimaster.prepare.event_choice import choose_events  # few systems need it
+
+        return choose_events(settings, system)
+    return ()
+
+
+def _coupling(settings: Settings, system: ResolvedSystem) -> ChosenSettings:
+    """The algorithm with its inputs."""
     if settings.algorithm is not None:
         return NOTHING
     clock = settings.clock_used

@@ -1,0 +1,291 @@
+"""The treatment of events for a run that names none: a row of the table in docs/events.md, "My FMU has …".
+
+Each component has the row that fits its FMU. A system takes the row, or the two rows, that serve the components whose
+events affect others; further rows are for runs that end with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.algorithms.waveform import Waveform
+from fmimaster.algorithms.wrapper import Aligned
+from fmimaster.base.text import listed
+from fmimaster.configure.requirements import why_not
+from fmimaster.configure.settings import Settings
+from fmimaster.events.event_clock import EarlyReturn, NoEventClock
+from fmimaster.events.predictive import Predictive
+from fmimaster.inputs.polynomial import ADAPTIVE, Polynomial
+from fmimaster.plan.clocks import has_clocks
+from fmimaster.plan.events import inputs_of, without_lone_events
+from fmimaster.plan.graph import collected
+from fmimaster.plan.policy import Policy, stops_at_events
+from fmimaster.steps.locate import Locate
+from fmimaster.steps.step_rule import StepRule
+from fmimaster.system.declarations import Interface, Scope
+from fmimaster.system.model import Causality, DataType, Model
+from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem
+
+QUINTIC = Polynomial(2, 2)
+ONCE = Jacobi(QUINTIC)
+SWEEPS = Waveform(Aligned(ONCE), sweeps=2)
+"""For FMUs that stop at their events: extrapolated inputs ("E1" in docs/events.md), and inputs that two sweeps correct
+("E2")."""
+MOST_NAMES = 4
+"""Events and components that a reason names."""
+
+
+class TableRow(Enum):
+    """A row of the table, as pages name it."""
+
+    PREDICTIVE = "Predictive"
+    LOCATE = "Locate"
+    EARLY_RETURN = "EarlyReturn"
+    EVENT_MODE = "Event Mode"
+    NONE = "no event clock"
+
+
+@dataclass(frozen=True, slots=True)
+class FittingRow:
+    """A row that fits an FMU or a system.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of rows of the table: two if FMUs differ.
+    because : str
+        The reason, as a clause.
+    settings : name of a setting → its value
+        Those that a run uses; empty for an FMU alone.
+    """
+
+    names: tuple[str, ...]
+    because: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"events: {' and '.join(self.names)}, because {self.because}"
+
+
+def row_of(model: Model, connected: Collection[str] | None = None) -> tuple[TableRow, str]:
+    """The row that fits an FMU whose events affect others, and the reason as a clause.
+
+    Parameters
+    ----------
+    connected
+        The outputs that others use; None for all.
+    """
+    can, events = model.capabilities, model.events
+    discrete = [
+        v.name
+        for v in model.with_causality(Causality.OUTPUT)
+        if (v.type is DataType.BOOLEAN or v.type.is_integer)
+        and v.name not in {e.announce for e in events}
+        and (connected is None or v.name in connected)
+    ]
+    lone = [e.name for e in events if e.scope is Scope.SHARED and e.trigger is None]
+    if lone:
+        return TableRow.NONE, f"its shared events have no trigger: {_several(lone)}"
+    if any(e.trigger for e in events):
+        return TableRow.PREDICTIVE, "its events have indicators and triggers"
+    if discrete and _goes_back(model) and not has_clocks(model):
+        return TableRow.LOCATE, f"its events change discrete outputs: {_several(discrete)}"
+    if events:
+        return TableRow.PREDICTIVE, "its events have indicators"
+    if _stops(model):
+        return TableRow.EARLY_RETURN, "it stops at its events"
+    if can.has_event_mode and discrete and model.interface is Interface.CO_SIMULATION:
+        return TableRow.EVENT_MODE, "it has Event Mode, in which its discrete outputs change"
+    return TableRow.NONE, "it declares no event that can be found"
+
+
+def choose_events(settings: Settings, system: ResolvedSystem) -> Sequence[FittingRow]:
+    """The rows that fit a system, the best one first; empty if settings decide, or no event affects others.
+
+    No row changes what the settings give, and none would be refused. The last one is a run without an event clock.
+    """
+    if settings.event_clock is not None or not _is_open(settings):
+        return ()
+    system, used = (
+        without_lone_events(system),
+        collected((k.source, k.output.name) for k in system.links),
+    )
+    fed = collected((k.target, k.input.name) for k in system.links if k.input.is_continuous)
+    fitting = {
+        i: row_of(c.model, used.get(i, ()))
+        for i, c in enumerate(system.components)
+        if not c.is_input and (i in used or _depends(c.model, fed.get(i, ())))
+    }
+    rows = {
+        i: row
+        for i, (row, _) in fitting.items()
+        if row is not TableRow.NONE or system.components[i].model.events
+    }
+    if not rows:
+        return ()
+    reasons = (f"'{system.components[i].name}': {fitting[i][1]}" for i in rows)
+    none = FittingRow(
+        (TableRow.NONE.value,), listed(reasons, MOST_NAMES), {"event_clock": NoEventClock()}
+    )
+    return [*_Rows(settings, system, rows), none]
+
+
+def _is_open(settings: Settings) -> bool:
+    """Whether an event clock can be combined with what is given."""
+    rule, algorithm = settings.step_size, settings.algorithm
+    if isinstance(rule, StepRule) and (rule.holds_inputs or rule.watches_discrete_outputs):
+        return False
+    if algorithm is None:
+        return True
+    assert isinstance(algorithm, Algorithm)
+    return algorithm.can_go_back and not algorithm.finds_events_for_others
+
+
+def _depends(model: Model, fed: Collection[str]) -> bool:
+    """Whether events depend on inputs that change during a step."""
+    return any(
+        e.scope is not Scope.PRIVATE and not inputs_of(e, model).isdisjoint(fed)
+        for e in model.events
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that a system can use, from the best one on."""
+
+    settings: Settings
+    system: ResolvedSystem
+    rows: Mapping[int, TableRow]
+    """Index of a component that affects others → the row that fits its FMU."""
+
+    def __iter__(self) -> Iterator[FittingRow]:
+        fired = [
+            c for c in self._fitting(TableRow.PREDICTIVE) if any(e.trigger for e in c.model.events)
+        ]
+        located = self._fitting(TableRow.LOCATE) if self._can_locate else []
+        if located and fired:
+            yield from self._predicted(is_located=True)
+        if located and not fired:
+            yield from self._located()
+        declared = self._fitting(TableRow.PREDICTIVE)
+        stops_more = self._fitting(TableRow.EARLY_RETURN) and all(_stops(c.model) for c in declared)
+        if not stops_more:
+            yield from self._predicted()
+        yield from self._stopped()
+        if stops_more:
+            yield from self._predicted()
+        if self._fitting(TableRow.EVENT_MODE) and self.settings.event_mode is None:
+            named = _several(c.name for c in self._fitting(TableRow.EVENT_MODE))
+            because = f"{named}: it has Event Mode, in which discrete outputs change"
+            yield FittingRow((TableRow.EVENT_MODE.value,), because, {"event_mode": True})
+
+    def _predicted(self, *, is_located: bool = False) -> Iterator[FittingRow]:
+        """Events with indicators, fired by the importer; others are located by discrete outputs."""
+        names = [
+            f"{c.name}.{e.name}" for c in self._fitting(TableRow.PREDICTIVE) for e in c.model.events
+        ]
+        because = f"events with indicators are predicted: {_several(names)}"
+        changed: dict[str, Any] = {}
+        rows = [TableRow.PREDICTIVE.value]
+        if is_located:
+            rows.append(TableRow.LOCATE.value)
+            because += f"; {self._located_ones}"
+            changed = {"step_size": self._locating, **self._algorithm(GaussSeidel(QUINTIC))}
+        for clock in (Predictive(), Predictive(go_back=False)) if names else ():
+            if not why_not(self.system, clock, self.settings.event_mode):
+                given = {"event_clock": clock, **self._algorithm(Jacobi(ADAPTIVE)), **changed}
+                yield FittingRow(tuple(rows), because, given)
+            if is_located:
+                return
+
+    def _located(self) -> Iterator[FittingRow]:
+        """Changes of discrete outputs; the end values of plants are the inputs of their controllers."""
+        given = {"step_size": self._locating, **self._algorithm(GaussSeidel())}
+        yield FittingRow((TableRow.LOCATE.value,), self._located_ones, given)
+
+    def _stopped(self) -> Iterator[FittingRow]:
+        """FMUs that stop: with sweeps, if their inputs can follow polynomials and all can go back."""
+        stopping = [i for i in self.rows if _stops(self.system.components[i].model)]
+        if not stopping or why_not(self.system, EarlyReturn(), self.settings.event_mode):
+            return
+        names = _several(self.system.components[i].name for i in stopping)
+        follows = all(
+            k.target not in stopping
+            or not k.input.is_continuous
+            or self.system.components[k.target].model.takes_polynomial_of(k.input)
+            for k in self.system.links
+        )
+        models = [c.model for c in self.system.components]
+        because = f"FMUs stop at their events: {names}"
+        clock = {"event_clock": EarlyReturn()}
+        if self.settings.algorithm is not None:
+            is_held = self.settings.algorithm_used.course.is_constant
+            if follows and not is_held and all(map(_goes_back, models)):
+                yield FittingRow((TableRow.EARLY_RETURN.value,), because, clock)
+            return
+        if follows and all(map(_goes_back, models)):
+            swept = f"{because}, and sweeps correct their inputs"
+            yield FittingRow((TableRow.EARLY_RETURN.value,), swept, {**clock, "algorithm": SWEEPS})
+        if all(_goes_back(m) or _may_stay(m) for m in models):
+            yield FittingRow((TableRow.EARLY_RETURN.value,), because, {**clock, "algorithm": ONCE})
+
+    def _fitting(self, row: TableRow) -> Sequence[ResolvedComponent]:
+        return [self.system.components[i] for i, its in self.rows.items() if its is row]
+
+    def _algorithm(self, algorithm: Algorithm) -> dict[str, Any]:
+        """An algorithm, unless one is given."""
+        return {} if self.settings.algorithm is not None else {"algorithm": algorithm}
+
+    @property
+    def _can_locate(self) -> bool:
+        """Whether steps can be repeated to locate changes."""
+        s = self.settings
+        has_rule = isinstance(s.step_size, StepRule) or s.accuracy is not None
+        in_order = s.algorithm is None or not s.algorithm_used.is_parallel
+        return (
+            in_order and not has_rule and all(_goes_back(c.model) for c in self.system.components)
+        )
+
+    @property
+    def _locating(self) -> StepRule[Any]:
+        return Locate(self.settings.step_size)  # type: ignore[arg-type]
+
+    @property
+    def _located_ones(self) -> str:
+        located = {c.name for c in self._fitting(TableRow.LOCATE)}
+        named = (
+            f"{source.name}.{k.output.name}"
+            for k in self.system.links
+            if (source := self.system.components[k.source]).name in located
+            and not k.output.is_continuous
+        )
+        return f"discrete outputs change at events: {_several(named)}"
+
+
+def _goes_back(model: Model) -> bool:
+    """Whether steps of an FMU can be undone, also those in which it has executed events."""
+    can = model.capabilities
+    return can.can_get_and_set_fmu_state and not can.copies_states
+
+
+def _may_stay(model: Model) -> bool:
+    """Whether an FMU that has stepped past an event of others can wait there."""
+    is_member = any(e.scope is Scope.SHARED for e in model.events)
+    return model.capabilities.has_event_mode and not is_member
+
+
+def _stops(model: Model) -> bool:
+    """Whether an FMU ends steps at its own events."""
+    is_exchange = model.interface is Interface.MODEL_EXCHANGE
+    has_events = bool(model.events or model.n_event_indicators)
+    return stops_at_events(model, Policy.ANNOUNCE) and (has_events or not is_exchange)
+
+
+def _several(names: Iterable[str]) -> str:
+    return listed(dict.fromkeys(f"'{name}'" for name in names), MOST_NAMES)

@@ -1,0 +1,138 @@
+"""Which event method a run without one gets: by what the FMUs declare, and by what is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edited_fmu import edited_fmu
+
+from fmimaster import Simulation, SystemBuilder, reference_path
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.events import NoEventClock, Predictive
+from fmimaster.fmu.load import Loader
+from fmimaster.inputs import ADAPTIVE
+from fmimaster.prepare.event_choice import TableRow, row_of
+from fmimaster.steps import Locate, MultiRate
+from fmimaster.system.model import Model
+from fmimaster.system.read import read_system
+
+MASSES = reference_path("systems/two-mass-b3-mixed.ssp")
+THERMOSTAT = reference_path("systems/thermostat-fmi2.ssp")
+
+
+def model(path: str) -> Model:
+    with Loader() as loader:
+        _, component = next(read_system(reference_path(path)).components())
+        return loader.model(component)
+
+
+def test_events_with_triggers_are_predicted() -> None:
+    prepared = Simulation(MASSES, stop_time=1, step_size=0.1).prepare()
+    assert prepared.chosen.settings == {
+        "event_clock": Predictive(),
+        "algorithm": Jacobi(ADAPTIVE),
+    }
+    assert any(n.startswith("events: Predictive, because") for n in prepared.notes)
+    assert prepared.chosen.instead[-1] == {"event_clock": NoEventClock()}
+
+
+def test_the_project_s_own_example_is_right_with_a_step_size_only() -> None:
+    results = Simulation(MASSES, stop_time=2, step_size=0.1).run()
+    named = Simulation(MASSES, stop_time=2, step_size=0.1, event_clock=Predictive()).run()
+    assert results.statistics.warnings == ()
+    assert len(results.events) == 2
+    assert np.array_equal(results["upper.x"], named["upper.x"])
+
+
+def test_discrete_outputs_of_fmus_that_can_go_back_are_located() -> None:
+    results = Simulation(THERMOSTAT, stop_time=5, step_size=0.1).run()
+    assert [e.time for e in results.events] == pytest.approx(
+        [1.053605, 2.05444, 4.061147], abs=1e-6
+    )
+    chosen = Simulation(THERMOSTAT, stop_time=5, step_size=0.1).prepare().chosen
+    assert chosen.settings == {"step_size": Locate(0.1), "algorithm": GaussSeidel()}
+
+
+def test_a_step_size_that_is_not_given_is_completed() -> None:
+    prepared = Simulation(THERMOSTAT, stop_time=5).prepare()
+    assert prepared.chosen.settings["step_size"] == Locate()
+    assert float(prepared.schedule.rule.exact_size) == 0.1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"event_clock": "none"},
+        {"step_size": Locate(0.1)},
+        {"step_size": MultiRate(0.1, {"room": 0.05})},
+        {"algorithm": "GaussSeidel:mode=sub"},
+    ],
+    ids=str,
+)
+def test_what_is_given_is_not_changed(given: dict[str, Any]) -> None:
+    simulation = Simulation(THERMOSTAT, stop_time=1, **given)
+    chosen = simulation.prepare().chosen.settings
+    assert "event_clock" not in chosen
+    assert chosen.keys().isdisjoint(given)
+
+
+def test_a_given_algorithm_keeps_its_inputs_and_gets_a_clock() -> None:
+    prepared = Simulation(MASSES, stop_time=1, step_size=0.1, algorithm=GaussSeidel()).prepare()
+    assert prepared.chosen.settings == {"event_clock": Predictive()}
+
+
+def test_an_fmu_alone_executes_its_events_itself() -> None:
+    fmu = reference_path("fmi3/BouncingBall.fmu")
+    assert Simulation(fmu, stop_time=1).prepare().chosen.settings == {"algorithm": Jacobi()}
+
+
+def masses_of(lower: Path) -> SystemBuilder:
+    builder = SystemBuilder("masses")
+    builder.add("upper", reference_path("fmi2/TwoMassUpper.fmu"))
+    builder.add("lower", lower)
+    for name in "xva":
+        builder.connect(f"upper.{name}", f"lower.u_{name}")
+        builder.connect(f"lower.{name}", f"upper.u_{name}")
+    builder.share_event("collision", "upper.collision", "lower.collision")
+    return builder
+
+
+def test_steps_of_one_size_only_leave_no_clock_and_a_warning_that_names_the_events(
+    tmp_path: Path,
+) -> None:
+    fixed = {"canHandleVariableCommunicationStepSize": "false"}
+    lower = reference_path("fmi2/TwoMassLower.fmu")
+    system = masses_of(edited_fmu(lower, tmp_path / "lower.fmu", capabilities=fixed))
+    prepared = Simulation(system, stop_time=1, step_size=0.1).prepare()
+    assert prepared.chosen.settings["event_clock"] == NoEventClock()
+    assert any("no event clock" in note for note in prepared.notes)
+    [warning] = prepared.accuracy_warnings
+    assert "'upper.collision', 'lower.collision'" in warning
+
+
+def test_fmus_without_states_are_predicted_too(tmp_path: Path) -> None:
+    lower = reference_path("fmi2/TwoMassLower.fmu")
+    without = {"canGetAndSetFMUState": "false"}
+    system = masses_of(edited_fmu(lower, tmp_path / "lower.fmu", capabilities=without))
+    prepared = Simulation(system, stop_time=1, step_size=0.1).prepare()
+    assert prepared.chosen.settings["event_clock"] == Predictive()
+
+
+@pytest.mark.parametrize(
+    ("path", "row"),
+    [
+        ("fmi2/TwoMassUpper.fmu", TableRow.PREDICTIVE),
+        ("fmi3/BouncingBall.fmu", TableRow.PREDICTIVE),
+        ("fmi2/ThermostatController.fmu", TableRow.LOCATE),
+        ("fmi2/ThermostatRoom.fmu", TableRow.PREDICTIVE),
+        ("fmi3/ThermostatController.fmu", TableRow.EARLY_RETURN),
+        ("fmi3/Dahlquist.fmu", TableRow.NONE),
+    ],
+)
+def test_the_row_of_an_fmu(path: str, row: TableRow) -> None:
+    found, why = row_of(model(path))
+    assert found is row
+    assert why
