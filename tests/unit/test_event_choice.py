@@ -13,7 +13,7 @@ from fmimaster import Simulation, SystemBuilder, reference_path
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.events import NoEventClock, Predictive
 from fmimaster.fmu.load import Loader
-from fmimaster.inputs import ADAPTIVE
+from fmimaster.inputs import ADAPTIVE, Polynomial
 from fmimaster.prepare.event_choice import TableRow, row_of
 from fmimaster.steps import Locate, MultiRate
 from fmimaster.system.model import Model
@@ -80,8 +80,15 @@ def test_what_is_given_is_not_changed(given: dict[str, Any]) -> None:
 
 
 def test_a_given_algorithm_keeps_its_inputs_and_gets_a_clock() -> None:
-    prepared = Simulation(MASSES, stop_time=1, step_size=0.1, algorithm=GaussSeidel()).prepare()
+    algorithm = GaussSeidel(Polynomial(2, 2))
+    prepared = Simulation(MASSES, stop_time=1, step_size=0.1, algorithm=algorithm).prepare()
     assert prepared.chosen.settings == {"event_clock": Predictive()}
+
+
+def test_held_inputs_that_are_given_fit_no_clock_and_the_run_warns() -> None:
+    prepared = Simulation(MASSES, stop_time=1, step_size=0.1, algorithm=Jacobi()).prepare()
+    assert prepared.chosen.settings == {}
+    assert "There is no event clock" in prepared.accuracy_warnings[0]
 
 
 def test_an_fmu_alone_executes_its_events_itself() -> None:
