@@ -64,8 +64,8 @@ class Treatment:
     """Number of sub-steps of its step."""
     is_end: bool = False
     """Whether inputs are held at the value at the end of the source's step."""
-    is_held: bool = False
-    """Whether inputs are constant over a sub-step, at the value in its middle."""
+    held: float | None = None
+    """Fraction of a sub-step over which inputs are constant at their values there; None if they are not constant."""
     is_corrected: bool = False
     """Whether outputs are corrected for the inputs at the end of the step."""
     is_fallback: bool = False
@@ -73,7 +73,11 @@ class Treatment:
 
 
 AT_THE_END = Treatment("inputs are held at the value at the end of the source's step", is_end=True)
-IN_THE_MIDDLE = Treatment("inputs are held at the mean of start and end", is_held=True)
+IN_THE_MIDDLE = Treatment("inputs are held at the mean of start and end", held=MIDDLE)
+AT_ITS_END = Treatment(
+    "inputs are held at their values at the end of the step, on which its outputs depend directly: it has no states",
+    held=1.0,
+)
 ALONG_THE_LINE = Treatment("inputs are interpolated over the step")
 SAMPLED = Treatment(
     "inputs are held at their newest values, because its outputs change at single instants only",
@@ -81,13 +85,13 @@ SAMPLED = Treatment(
 )
 FULLY_CORRECTED = Treatment(
     "inputs are held at the mean of start and end, and outputs are corrected by their partial derivatives",
-    is_held=True,
+    held=MIDDLE,
     is_corrected=True,
 )
 PARTLY_CORRECTED = Treatment(
     "inputs are held at the mean of start and end, and outputs that feed others are corrected by their partial "
     "derivatives; other outputs are delayed by half a step",
-    is_held=True,
+    held=MIDDLE,
     is_corrected=True,
 )
 NOT_INTERPOLATED = Treatment(
@@ -103,7 +107,7 @@ def _divided(parts: int) -> Treatment:
     if parts == 1:
         return IN_THE_MIDDLE
     what = f"the step is divided into {parts} parts; in each part the interpolated value in its middle is held"
-    return Treatment(what, parts, is_held=True)
+    return Treatment(what, parts, held=MIDDLE)
 
 
 class InputMode(TypedArguments, ABC):
@@ -172,8 +176,7 @@ def give(
     elif treatment.is_end:
         p.inputs(instance, inputs)
     else:
-        held = MIDDLE if treatment.is_held else None
-        p.interpolate(instance, inputs, since, held=held, parts=treatment.parts)
+        p.interpolate(instance, inputs, since, held=treatment.held, parts=treatment.parts)
 
 
 def correct(instance: int, plan: Plan, p: Emitter) -> None:
@@ -246,11 +249,14 @@ class Corrected(InputMode):
         corrected = correction.outputs if correction is not None and correction.is_sure else ()
         if depending <= {v.name for v in corrected}:
             return FULLY_CORRECTED
-        if can_be_divided(plan, instance):
+        is_divided = can_be_divided(plan, instance)
+        if is_divided and self.sub_steps > 1:
             return _divided(self.sub_steps)
         if corrected:
             return PARTLY_CORRECTED
-        return NOT_INTERPOLATED
+        if self.sub_steps == 1 and not has_states(plan, instance):
+            return AT_ITS_END
+        return IN_THE_MIDDLE if is_divided else NOT_INTERPOLATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +280,18 @@ class AlongLine(Corrected):
         return Corrected.treatment(self, plan, instance)
 
 
+def has_states(plan: Plan, instance: int) -> bool:
+    """Whether an instance is known to have continuous states."""
+    model = plan.instances[instance].model
+    return bool(model.n_states or model.state_derivatives)
+
+
 def samples(plan: Plan, instance: int) -> bool:
     """Whether an instance is a controller that samples its inputs: all of its outputs that feed others are discrete, and it
     has neither continuous states nor Event Mode. Then a line over the step, or its mean, would be an older sample."""
     planned = plan.instances[instance]
     links = plan.links.out_of_instance.get(instance, ())
-    has_states = planned.model.n_states or planned.model.state_derivatives
-    if planned.event_mode or planned.may_return_early or has_states:
+    if planned.event_mode or planned.may_return_early or has_states(plan, instance):
         return False
     return bool(links) and not any(link.output.is_continuous for link in links)
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from fmimaster.algorithms.modes import (
+    MIDDLE,
     AlongLine,
     InputMode,
     Order,
@@ -61,7 +62,8 @@ class Subsequence(InputMode):
         what = f"the step is divided into {self.parts} parts; in each part inputs are {how}"
         correction = plan.corrections.get(instance)
         can_be_corrected = correction is not None and correction.is_sure
-        return Treatment(what, self.parts, is_held=is_held, is_corrected=can_be_corrected)
+        held = MIDDLE if is_held else None
+        return Treatment(what, self.parts, held=held, is_corrected=can_be_corrected)
 
     def emit(self, order: Order, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
         """Write the steps of all groups; each buffer holds all outputs after one part."""
@@ -129,7 +131,7 @@ class _Writing:
             for i, treatment in group.items():
                 p.get(i)
                 with self.order.sources_of(i, p, self.start, self.begin):
-                    if treatment.is_corrected and treatment.is_held:
+                    if treatment.is_corrected and treatment.held is not None:
                         correct(i, self.plan, p)
                     elif treatment.is_corrected and k + 1 == parts:
                         p.move(i)  # the inputs by which the next start is corrected

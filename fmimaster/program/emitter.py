@@ -11,10 +11,10 @@ from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.fits import (
-    before_jumps,
     can_be_halved,
     fit_of,
     kinds_of,
+    may_be_after_jumps,
     points_of_history,
     refuse_too_many_coefficients,
     sub_steps,
@@ -149,10 +149,11 @@ class Emitter(Writer):
         """Set the inputs of the instance: continuous ones by these polynomials, all others held."""
         if self._has(instance, Group.CONTINUOUS):
             kinds = kinds_of(self.plan, instance, of)
-            kinds = before_jumps(self.plan, instance, kinds, self.is_ahead)
-            if all(kind.is_hold and kind.held is None for kind in kinds):
+            held = all(kind.is_hold for kind in kinds)
+            if held and not may_be_after_jumps(self.plan, instance, self.is_ahead):
                 self.write(Move(instance, Group.CONTINUOUS))
             else:
+                kinds = [k.constant(0.0) for k in kinds] if held else kinds
                 self._fit(instance, kinds, since, half)
         self._discrete_inputs(instance)
         self.set_inputs(instance)
@@ -180,8 +181,7 @@ class Emitter(Writer):
         since : buffers
             The line begins at the output in the first of them in which the source was read at another time.
         held : float, optional
-            Continuous inputs are constant, at their values at this fraction of the present interval; otherwise the FMU
-            gets the polynomials.
+            Continuous inputs are constant, at their values at this fraction of the interval; else they are polynomials.
         parts : int
             Number of parts of the instance's step; the present interval is one of them. A compensation for a whole step
             is divided among them.

@@ -27,16 +27,11 @@ def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> li
     ]
 
 
-def before_jumps(
-    plan: Plan, instance: int, kinds: list[Polynomial], is_ahead: Callable[[int], bool]
-) -> list[Polynomial]:
-    """The same polynomials. If all inputs only keep their newest values, and one of these may be from after a jump at the
-    end of the step that is known before, they become those of a FIT, which takes the value before the jump."""
+def may_be_after_jumps(plan: Plan, instance: int, is_ahead: Callable[[int], bool]) -> bool:
+    """Whether the newest value of an input may be from after a jump at the end of the step that is known before: then its
+    value is that of a FIT, which takes the one before the jump."""
     routes = plan.routes[instance, Group.CONTINUOUS]
-    may_be_later = any(r.left is not None and is_ahead(r.link.source) for r in routes)
-    if may_be_later and all(kind.is_hold for kind in kinds):
-        return [kind.constant(0.0) for kind in kinds]
-    return kinds
+    return any(r.left is not None and is_ahead(r.link.source) for r in routes)
 
 
 def fit_of(
