@@ -242,7 +242,7 @@ typedef struct {
     double compensation;
     double late; /* fraction of the interval at which the newest point counts; NAN: at its own time */
     int half; /* 1 or 2: of a step whose halves have the mean and the first moment; 0: none */
-    int is_line; /* whether it is followed along the line through two points, without anything else */
+    int is_line; /* whether it is followed along the line through two points, without anything else, and never jumps */
 } fm_fitted;
 
 /* What polynomials are fitted to: the outputs, these buffers, and the history. */

@@ -229,7 +229,7 @@ class ProgramEncoder:
                     if name != "history"
                 },
                 "n_copies": n + (len(lender.store.history) if wanted.history else 0),
-                "is_line": wanted == Fitted(2, 0, wanted.history),
+                "is_line": route.left is None and wanted == Fitted(2, 0, wanted.history),
             }
             for k, route in enumerate(self.plan.routes[fit.instance, Group.CONTINUOUS])
             for wanted in [fit.of_route(k)] * route.size
