@@ -69,9 +69,11 @@ class ProgramsRequest:
     """Whether FMUs that hold their inputs do each step in two halves, if they can."""
     is_chosen: bool = False
     """Whether the algorithm was chosen, not given: then no one expects more of it than the FMUs allow, and what they do not
-    allow is a note, not a warning; and inputs in loops that are not solved are held."""
+    allow is a note, not a warning."""
     measured: Collection[int] = ()
     """Instances whose direct dependencies are measured at the start, if they decide about loops."""
+    holds_in_loops: bool = False
+    """Whether inputs in loops that are not solved are held, since extrapolation makes the error of a loop grow."""
 
 
 def assemble(
@@ -263,11 +265,11 @@ PASSES: Sequence[Callable[[ProgramsDraft], None]] = (
 
 
 def _held_in_loops(draft: ProgramsDraft) -> dict[tuple[int, str], Polynomial]:
-    """Inputs in loops of Step Mode that are not solved → held values, since extrapolation makes the error of a loop grow;
-    none of loops that are found real or not at the start."""
+    """Inputs in loops of Step Mode that are not solved → held values, if requested; not those of loops that the start
+    decides."""
     plan, found = draft.plan, dict[tuple[int, str], Polynomial]()
     groups = [] if draft.hindrance else [{*plan.settled}, *map(set, plan.step_groups)]
-    for loop in plan.step_loops if draft.request.is_chosen else ():
+    for loop in plan.step_loops if draft.request.holds_in_loops else ():
         is_solved = any(group >= {*loop.instances} for group in groups)
         if not (is_solved or _is_pending(loop, draft)):
             found |= {node: HOLD for node in loop.variables if node in plan.links.into}

@@ -165,6 +165,48 @@ class Leak:
     descriptors_per_cycle: float | None
 
 
+@dataclass(frozen=True)
+class MeasuredAtStart:
+    """Direct dependencies that a run has measured at its start, before its first step.
+
+    Attributes
+    ----------
+    found : name of a component → Feedthrough
+    refused : name of a component → why nothing could be measured
+    ignoring : names of components
+        FMUs that accept derivatives of inputs and ignore them.
+    holds : bool
+        Whether inputs in loops that are not solved are held, and those of FMUs that ignore derivatives: extrapolation
+        was not asked for.
+    is_complete : bool
+        Whether nothing more is measured.
+    """
+
+    found: Mapping[str, Feedthrough] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    ignoring: frozenset[str] = frozenset()
+    holds: bool = False
+    is_complete: bool = False
+
+    def matters(self, models: Mapping[str, Model]) -> bool:
+        """Whether it may change anything: something was measured, or may be known by kept cards."""
+        silent = (model.assumed_dependencies for model in models.values())
+        return bool(self.found or self.refused or self.ignoring) or any(silent)
+
+    def missing(self, instances: Mapping[str, int], known: Collection[str]) -> list[int]:
+        """Numbers of the instances that are still to be measured, of all by name; ``known``: those that are not."""
+        return [] if self.is_complete else [i for name, i in instances.items() if name not in known]
+
+    def and_also(self, later: MeasuredAtStart) -> MeasuredAtStart:
+        """Together with what a later attempt to start has found out."""
+        return replace(
+            self,
+            found={**self.found, **later.found},
+            refused={**self.refused, **later.refused},
+            ignoring=self.ignoring | later.ignoring,
+        )
+
+
 def with_dependencies(
     model: Model, found: Feedthrough, in_steps: Mapping[str, Collection[str]]
 ) -> Model:

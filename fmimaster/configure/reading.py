@@ -250,6 +250,17 @@ def event_clock(text: str, where: str = "event_clock") -> EventClock:
 # Execution ------------------------------------------------------------------------------------------------------------
 
 
+def loops(given: Any) -> Any:
+    """The loops that are solved; or what a run has measured about them, which its preparation has chosen."""
+    from fmimaster.cards.measured import MeasuredAtStart
+    from fmimaster.plan.step_groups import Loops
+
+    given = choice(Loops, "choice of loops", given) if isinstance(given, str) else given
+    if not isinstance(given, Loops | MeasuredAtStart):
+        raise OptionError(f"loops: {given!r}, expected one of {[*Loops]}.")
+    return given
+
+
 def fault_policy(text: str, where: str = "on_fault") -> FaultPolicy:
     """The policy of that name. Settings are its fields.
 

@@ -177,9 +177,7 @@ def path(name: str, option: Option, **more: Any) -> Row:
     return Row(name, option, "a path", is_path, is_file=True, **more)
 
 
-def member(
-    name: str, option: Option, place: str, what: str, *, needed: bool = True, **more: Any
-) -> Row:
+def member(name: str, option: Option, place: str, what: str, **more: Any) -> Row:
     """A setting that is a member of an enumeration, or its value as text."""
 
     def convert(given: Any) -> Any:
@@ -189,7 +187,7 @@ def member(
             raise OptionError(f"{name}: {given!r}, expected one of {[*kind]}.")
         return given
 
-    return Row(name, option, convert=convert, needed=needed, **more)
+    return Row(name, option, convert=convert, needed=True, **more)
 
 
 def part(name: str, option: Option, text: str) -> Row:

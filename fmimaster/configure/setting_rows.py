@@ -147,12 +147,10 @@ TABLE = (
         kinds.is_not_negative,
         needed=True,
     ),
-    member(
+    Row(
         "loops",
         Option(_LOOPS, "WHICH", ": real, all (assumed ones too), none"),
-        "plan.step_groups:Loops",
-        "choice of loops",
-        needed=False,
+        convert="configure.reading:loops",
     ),
     part(
         "loop_tolerance",

@@ -16,6 +16,7 @@ from fmimaster.configure.setting_rows import ROWS, refuse_pairs
 # a help page shows the texts of settings, and must be fast: their objects are imported when they are made
 if TYPE_CHECKING:
     from fmimaster.algorithms.algorithm import Algorithm
+    from fmimaster.cards.measured import MeasuredAtStart
     from fmimaster.cards.use import Cards
     from fmimaster.configure.input_signals import Input
     from fmimaster.events.event_clock import EventClock
@@ -233,7 +234,7 @@ class Settings:
     event_clock: EventClock | str | None = None
     event_mode: bool | None = None
     event_merge_tolerance: Time = 0
-    loops: Loops | str | None = None
+    loops: Loops | MeasuredAtStart | str | None = None
     loop_solver: LoopSolver = field(default_factory=_loop_solver)
     strict: bool = False
     start_values: Mapping[str, Any] = field(default_factory=dict)
@@ -342,14 +343,9 @@ class Settings:
     @property
     def loops_used(self) -> Loops:
         """The loops of Step Mode that are solved: without a choice, those that exist by the dependencies of the run."""
-        loops: Loops = self.used.loops or at_place("plan.step_groups:Loops").REAL
-        return loops
-
-    @property
-    def settles_loops(self) -> bool:
-        """Whether dependencies that decide about loops are measured at the start: not if ``loops`` says what is solved, or
-        all methods of the run are named."""
-        return self.loops is None and (self.algorithm is None or self.event_clock is None)
+        kind: type[Loops] = at_place("plan.step_groups:Loops")
+        given = self.used.loops
+        return given if isinstance(given, kind) else kind.REAL
 
     @property
     def used(self) -> ReadSettings:
@@ -362,7 +358,7 @@ class ReadSettings(Protocol):
 
     inputs: Mapping[str, Polynomial]
     event_clock: EventClock | None
-    loops: Loops | None
+    loops: Loops | MeasuredAtStart | None
     solver: Integrator | Mapping[str, Integrator] | None
     on_fault: FaultPolicy
     backend: Backend

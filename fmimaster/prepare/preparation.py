@@ -12,7 +12,7 @@ from fmimaster.algorithms.assemble import ProgramsRequest, assemble
 from fmimaster.algorithms.settling import Settling
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
-from fmimaster.cards.use import CardUse, MeasuredAtStart, use_cards
+from fmimaster.cards.use import CardUse, use_cards
 from fmimaster.configure.requirements import (
     refuse_plan,
     refuse_plan_with_rates,
@@ -30,7 +30,15 @@ from fmimaster.plan.make import PlanRequest, make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder, tolerance_of_run
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.prepare.isolation import isolated_fmus
-from fmimaster.prepare.prepared import ALONE, NOTHING, ChosenSettings, Isolated, Prepared
+from fmimaster.prepare.prepared import (
+    ALONE,
+    NOTHING,
+    ChosenSettings,
+    Isolated,
+    Prepared,
+    known_at_start,
+    with_measured,
+)
 from fmimaster.prepare.structures import is_dynamic, structure_at, structure_note
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.programs import Programs
@@ -49,6 +57,7 @@ from fmimaster.system.resolve import resolve
 from fmimaster.system.resolved import ResolvedSystem
 
 if TYPE_CHECKING:
+    from fmimaster.cards.measured import MeasuredAtStart
     from fmimaster.prepare.accuracy_choice import Choice
 
 
@@ -58,7 +67,6 @@ def prepare(
     loader: Loader,
     *,
     needs_stop_time: bool = True,
-    measured: MeasuredAtStart | None = None,
 ) -> Prepared:
     """Make the plan, the programs and the times of a simulation; of the structure at its start, if that changes.
 
@@ -66,10 +74,8 @@ def prepare(
     ----------
     needs_stop_time : bool
         Whether a missing stop time is an error; otherwise the times are those of a run of 500 steps.
-    measured : MeasuredAtStart, optional
-        What an attempt to start this run has found out about dependencies.
     """
-    draft = Draft(settings, loader, needs_stop_time, measured, settings.settles_loops)
+    draft = Draft(settings, loader, needs_stop_time)
     for complete in PASSES:
         complete(draft)
     return draft.prepared
@@ -83,9 +89,8 @@ class Draft:
     """As given; passes replace them by those of the structure at the start, and of the first run for an accuracy."""
     loader: Loader
     needs_stop_time: bool
-    measured: MeasuredAtStart | None
-    settles: bool
-    """Whether dependencies that decide about loops are measured at the start."""
+    measured: MeasuredAtStart | None = None
+    """What is known of dependencies that decide about loops, and are measured at the start; None if they are not."""
     whole: SystemDescription = field(init=False)
     description: SystemDescription = field(init=False)
     """Of what exists at the start."""
@@ -139,10 +144,8 @@ def load_models(draft: Draft) -> None:
     components = dict(draft.description.components())
     models = {name: draft.loader.model(component) for name, component in components.items()}
     cards = use_cards(draft.settings.cards, components, models)
-    if draft.settles or draft.measured is not None:
-        measured = draft.measured or MeasuredAtStart()
-        cards = measured.used_with(cards, components, {**models, **cards.models})
-    draft.cards = cards
+    draft.measured = measured = known_at_start(draft.settings, draft.description)
+    draft.cards = with_measured(cards, measured, components, models)
     draft.models = {**models, **draft.cards.models}
     draft.isolated = isolated_fmus(
         draft.settings, components, draft.models, draft.loader, draft.cards.isolated
@@ -185,6 +188,8 @@ def choose_methods(draft: Draft) -> None:
         draft.chosen = choose(draft.settings, draft.resolved)
     elif draft.settings.algorithm is None:
         draft.chosen = ALONE
+    if draft.measured is not None:
+        draft.chosen = draft.chosen.with_setting("loops", draft.measured)
     draft.settings = replace(draft.settings, **draft.chosen.settings)
 
 
@@ -266,7 +271,8 @@ def plan_system(draft: Draft) -> None:
 
 def make_programs(draft: Draft) -> None:
     """The programs of the plan."""
-    settings, plan, rule = draft.settings, draft.plan, draft.schedule.rule
+    settings, plan, known = draft.settings, draft.plan, draft.measured
+    rule = draft.schedule.rule
     clock, given = settings.clock_used, settings.used.inputs
     draft.inputs = inputs = given if plan.structure is None else fitting_inputs(plan, given)
     draft.degree = degree = extrapolation_degree(plan, settings.algorithm_used.course, inputs)
@@ -279,11 +285,8 @@ def make_programs(draft: Draft) -> None:
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
         settling=Settling(settings.loop_solver),
         loops=settings.loops_used,
-        measured=[
-            i
-            for i, planned in enumerate(plan.instances)
-            if draft.settles and planned.name not in draft.cards.known
-        ],
+        measured=known.missing(plan.instances.numbers, draft.cards.known) if known else (),
+        holds_in_loops=known is not None and known.holds,
         measures=(
             *bond_measures(plan),
             *control_measures(rule.estimators, plan, degree),

@@ -23,10 +23,11 @@ from fmimaster.program.programs import Programs
 from fmimaster.steps.schedule import Schedule
 from fmimaster.system.archive import file_hash
 from fmimaster.system.description import Component, SystemDescription
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Model
 from fmimaster.system.resolved import OpenInput
 
 if TYPE_CHECKING:
+    from fmimaster.cards.measured import MeasuredAtStart
     from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.prepare.accuracy_choice import Choice
     from fmimaster.run.loop import InputJump
@@ -56,6 +57,10 @@ class ChosenSettings:
     notes: tuple[str, ...] = ()
     instead: tuple[Mapping[str, Any], ...] = ()
     plainer: tuple[Mapping[str, Any], ...] = ()
+
+    def with_setting(self, name: str, value: object) -> ChosenSettings:
+        """With another setting."""
+        return replace(self, settings={**self.settings, name: value})
 
 
 NOTHING = ChosenSettings()
@@ -109,6 +114,12 @@ class Prepared:
         return replace(settings, **self.chosen.settings)
 
     @property
+    def measured(self) -> MeasuredAtStart | None:
+        """What is known of dependencies that decide about loops, and are measured at the start; None if they are not."""
+        measured: MeasuredAtStart | None = self.chosen.settings.get("loops")
+        return measured
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Choices for settings that the user did not give."""
         chosen = () if self.choice is None else (str(self.choice),)
@@ -154,6 +165,34 @@ class Prepared:
                 float(self.schedule.rule.exact_size) / 2,
             ),
         )
+
+
+def known_at_start(settings: Settings, description: SystemDescription) -> MeasuredAtStart | None:
+    """What is known of the dependencies that decide about loops; None if loops are chosen, or all methods are named."""
+    if description.is_single_fmu:
+        return None
+    from fmimaster.cards.measured import MeasuredAtStart  # a component alone does not need it
+
+    given = settings.used.loops
+    if isinstance(given, MeasuredAtStart):
+        return given
+    is_open = settings.algorithm is None or settings.event_clock is None
+    return MeasuredAtStart(holds=settings.algorithm is None) if given is None and is_open else None
+
+
+def with_measured(
+    cards: CardUse,
+    measured: MeasuredAtStart | None,
+    components: Mapping[str, Component],
+    models: Mapping[str, Model],
+) -> CardUse:
+    """What the cards change, and what is known of dependencies from the start of the run and from kept cards."""
+    models = {**models, **cards.models}
+    if measured is None or not measured.matters(models):
+        return cards
+    from fmimaster.cards.at_start import used_with  # few runs have measured anything
+
+    return used_with(cards, measured, components, models)
 
 
 def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:

@@ -375,5 +375,7 @@ def structures_of(settings: Settings, first: Prepared, make: Make) -> Structures
     """The structures of a run; None if its structure never changes. The arguments are those of :class:`Structures`."""
     if not is_dynamic(first.whole):
         return None
-    # dependencies are measured at the start of the run only
-    return Structures(replace(settings, loops=settings.loops_used), first, make)
+    measured = first.measured
+    if measured is not None:  # nothing is measured when the structure changes
+        settings = replace(settings, loops=replace(measured, is_complete=True))
+    return Structures(settings, first, make)

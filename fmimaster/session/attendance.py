@@ -14,7 +14,6 @@ import numpy as np
 from fmimaster.apart import shared_run
 from fmimaster.apart.watch import first_words
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, SimulationError
-from fmimaster.cards.use import MeasuredAtStart
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.library import call_in_words
 from fmimaster.fmu.load import Loader
@@ -43,12 +42,13 @@ from fmimaster.session.work_thread import (
 )
 
 if TYPE_CHECKING:
+    from fmimaster.cards.measured import MeasuredAtStart
     from fmimaster.session.checkpoints import Checkpoints
 
-log = logging.getLogger("fmimaster")
+    PrepareAgain = Callable[[MeasuredAtStart], tuple[Prepared, Structures | None, Settings]]
+    """Prepares a run again, by what its start has shown about dependencies."""
 
-PrepareAgain = Callable[[MeasuredAtStart], tuple[Prepared, Structures | None, Settings]]
-"""Prepares a run again, by what its start has shown about dependencies."""
+log = logging.getLogger("fmimaster")
 
 TICK = 0.1
 """Wall time in s between two checks of the listening thread."""
@@ -94,8 +94,7 @@ class Attendance:
         self.writer = writer
         self._facts = facts
         self._progress = progress
-        self._again = again
-        self._measured = MeasuredAtStart()
+        self._again = None if prepared.measured is None else again
         self._checkpoints = checkpoints
         self._structures = structures
         self.output_file = output_file
@@ -148,14 +147,20 @@ class Attendance:
             self.loader.close()
             self._process.put_back(self._fmus)
 
+    def prepare_as(self, measured: MeasuredAtStart) -> None:
+        """Have what the process of a run had prepared at last, which its start has shown to be needed."""
+        if self._again is not None and measured != self.prepared.measured:
+            self.prepared, self._structures, self.settings = self._again(measured)
+
     def _prepare_anew(self, measured: MeasuredAtStart) -> None:
         """Prepare the run by what its start has shown, and report what is new."""
         assert self._again is not None
-        said, before = {*self.prepared.warnings}, self._measured
-        self._measured = measured = before.and_also(measured)
-        self.prepared, self._structures, self.settings = self._again(measured)
-        if measured == before:  # nothing new: it would not end
+        said, before = {*self.prepared.warnings}, self.prepared.measured
+        assert before is not None
+        if (known := before.and_also(measured)) == before:  # nothing new: it would not end
             self._again = None
+            return
+        self.prepared, self._structures, self.settings = self._again(known)
         for text in self.prepared.warnings:
             if text not in said:
                 log.warning("%s", text)

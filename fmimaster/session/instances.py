@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Called
 from fmimaster.base.errors import CallError, ConvergenceError, OptionError, SimulationError
 from fmimaster.base.files import decoding, given_path
-from fmimaster.cards.use import MeasuredAtStart, measured_at_start
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.fault_policy import Stop
 from fmimaster.fmu.instance import Instance, InstanceOptions
@@ -31,7 +29,6 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import Structures
-from fmimaster.program.programs import LONGER, SHORTER, Reactions
 from fmimaster.results.table import Table
 from fmimaster.run.choice import ExecutorType
 from fmimaster.run.failures import check_indicators_are_finite
@@ -266,9 +263,9 @@ def initialize(session: SessionParts, states: str | os.PathLike[str] | None) -> 
         outcome = session.executor.run(session.programs.initialize, start, start)
     except SimulationError as error:
         if session.may_start_anew:
-            for reactions in session.programs.reactions:
-                if reactions.is_busy:
-                    raise _not_measured(reactions, error) from error
+            from fmimaster.session.first_measurements import refuse_failed  # few runs need it
+
+            refuse_failed(session, error)
         raise
     if outcome.stopped is not None:
         raise _endless_start(session, outcome.stopped.change)
@@ -278,58 +275,17 @@ def initialize(session: SessionParts, states: str | os.PathLike[str] | None) -> 
         session.stepper.has_ended = True
         return False
     if session.may_start_anew and session.programs.reactions:
-        _settle_loops(session)
+        from fmimaster.session.first_measurements import settle_loops  # few runs need it
+
+        settle_loops(session)
     if states is not None:
         _take_states(session, states)
     goes_on = not session.stepper.begin()
-    if goes_on:
-        _measure_replay(session)
+    if goes_on and session.programs.replay.twice:
+        from fmimaster.session.first_measurements import measure_replay  # few runs need it
+
+        measure_replay(session)
     return goes_on
-
-
-def _settle_loops(session: SessionParts) -> None:
-    """Measure the dependencies that decide about loops further, if FMUs can go back, and start anew if the plan is wrong.
-
-    The calls are not counted.
-    """
-    executor, plan, reactions = session.executor, session.plan, session.programs.reactions
-    counted = executor.calls.copy()
-    for one in reactions:
-        if one.trial.instructions:
-            _try_short_steps(session, one)
-    executor.calls[:] = counted
-    models = {planned.name: planned.model for planned in plan.instances}
-    measured = measured_at_start(reactions, models)
-    if measured.contradicts(models, plan.links):
-        raise StartsAnew(measured)
-
-
-def _try_short_steps(session: SessionParts, reactions: Reactions) -> None:
-    """Measure over short steps, unless an event comes first or a step is not done as it should."""
-    from fmimaster.algorithms.reactions import LENGTHS  # few runs need it
-
-    start, executor = session.start.seconds, session.executor
-    usual = min(
-        float(session.prepared.schedule.rule.exact_size),
-        session.stop.seconds - session.start.seconds,
-    )
-    if executor.next_events.min() <= start + usual * max(LENGTHS):
-        return
-    try:
-        for reactions.at, part in zip((LONGER, SHORTER), LENGTHS, strict=True):
-            outcome = executor.run(reactions.trial, start, start + part * usual)
-            executor.run(reactions.back, start, start)
-            if outcome.stopped is not None or outcome.terminate or outcome.event_requests:
-                return
-    except SimulationError as error:
-        raise _not_measured(reactions, error) from error
-    reactions.is_tried = True
-
-
-def _not_measured(reactions: Reactions, error: SimulationError) -> StartsAnew:
-    """The end of a run in which an FMU has failed while its dependencies were measured."""
-    reason = f"with slightly changed inputs, {error}".rstrip(".")
-    return StartsAnew(MeasuredAtStart(refused={reactions.name: reason}))
 
 
 def _take_states(session: SessionParts, path: str | os.PathLike[str]) -> None:
@@ -351,31 +307,6 @@ def _take_states(session: SessionParts, path: str | os.PathLike[str]) -> None:
         session.state.warnings += (
             f"'{path}' does not say when clocks tick: their first ticks are counted from {start:g} s",
         )
-
-
-def _measure_replay(session: SessionParts) -> None:
-    """Measure whether FMUs repeat a step exactly, if the algorithm relies on it; its calls are not counted.
-
-    It takes two steps, in which no time event and no tick of a clock must be passed: then nothing is measured.
-    """
-    replay, calls = session.programs.replay, session.executor.calls
-    calendar = session.state.calendar
-    counted, start = calls.copy(), session.start.seconds
-    end = start + 2 * float(session.prepared.schedule.rule.exact_size)
-    due = min(session.state.next_event, calendar.first.seconds if calendar.next else inf)
-    if not replay.twice or end > min(session.stop.seconds, due):
-        return
-    session.executor.run(replay.twice, start, end)  # if a step fails here, the run reports it
-    session.executor.run(replay.back, start, start)
-    calls[:] = counted
-    if (
-        replay.ignoring
-        and session.may_start_anew
-        and "algorithm" in session.prepared.chosen.settings
-    ):
-        raise StartsAnew(MeasuredAtStart(ignoring=frozenset(replay.ignoring)))
-    for text in session.warnings():  # at once: the run may take long
-        log.warning("%s", text)
 
 
 def _endless_start(session: SessionParts, change: float) -> SimulationError:

@@ -6,13 +6,13 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from fmimaster.base.errors import AccuracyError, FileError, OptionError
 from fmimaster.base.files import check_file_to_write, given_path, refuse_to_overwrite
-from fmimaster.cards.use import MeasuredAtStart
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
@@ -26,6 +26,7 @@ from fmimaster.session.attendance import Attendance
 from fmimaster.session.work_thread import ProgressCallback, Signals
 
 if TYPE_CHECKING:
+    from fmimaster.cards.measured import MeasuredAtStart
     from fmimaster.session.checkpoints import Checkpoints
 
 log = logging.getLogger("fmimaster")
@@ -90,10 +91,9 @@ def attended_run(
         raise
 
     def again(measured: MeasuredAtStart) -> tuple[Prepared, Structures | None, Settings]:
-        make = partial(prepare, loader=loader, measured=measured)
-        prepared = make(settings)
+        prepared = prepare(replace(settings, loops=measured), loader)
         completed = prepared.completed(settings)
-        structures = structures_of(completed, prepared, make)
+        structures = structures_of(completed, prepared, partial(prepare, loader=loader))
         if settings.strict and prepared.accuracy_warnings:
             raise AccuracyError(prepared.accuracy_warnings)
         return prepared, structures, completed
@@ -111,7 +111,7 @@ def attended_run(
         checkpoints=checkpoints,
         structures=structures,
         output_file=output_file if isinstance(output_file, str | os.PathLike) else None,
-        again=again if settings.settles_loops or settings.algorithm is None else None,
+        again=again,
     )
     if writer is not None:
         files.enter_context(writer)

@@ -51,7 +51,7 @@ from fmimaster.session.work_thread import interrupted
 
 log = logging.getLogger("fmimaster")
 
-STATISTICS, WARNINGS, ERROR = b"s", b"w", b"x"
+STATISTICS, WARNINGS, MEASURED, ERROR = b"s", b"w", b"m", b"x"
 """Further kinds of records: see :mod:`fmimaster.apart.shared_run`."""
 
 NOTHING = Results(time=np.empty(0), columns={}, units={})
@@ -136,6 +136,8 @@ def _complete(run: Attendance, files: ExitStack, shared: SharedRun) -> None:
     shared.put(shared_run.FACTS, "\n".join(document).encode())
     shared.put(STATISTICS, encoded(results.statistics))
     shared.put(WARNINGS, json.dumps(run.session.accuracy_warnings).encode())
+    if (measured := run.prepared.measured) is not None:
+        shared.put(MEASURED, encoded(measured))
     files.close()
     shared.numbers[SharedNumber.PHASE] = CommandPhase.COMPLETE
 
@@ -298,6 +300,10 @@ class _LeftOver:
                     results = replace(results, statistics=decoded(Statistics, content))
                 elif kind == WARNINGS:
                     warnings = decoded(tuple[str, ...], encoded(json.loads(content)))
+                elif kind == MEASURED:
+                    from fmimaster.cards.measured import MeasuredAtStart  # few runs need it
+
+                    self.run.prepare_as(decoded(MeasuredAtStart, content))
                 elif kind == ERROR:
                     error = error_of(content)
         except (DamagedError, FileError, ValueError) as damaged:

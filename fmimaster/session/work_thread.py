@@ -10,11 +10,13 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from queue import SimpleQueue
 from types import FrameType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fmimaster.base.errors import Interrupted
-from fmimaster.cards.use import MeasuredAtStart
 from fmimaster.fmu.process_state import expect_hanging_streams
+
+if TYPE_CHECKING:
+    from fmimaster.cards.measured import MeasuredAtStart
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ def test_executors_processes_and_checkpoints_settle_loops_alike(tmp_path: Path) 
     others = [
         loop.simulate(backend=Backend.REFERENCE),
         loop.simulate(isolate=True),
+        loop.simulate(process=True),
         loop.simulate(checkpoint=kept, checkpoint_interval=0.5),
         Simulation(loop.description, stop_time=1, step_size=0.05).run(resume_from=kept),
     ]
@@ -111,8 +112,9 @@ def test_a_loop_of_fmus_that_cannot_go_back_is_held_with_a_warning(tmp_path: Pat
     """With held inputs a gain of 0.6 converges from step to step; with lines it grows to 1e12."""
     loop = Loop(tmp_path, "fmi2", -0.6, 2, unknowns={"y": ABSENT}, capabilities=NO_STATE)
     with pytest.warns(AccuracyWarning, match=r"loop of 'a.u', 'a.y', .* is not solved"):
-        results = loop.simulate()
+        results = loop.simulate(process=True, error_estimate=True)
     assert loop.error(results) < 0.5
+    assert "coupling error about 0." in "\n".join(results.statistics.lines())  # by held inputs, too
 
 
 # FMUs of other kinds --------------------------------------------------------------------------------------------------

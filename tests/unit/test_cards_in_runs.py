@@ -61,6 +61,19 @@ def test_dependencies_that_are_not_declared_are_those_that_were_seen(
     assert any("One measured point cannot prove" in w for w in used.warnings)
 
 
+def test_a_kept_card_is_used_unasked_where_an_fmu_declares_no_dependencies(
+    silent: Path, card: FmuCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then nothing has to be measured at the start."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert prepared(silent, None).programs.reactions
+    keep_card(card, None)
+    used = prepared(silent, None)
+    assert not used.programs.reactions
+    assert len(used.plan.step_groups) == 1
+    assert sum("by its kept card (fmimaster probe): 'y' on 'u'" in n for n in used.notes) == 2
+
+
 def test_a_loop_that_only_exists_by_assumption_is_not_there(silent: Path, card: FmuCard) -> None:
     assert card.feedthrough is not None
     nothing = replace(card.feedthrough, at_start={}, in_step_mode={})
