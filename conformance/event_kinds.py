@@ -40,19 +40,21 @@ from outcomes import OUTCOMES, Facts, attempt, counts, judged, markdown, report
 from random_kinds import SEED, SIZES, VERSIONS, Case, random_case
 
 from fmimaster import Results, Simulation, SimulationError, SystemBuilder, reference_path
-from fmimaster.algorithms import Algorithm, GaussSeidel
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.events import NoEventClock
 from fmimaster.events.event_clock import EventClock
 from fmimaster.steps import Locate
 from fmimaster.system.description import SystemDescription
 
-LOCATE = "Locate"
+PLAIN, UNASKED, LOCATE = "plain", "unasked", "Locate"
 METHODS: Mapping[str, tuple[Algorithm | None, EventClock | None]] = {
-    "default": (None, None),
+    PLAIN: (Jacobi(), NoEventClock()),
+    UNASKED: (None, None),
     **outcomes.METHODS,
     LOCATE: (GaussSeidel(), None),
 }
-"""``default`` is a run with a step size and no other option. ``Locate`` is for units without a manifest whose Boolean
-outputs are connected."""
+"""``plain`` has no event clock and held inputs. ``unasked`` is a run with a step size and no other option. ``Locate`` is for
+units without a manifest whose Boolean outputs are connected."""
 PART = 0.25
 """Of a step: largest time difference of an event from the exact one."""
 ERROR = 1e-2

@@ -14,11 +14,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.plan.clocks import has_clocks
 from fmimaster.plan.graph import ALL_SET, Node, components
 from fmimaster.plan.layout import Group
 from fmimaster.plan.links import is_clocked
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import has_clocks
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import FunctionHook, Hook

@@ -65,12 +65,27 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
         "stateDerivatives": list(model.state_derivatives),
         "events": to_json(model.events),
         "eventPolicy": to_json(model.event_policy),
+        "eventRow": _event_row(model),
         "lookAhead": model.look_ahead,
         "inputPolynomials": to_json(model.input_polynomials),
         "layeredStandards": to_json(model.layered_standards),
         "terminals": to_json(terminals),
         "powerPorts": to_json(model.power_ports),
     }
+
+
+def _event_row(model: Model) -> dict[str, str] | None:
+    """What a run does with its events where they affect others; None if it shows none."""
+    outputs = model.with_causality(Causality.OUTPUT)
+    has_any = model.events or model.capabilities.has_event_mode
+    if not has_any and all(v.is_continuous for v in outputs):
+        return None
+    from fmimaster.plan.policy import TableRow, row_of  # few FMUs need it
+
+    row, because = row_of(model)
+    if row is TableRow.NONE and not model.events:
+        return None
+    return {"method": row.value, "because": because}
 
 
 def system_facts(description: SystemDescription, loader: Loader) -> dict[str, Any]:

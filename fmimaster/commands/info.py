@@ -116,6 +116,9 @@ def _events(facts: dict[str, Any], most: int | None) -> list[str]:
     """The events that the FMU declares in its manifest or by event indicators."""
     rows = [row for event in facts["events"] for row in _event_rows(event)]
     lines = section("Events", shortened(rows, most))
+    if (row := facts["eventRow"]) is not None:
+        said = f"  {row['method']}, because {row['because']}"
+        lines += section("Events that affect others are treated by", fitted(said))
     if (policy := facts["eventPolicy"]) is not None:
         names = ("execute", "announce", "ignore")
         values = [f"{name} {policy[name]}" for name in names if policy[name] is not None]

@@ -11,16 +11,11 @@ from typing import NamedTuple
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.base.text import listed
 from fmimaster.plan.events import Trigger
-from fmimaster.plan.policy import EventUse
+from fmimaster.plan.policy import EventUse, has_clocks
 from fmimaster.plan.variables import Chosen
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Causality, DataType, Model, Variable
 from fmimaster.system.resolved import Link, ResolvedComponent, ResolvedSystem
-
-
-def has_clocks(model: Model) -> bool:
-    """Whether an FMU has clocks. Its Event Mode must then be used, if it has one (FMI 3.0.2, 2.3.1)."""
-    return any(v.type is DataType.CLOCK for v in model.variables)
 
 
 def without_clocked_links(system: ResolvedSystem, triggers: Iterable[Trigger]) -> ResolvedSystem:

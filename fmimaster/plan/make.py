@@ -11,7 +11,6 @@ from fmimaster.plan.clocks import (
     clock_differences,
     clock_notes,
     clock_warnings,
-    has_clocks,
     only_ticking,
     refuse_without_event_mode,
     without_clocked_links,
@@ -38,7 +37,7 @@ from fmimaster.plan.links import (
     unread_outputs,
 )
 from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder, Tolerance, own_tolerance
-from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_inside
+from fmimaster.plan.policy import EventUse, Policy, has_clocks, stops_at_events, stops_inside
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.step_groups import (
     Loops,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from fmimaster.system.declarations import EventDeclaration, Interface
-from fmimaster.system.model import Model
+from fmimaster.base.text import listed
+from fmimaster.system.declarations import EventDeclaration, Interface, Scope
+from fmimaster.system.model import Causality, DataType, Model
 
 
 class Policy(Enum):
@@ -50,6 +51,11 @@ class EventUse:
     def policies_of(self, instance: int) -> tuple[Policy, ...]:
         """The policy of one instance in each variant of the algorithm; a single one if there are no variants."""
         return tuple(p.get(instance, Policy.EXECUTE) for p in self.policies) or (self.policy,)
+
+
+def has_clocks(model: Model) -> bool:
+    """Whether an FMU has clocks. Its Event Mode must then be used, if it has one (FMI 3.0.2, 2.3.1)."""
+    return any(v.type is DataType.CLOCK for v in model.variables)
 
 
 def stops_at_events(model: Model, policy: Policy) -> bool:
@@ -103,3 +109,69 @@ def settings(
 def has_settings(model: Model, policies: Sequence[Policy]) -> bool:
     """Whether a run can need other values of these parameters than those with which the FMU starts."""
     return {*policies} != {Policy.EXECUTE} or bool(model.input_polynomials)
+
+
+# The table of docs/events.md, "My FMU has …" --------------------------------------------------------------------------
+
+MOST_NAMED = 4
+"""Events and components that a reason names."""
+
+
+class TableRow(Enum):
+    """A row of the table, as pages name it."""
+
+    PREDICTIVE = "Predictive"
+    LOCATE = "Locate"
+    EARLY_RETURN = "EarlyReturn"
+    EVENT_MODE = "Event Mode"
+    NONE = "no event clock"
+
+
+def row_of(model: Model, connected: Collection[str] | None = None) -> tuple[TableRow, str]:
+    """The row that fits an FMU whose events affect others, and the reason as a clause.
+
+    Parameters
+    ----------
+    connected
+        The outputs that others use; None for all.
+    """
+    can, events = model.capabilities, model.events
+    discrete = [
+        v.name
+        for v in model.with_causality(Causality.OUTPUT)
+        if (v.type is DataType.BOOLEAN or v.type.is_integer)
+        and v.name not in {e.announce for e in events}
+        and (connected is None or v.name in connected)
+    ]
+    lone = [e.name for e in events if e.scope is Scope.SHARED and e.trigger is None]
+    if lone:
+        return TableRow.NONE, f"its shared events have no trigger: {named(lone)}"
+    if any(e.trigger for e in events):
+        return TableRow.PREDICTIVE, "its events have indicators and triggers"
+    if discrete and undoes_events(model) and not has_clocks(model):
+        return TableRow.LOCATE, f"its events change discrete outputs: {named(discrete)}"
+    if events:
+        return TableRow.PREDICTIVE, "its events have indicators"
+    if stops_itself(model):
+        return TableRow.EARLY_RETURN, "it stops at its events"
+    if can.has_event_mode and discrete and model.interface is Interface.CO_SIMULATION:
+        return TableRow.EVENT_MODE, "it has Event Mode, in which its discrete outputs change"
+    return TableRow.NONE, "it declares no event that can be found"
+
+
+def undoes_events(model: Model) -> bool:
+    """Whether steps of an FMU can be undone, also those in which it has executed events."""
+    can = model.capabilities
+    return can.can_get_and_set_fmu_state and not can.copies_states
+
+
+def stops_itself(model: Model) -> bool:
+    """Whether an FMU ends steps at its own events."""
+    is_exchange = model.interface is Interface.MODEL_EXCHANGE
+    has_events = bool(model.events or model.n_event_indicators)
+    return stops_at_events(model, Policy.ANNOUNCE) and (has_events or not is_exchange)
+
+
+def named(names: Iterable[str]) -> str:
+    """The first of some names, each once."""
+    return listed(dict.fromkeys(f"'{name}'" for name in names), MOST_NAMED)

@@ -6,9 +6,8 @@ events affect others; further rows are for runs that end with an error.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -22,14 +21,13 @@ from fmimaster.configure.settings import Settings
 from fmimaster.events.event_clock import EarlyReturn, NoEventClock
 from fmimaster.events.predictive import Predictive
 from fmimaster.inputs.polynomial import ADAPTIVE, Polynomial
-from fmimaster.plan.clocks import has_clocks
 from fmimaster.plan.events import inputs_of, without_lone_events
 from fmimaster.plan.graph import collected
-from fmimaster.plan.policy import Policy, stops_at_events
+from fmimaster.plan.policy import MOST_NAMED, TableRow, named, row_of, stops_itself, undoes_events
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.step_rule import StepRule
-from fmimaster.system.declarations import Interface, Scope
-from fmimaster.system.model import Causality, DataType, Model
+from fmimaster.system.declarations import Scope
+from fmimaster.system.model import Model
 from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem
 
 QUINTIC = Polynomial(2, 2)
@@ -37,18 +35,6 @@ ONCE = Jacobi(QUINTIC)
 SWEEPS = Waveform(Aligned(ONCE), sweeps=2)
 """For FMUs that stop at their events: extrapolated inputs ("E1" in docs/events.md), and inputs that two sweeps correct
 ("E2")."""
-MOST_NAMES = 4
-"""Events and components that a reason names."""
-
-
-class TableRow(Enum):
-    """A row of the table, as pages name it."""
-
-    PREDICTIVE = "Predictive"
-    LOCATE = "Locate"
-    EARLY_RETURN = "EarlyReturn"
-    EVENT_MODE = "Event Mode"
-    NONE = "no event clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,38 +57,6 @@ class FittingRow:
 
     def __str__(self) -> str:
         return f"events: {' and '.join(self.names)}, because {self.because}"
-
-
-def row_of(model: Model, connected: Collection[str] | None = None) -> tuple[TableRow, str]:
-    """The row that fits an FMU whose events affect others, and the reason as a clause.
-
-    Parameters
-    ----------
-    connected
-        The outputs that others use; None for all.
-    """
-    can, events = model.capabilities, model.events
-    discrete = [
-        v.name
-        for v in model.with_causality(Causality.OUTPUT)
-        if (v.type is DataType.BOOLEAN or v.type.is_integer)
-        and v.name not in {e.announce for e in events}
-        and (connected is None or v.name in connected)
-    ]
-    lone = [e.name for e in events if e.scope is Scope.SHARED and e.trigger is None]
-    if lone:
-        return TableRow.NONE, f"its shared events have no trigger: {_several(lone)}"
-    if any(e.trigger for e in events):
-        return TableRow.PREDICTIVE, "its events have indicators and triggers"
-    if discrete and _goes_back(model) and not has_clocks(model):
-        return TableRow.LOCATE, f"its events change discrete outputs: {_several(discrete)}"
-    if events:
-        return TableRow.PREDICTIVE, "its events have indicators"
-    if _stops(model):
-        return TableRow.EARLY_RETURN, "it stops at its events"
-    if can.has_event_mode and discrete and model.interface is Interface.CO_SIMULATION:
-        return TableRow.EVENT_MODE, "it has Event Mode, in which its discrete outputs change"
-    return TableRow.NONE, "it declares no event that can be found"
 
 
 def choose_events(settings: Settings, system: ResolvedSystem) -> Sequence[FittingRow]:
@@ -131,7 +85,7 @@ def choose_events(settings: Settings, system: ResolvedSystem) -> Sequence[Fittin
         return ()
     reasons = (f"'{system.components[i].name}': {fitting[i][1]}" for i in rows)
     none = FittingRow(
-        (TableRow.NONE.value,), listed(reasons, MOST_NAMES), {"event_clock": NoEventClock()}
+        (TableRow.NONE.value,), listed(reasons, MOST_NAMED), {"event_clock": NoEventClock()}
     )
     return [*_Rows(settings, system, rows), none]
 
@@ -176,15 +130,17 @@ class _Rows:
         if located and not fired:
             yield from self._located()
         declared = self._fitting(TableRow.PREDICTIVE)
-        stops_more = self._fitting(TableRow.EARLY_RETURN) and all(_stops(c.model) for c in declared)
+        stops_more = self._fitting(TableRow.EARLY_RETURN) and all(
+            stops_itself(c.model) for c in declared
+        )
         if not stops_more:
             yield from self._predicted()
         yield from self._stopped()
         if stops_more:
             yield from self._predicted()
         if self._fitting(TableRow.EVENT_MODE) and self.settings.event_mode is None:
-            named = _several(c.name for c in self._fitting(TableRow.EVENT_MODE))
-            because = f"{named}: it has Event Mode, in which discrete outputs change"
+            members = named(c.name for c in self._fitting(TableRow.EVENT_MODE))
+            because = f"{members}: Event Mode, in which discrete outputs change"
             yield FittingRow((TableRow.EVENT_MODE.value,), because, {"event_mode": True})
 
     def _predicted(self, *, is_located: bool = False) -> Iterator[FittingRow]:
@@ -192,7 +148,7 @@ class _Rows:
         names = [
             f"{c.name}.{e.name}" for c in self._fitting(TableRow.PREDICTIVE) for e in c.model.events
         ]
-        because = f"events with indicators are predicted: {_several(names)}"
+        because = f"events with indicators are predicted: {named(names)}"
         changed: dict[str, Any] = {"algorithm": Jacobi(ADAPTIVE)}
         if self.settings.algorithm is not None:
             changed = {}
@@ -215,10 +171,10 @@ class _Rows:
 
     def _stopped(self) -> Iterator[FittingRow]:
         """FMUs that stop: with sweeps, if their inputs can follow polynomials and all can go back."""
-        stopping = [i for i in self.rows if _stops(self.system.components[i].model)]
+        stopping = [i for i in self.rows if stops_itself(self.system.components[i].model)]
         if not stopping or why_not(self.system, EarlyReturn(), self.settings.event_mode):
             return
-        names = _several(self.system.components[i].name for i in stopping)
+        names = named(self.system.components[i].name for i in stopping)
         follows = all(
             k.target not in stopping
             or not k.input.is_continuous
@@ -229,13 +185,13 @@ class _Rows:
         because = f"FMUs stop at their events: {names}"
         clock = {"event_clock": EarlyReturn()}
         if self.settings.algorithm is not None:
-            if follows and all(map(_goes_back, models)):
+            if follows and all(map(undoes_events, models)):
                 yield FittingRow((TableRow.EARLY_RETURN.value,), because, clock)
             return
-        if follows and all(map(_goes_back, models)):
+        if follows and all(map(undoes_events, models)):
             swept = f"{because}, and sweeps correct their inputs"
             yield FittingRow((TableRow.EARLY_RETURN.value,), swept, {**clock, "algorithm": SWEEPS})
-        if all(_goes_back(m) or _may_stay(m) for m in models):
+        if all(undoes_events(m) or _may_stay(m) for m in models):
             yield FittingRow((TableRow.EARLY_RETURN.value,), because, {**clock, "algorithm": ONCE})
 
     def _fitting(self, row: TableRow) -> Sequence[ResolvedComponent]:
@@ -248,7 +204,9 @@ class _Rows:
         has_rule = isinstance(s.step_size, StepRule) or s.accuracy is not None
         in_order = s.algorithm is None or not s.algorithm_used.is_parallel
         return (
-            in_order and not has_rule and all(_goes_back(c.model) for c in self.system.components)
+            in_order
+            and not has_rule
+            and all(undoes_events(c.model) for c in self.system.components)
         )
 
     @property
@@ -258,33 +216,16 @@ class _Rows:
     @property
     def _located_ones(self) -> str:
         located = {c.name for c in self._fitting(TableRow.LOCATE)}
-        named = (
+        outputs = (
             f"{source.name}.{k.output.name}"
             for k in self.system.links
             if (source := self.system.components[k.source]).name in located
             and not k.output.is_continuous
         )
-        return f"discrete outputs change at events: {_several(named)}"
-
-
-def _goes_back(model: Model) -> bool:
-    """Whether steps of an FMU can be undone, also those in which it has executed events."""
-    can = model.capabilities
-    return can.can_get_and_set_fmu_state and not can.copies_states
+        return f"discrete outputs change at events: {named(outputs)}"
 
 
 def _may_stay(model: Model) -> bool:
     """Whether an FMU that has stepped past an event of others can wait there."""
     is_member = any(e.scope is Scope.SHARED for e in model.events)
     return model.capabilities.has_event_mode and not is_member
-
-
-def _stops(model: Model) -> bool:
-    """Whether an FMU ends steps at its own events."""
-    is_exchange = model.interface is Interface.MODEL_EXCHANGE
-    has_events = bool(model.events or model.n_event_indicators)
-    return stops_at_events(model, Policy.ANNOUNCE) and (has_events or not is_exchange)
-
-
-def _several(names: Iterable[str]) -> str:
-    return listed(dict.fromkeys(f"'{name}'" for name in names), MOST_NAMES)

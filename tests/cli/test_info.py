@@ -189,6 +189,16 @@ def test_layered_standards_and_terminals_are_listed(run: Run, upper: Path, tmp_p
     }
 
 
+def test_the_treatment_of_events_is_shown_with_the_reason(run: Run) -> None:
+    ball = reference("fmi2/BouncingBall.fmu")
+    said = "Predictive, because its events have indicators and triggers"
+    assert said in run("info", ball).out
+    row = json.loads(run("info", ball, "--json").out)["eventRow"]
+    assert row == {"method": "Predictive", "because": said.split("because ")[1]}
+    dahlquist = reference("fmi2/Dahlquist.fmu")
+    assert json.loads(run("info", dahlquist, "--json").out)["eventRow"] is None
+
+
 def test_the_json_of_an_fmu_is_stable(run: Run, upper: Path) -> None:
     told = json.loads(run("info", upper, "--json").out)
     assert list(told) == [
@@ -214,6 +224,7 @@ def test_the_json_of_an_fmu_is_stable(run: Run, upper: Path) -> None:
         "stateDerivatives",
         "events",
         "eventPolicy",
+        "eventRow",
         "lookAhead",
         "inputPolynomials",
         "layeredStandards",

@@ -14,7 +14,7 @@ from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.events import NoEventClock, Predictive
 from fmimaster.fmu.load import Loader
 from fmimaster.inputs import ADAPTIVE, Polynomial
-from fmimaster.prepare.event_choice import TableRow, row_of
+from fmimaster.plan.policy import TableRow, row_of
 from fmimaster.steps import Locate, MultiRate
 from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
@@ -143,3 +143,8 @@ def test_the_row_of_an_fmu(path: str, row: TableRow) -> None:
     found, why = row_of(model(path))
     assert found is row
     assert why
+
+
+def test_discrete_outputs_that_are_not_connected_are_not_located() -> None:
+    found, _ = row_of(model("fmi2/ThermostatController.fmu"), connected=())
+    assert found is TableRow.NONE
