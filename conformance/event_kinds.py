@@ -53,8 +53,8 @@ METHODS: Mapping[str, tuple[Algorithm | None, EventClock | None]] = {
     **outcomes.METHODS,
     LOCATE: (GaussSeidel(), None),
 }
-"""``plain`` has no event clock and held inputs. ``unasked`` is a run with a step size and no other option. ``Locate`` is for
-units without a manifest whose Boolean outputs are connected."""
+"""``plain`` has no event clock, and held inputs; ``unasked`` is a run with a step size and no other option. ``Locate`` is
+for units without a manifest whose Boolean outputs are connected."""
 PART = 0.25
 """Of a step: largest time difference of an event from the exact one."""
 ERROR = 1e-2
