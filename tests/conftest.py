@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from python_fmu import Bench, PythonFmu, describe
 from fmimaster.configure.settings import Settings
 from fmimaster.front import attempts
 from fmimaster.front.simulation import Simulation
+from fmimaster.results import growth
 from fmimaster.results.results import Results
 from fmimaster.run.choice import native_executor
 from fmimaster.run.executor import Backend
@@ -206,10 +208,11 @@ def isolation(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def one_run(request: pytest.FixtureRequest) -> Iterator[None]:
     """Runs are not measured by a second one unless they ask for it, or the test is marked ``measured``: there are
-    thousands, many of them with rough steps."""
+    thousands, many of them with rough steps. Nor do they warn of what such steps show without a measurement."""
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("measured") is None:
             patch.setattr(attempts, "MOST_SECONDS", -1.0)
+            patch.setattr(growth, "LEAST_STEPS", inf)
         yield
 
 

@@ -24,7 +24,7 @@ from fmimaster.base.errors import (
 from fmimaster.base.files import given_path
 from fmimaster.base.text import in_short, listed
 from fmimaster.configure.settings import Settings
-from fmimaster.front.single_run import NotComparableError, Ran, hidden, judge, simulated
+from fmimaster.front.single_run import NotComparableError, Ran, hidden, judge, measured, simulated
 from fmimaster.plan.layout import Group
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_metadata
@@ -312,6 +312,7 @@ class RunsForResult:
             return ran
         from fmimaster.front.accuracy_pair import warnings_of
 
+        ran = ran if found is None or not found.outputs else measured(ran)
         size, completed = ran.prepared.schedule.rule.exact_size, ran.completed(self._settings)
         of_number = () if found is None else warnings_of(completed, float(size), found)
         warnings = (*self._told, *of_number)

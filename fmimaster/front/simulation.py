@@ -19,7 +19,7 @@ from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.front.attempts import RunsForResult, steps_to_choose
-from fmimaster.front.single_run import judge, simulated
+from fmimaster.front.single_run import judge, measured, simulated
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.prepare.structures import structures_of
@@ -323,7 +323,7 @@ class Simulation(Settings):
             nonlocal found
             # shorter steps in the next run may remove a problem of this run
             shown = unanswered(progress or silent)
-            ran = simulated(replace(settings, strict=False), shown)
+            ran = measured(simulated(replace(settings, strict=False), shown))
             found = ran.found
             return ran.results
 

@@ -57,6 +57,16 @@ class Ran:
         return {c.name: c for structure in self.structures for c in structure.plan.recorded}
 
 
+def measured(ran: Ran) -> Ran:
+    """The run without the warnings that a measured error of the coupling replaces."""
+    statistics, replaced = ran.results.statistics, {*ran.results.statistics.leaping}
+    if not replaced:
+        return ran
+    left = tuple(text for text in statistics.warnings if text not in replaced)
+    results = replace(ran.results, statistics=replace(statistics, leaping=(), warnings=left))
+    return replace(ran, results=results, found=tuple(t for t in ran.found if t not in replaced))
+
+
 def judge(settings: Settings, found: tuple[str, ...], results: Results) -> None:
     """Warn if results are less accurate than they should be; raise an error if ``strict``."""
     if settings.strict and found:

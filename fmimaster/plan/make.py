@@ -244,7 +244,10 @@ def lay_out(draft: PlanDraft) -> None:
     draft.system = with_start_values(draft.system, draft.steady)
     members = group_members(draft.system, use, draft.read, given, clocks, sources)
     draft.layout = make_layout(members, draft.signals)
-    draft.columns, draft.rows = place_columns(draft.system.components, draft.chosen, draft.layout)
+    coupled = {(k.source, k.output.name) for k in draft.system.links if k.source != k.target}
+    draft.columns, draft.rows = place_columns(
+        draft.system.components, draft.chosen, draft.layout, coupled
+    )
 
 
 def plan_instances(draft: PlanDraft) -> None:

@@ -163,6 +163,8 @@ class Recorded:
     signal."""
     is_judged: bool = False
     """Whether the error of a run is judged by it: a continuous output or a continuous state, but no indicator of events."""
+    is_coupled: bool = False
+    """Whether it is such an output and feeds another component."""
 
     @property
     def is_comparable(self) -> bool:
@@ -256,9 +258,18 @@ def _can_be_recorded(variable: Variable) -> bool:
 
 
 def place_columns(
-    components: Sequence[ResolvedComponent], chosen: Sequence[Chosen], layout: Layout
+    components: Sequence[ResolvedComponent],
+    chosen: Sequence[Chosen],
+    layout: Layout,
+    coupled: Collection[tuple[int, str]] = frozenset(),
 ) -> tuple[tuple[Recorded, ...], dict[DataType, tuple[int, ...]]]:
-    """The columns with their places in the value store and in a row, and the elements of the store that a row takes."""
+    """The columns with their places in the value store and in a row, and the elements of the store that a row takes.
+
+    Parameters
+    ----------
+    coupled
+        Instance and name of each output that feeds another component.
+    """
     rows: dict[DataType, list[int]] = {}
     placed: dict[tuple[DataType, int, int], slice] = {}
 
@@ -301,7 +312,9 @@ def place_columns(
                 is_repeated=(i, variable) in own or components[i].is_input,
             )
         shows_all = present is None and not column.is_repeated and not components[i].is_input
-        columns.append(replace(column, is_judged=shows_all and _is_judged(components[i].model, v)))
+        is_judged = shows_all and _is_judged(components[i].model, v)
+        is_coupled = is_judged and (i, variable) in coupled
+        columns.append(replace(column, is_judged=is_judged, is_coupled=is_coupled))
     return tuple(columns), {kind: tuple(slots) for kind, slots in rows.items()}
 
 

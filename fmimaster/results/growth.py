@@ -1,4 +1,4 @@
-"""Detects outputs that grow without bound, from the rows of a run block by block."""
+"""Detects outputs that grow without bound or change too much within steps, from the rows of a run block by block."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ BEYOND = 10.0
 """And its values are so many times larger than all values that are usual for it."""
 
 
+LEAP = 0.15
+"""A connected output changes by more than this part of its range in a step (root mean square of all steps). Of 698 right
+runs of 62 systems none does so, with held inputs or with lines; of 90 wrong ones that do not grow, 30 do."""
+
+LEAST_STEPS = 12
+"""Fewest steps for that."""
+
+ROUNDING = 1e-9
+"""Range of an output, relative to its largest or usual magnitude, that may be due to rounding."""
+
+
 class Watched(NamedTuple):
     """A column that is observed."""
 
@@ -44,6 +55,8 @@ class Watched(NamedTuple):
     usual: float
     """The magnitude that is usual for it, by what its FMU declares."""
     unit: str
+    is_coupled: bool = False
+    """Whether it feeds another component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +97,27 @@ class Diverging:
         )
 
 
+class Leaping(NamedTuple):
+    """A connected output that changes too much within steps: its coupling cannot be accurate."""
+
+    name: str
+    change: float
+    """Root mean square of its changes, as a fraction of its range."""
+
+    def text(self, others: int = 0) -> str:
+        """A warning; ``others``: how many outputs do likewise."""
+        more = (
+            "" if not others else f", and {others} more likewise" if others > 1 else ", and 1 more"
+        )
+        share = f"{100 * self.change:.0f} %"
+        return (
+            f"the output '{self.name}', which feeds another component, changes by {share} of its range in "
+            f"each communication step (root mean square){more}. Such steps are too long for it, or the coupling is at the "
+            "limit of its stability: results may be wrong. Take smaller steps: step_size (--step-size); --check-step "
+            "measures the error"
+        )
+
+
 @dataclass(slots=True)
 class _Windows:
     """The columns of one type."""
@@ -93,6 +127,8 @@ class _Windows:
     """Of the block, shape (n,)."""
     owner: NDArray[np.intp]
     """Of each element the index of its column."""
+    coupled: NDArray[np.intp]
+    """The elements, by their numbers here, that feed other components."""
     rows: int = 1
     """Of a window."""
     filled: int = 0
@@ -106,6 +142,12 @@ class _Windows:
     """Magnitudes in the first row."""
     last: NDArray[np.float64] | None = None
     """The last row."""
+    time: float = np.nan
+    """Its time in s."""
+    steps: int = 0
+    """Number of rows that have a later time than the row before."""
+    squares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """Sums over these of the squares of changes of the coupled elements."""
 
     def look(self, times: NDArray[np.float64], block: NDArray[Any]) -> None:
         values = np.asarray(block[:, self.elements], float)
@@ -114,6 +156,7 @@ class _Windows:
             self.first = np.abs(values[0])
             self.high = self.low = np.empty((0, values.shape[1]))
             self.filled = self.rows  # the first row opens a window
+        self._add_changes(times, values, before)
         self.last = values[-1].copy()
         self._make_room(len(times))
         # the first rows may belong to the window that is open
@@ -130,6 +173,44 @@ class _Windows:
         self.high, self.low = np.concatenate([self.high, high]), np.concatenate([self.low, low])
         self.times = np.concatenate([self.times, times[opened]])
         self.filled = (self.filled + len(times) - 1) % self.rows + 1
+
+    def _add_changes(
+        self,
+        times: NDArray[np.float64],
+        values: NDArray[np.float64],
+        before: NDArray[np.float64],
+    ) -> None:
+        """Changes within steps, of coupled elements; ``before`` is the row before these."""
+        if not len(self.coupled):
+            return
+        if len(self.coupled) < len(self.elements):
+            values, before = values[:, self.coupled], before[self.coupled]
+        is_later = times[1:] > times[:-1]  # not at an event
+        begins_later = bool(times[0] > self.time)  # NaN before the first row
+        with np.errstate(all="ignore"):  # they may overflow
+            changes = values[1:] - values[:-1]
+            if not is_later.all():
+                changes = changes[is_later]
+            first = values[0] - before if begins_later else np.zeros(len(before))
+            sums = first * first + np.einsum("ij,ij->j", changes, changes)
+        self.squares = self.squares + sums if len(self.squares) else sums
+        self.steps += len(changes) + begins_later
+        self.time = float(times[-1])
+
+    def leaping(self) -> list[Leaping]:
+        """Each column that changes too much within steps."""
+        if self.steps < LEAST_STEPS or not len(self.coupled):
+            return []
+        high = self.high[:, self.coupled].max(axis=0)
+        low = self.low[:, self.coupled].min(axis=0)
+        owners = [self.columns[k] for k in self.owner[self.coupled]]
+        least = ROUNDING * np.maximum(
+            np.maximum(np.abs(high), np.abs(low)), [c.usual for c in owners]
+        )
+        with np.errstate(all="ignore"):  # the range may be 0
+            change = np.sqrt(self.squares / self.steps) / (high - low)
+            is_found = (change > LEAP) & (high - low > least)
+        return [Leaping(owners[k].name, float(change[k])) for k in np.flatnonzero(is_found)]
 
     def _make_room(self, rows: int) -> None:
         """Put windows together until these rows fit, too."""
@@ -207,7 +288,10 @@ class _Windows:
         return found
 
 
-_REMEMBERED = "rows", "filled", "times", "high", "low", "first", "last"
+_REMEMBERED = (
+    *("rows", "filled", "times", "high", "low", "first", "last"),
+    *("time", "steps", "squares"),
+)
 """Fields of windows that change with the rows."""
 
 
@@ -233,7 +317,8 @@ class Growth:
             chosen = tuple(column for column in columns if column.type == kind)
             elements = [np.arange(c.column.start, c.column.stop) for c in chosen]
             owner = np.repeat(np.arange(len(chosen)), [len(e) for e in elements])
-            self._windows[kind] = _Windows(chosen, np.concatenate(elements), owner)
+            coupled = np.flatnonzero([chosen[k].is_coupled for k in owner])
+            self._windows[kind] = _Windows(chosen, np.concatenate(elements), owner, coupled)
 
     def look(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
         """Take up rows."""
@@ -261,7 +346,15 @@ class Growth:
         found = self.diverging()
         return f" Until then '{found[0].name}' has grown exponentially." if found else ""
 
+    def leaping(self) -> tuple[str, ...]:
+        """A warning, if connected outputs change too much within steps, and none grows without bound."""
+        found = [one for windows in self._windows.values() for one in windows.leaping()]
+        if not found or self.diverging():
+            return ()
+        worst = max(found, key=lambda one: one.change)
+        return (worst.text(len({one.name for one in found}) - 1),)
+
     def warnings(self) -> tuple[str, ...]:
-        """One, if there is such an output."""
+        """One, if there is an output that grows without bound, or changes too much within steps."""
         found = self.diverging()
-        return (found[0].text(len(found) - 1),) if found else ()
+        return (found[0].text(len(found) - 1),) if found else self.leaping()

@@ -221,6 +221,8 @@ class Statistics:
     """Sorted by mean error, the worst one first."""
     diverging: tuple[str, ...] = ()
     """Outputs that grow exponentially until the end of the run."""
+    leaping: tuple[str, ...] = ()
+    """A warning about outputs that change too much within steps; a measured error of the coupling replaces it."""
     coupling_error: CouplingError | None = None
     """The error of the coupling; None if nothing is coupled, or it was not asked for."""
     simulated: float = 0.0

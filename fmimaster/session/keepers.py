@@ -179,7 +179,7 @@ def recorder_of(
         interval=settings.output_interval,
         growth=Growth(
             [
-                Watched(c.name, c.type, c.column, c.usual, c.unit)
+                Watched(c.name, c.type, c.column, c.usual, c.unit, c.is_coupled)
                 for c in columns
                 if c.usual is not None and c.present is None
             ]

@@ -116,6 +116,7 @@ def run_statistics(session: SessionParts) -> Statistics:
         fall_backs=tuple(fall_backs(state)),
         loops=earlier.loops(prepared),
         diverging=tuple(d.name for d in recorder.growth.diverging()),
+        leaping=recorder.growth.leaping(),
         power_bonds=bond_statistics(
             prepared.plan, executor.store, float(prepared.schedule.start), state.structure.bonds
         ),

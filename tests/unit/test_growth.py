@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,53 @@ def test_how_rows_are_handed_on_does_not_matter() -> None:
     assert few.factor == pytest.approx(many.factor, rel=0.2)
 
 
+def leaps(
+    values: Array, time: Array, blocks: int = 7, *, is_coupled: bool = True
+) -> tuple[str, ...]:
+    growth = Growth([Watched("y", "float", slice(0, 1), 1.0, "m", is_coupled)])
+    for part in np.array_split(np.arange(len(time)), blocks):
+        growth.look(time[part], {"float": values[part, None]})
+    return growth.leaping()
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(
+    ("values", "change"),
+    [
+        (np.sin(np.arange(100.0)), "34 %"),  # 2 sin(1/2) / sqrt 2 of 2
+        (np.tile([1.0, -1.0], 50), "100 %"),
+        (0.3 * np.sin(0.7 * np.arange(40.0)) + 5.0, "24 %"),
+    ],
+    ids=["sine", "alternating", "around an offset"],
+)
+@pytest.mark.parametrize("blocks", [1, 7, 40])
+def test_connected_outputs_that_change_much_within_steps_are_told(
+    values: Array, change: str, blocks: int
+) -> None:
+    time = np.arange(float(len(values)))
+    (text,) = leaps(values, time, blocks)
+    assert text.startswith(f"the output 'y', which feeds another component, changes by {change}")
+    assert "step_size (--step-size)" in text
+    assert not leaps(values, time, blocks, is_coupled=False)
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(
+    ("values", "time"),
+    [
+        (np.sin(0.4 * np.arange(100.0)), np.arange(100.0)),
+        (np.exp(-2.0 * np.arange(100.0)), np.arange(100.0)),
+        (np.tile([1.0, -1.0], 5), np.arange(10.0)),
+        (1.0 + 1e-12 * np.tile([1.0, -1.0], 50), np.arange(100.0)),
+        (np.repeat(np.tile([1.0, -1.0], 20), 2)[1:], np.repeat(np.arange(40.0), 2)[:79]),
+        (np.exp(np.arange(40.0)), np.arange(40.0)),
+    ],
+    ids=["short steps", "transient", "few steps", "rounding", "jumps at events", "growth"],
+)
+def test_other_outputs_are_not_told(values: Array, time: Array) -> None:
+    assert not leaps(values, time)
+
+
 # In a run ----------------------------------------------------------------------------------------------------------------
 
 
@@ -149,6 +197,26 @@ def test_it_is_an_error_where_results_shall_be_accurate(simulation: Make) -> Non
 def test_short_steps_give_no_warning(simulation: Make) -> None:
     results = simulation(pair(10.0), COUPLED, step_size=1e-3, stop_time=2).run()
     assert not results.statistics.diverging
+
+
+@pytest.mark.measured
+def test_bounded_results_of_steps_that_are_too_long_are_warned_of_unless_their_error_is_known(
+    simulation: Make,
+) -> None:
+    """An oscillation of which a step is the fifth part: without growth, since each unit steps with the newest value."""
+    run = simulation(pair(10.0), COUPLED, step_size=0.12, stop_time=6, algorithm="GaussSeidel")
+    quick = replace(run, error_estimate=False)
+    with pytest.warns(AccuracyWarning, match=r"'[ab]\.x', which feeds .* of its range") as warned:
+        results = quick.run()
+    assert results.statistics.leaping == (str(warned[0].message),)
+    assert results.statistics.leaping[0] in results.statistics.warnings
+    with pytest.warns(AccuracyWarning, match="coupling error of '[ab].x'") as warned:
+        measured = replace(run, error_estimate=True).run()
+    assert len(warned) == 1
+    assert not measured.statistics.leaping
+    assert not [text for text in measured.statistics.warnings if "which feeds" in text]
+    exact = np.cos(10.0 * results.time)
+    assert np.abs(results["a.x"] - exact).max() > 1.0
 
 
 def test_an_infinite_value_is_told_with_the_growth_before(simulation: Make) -> None:
