@@ -118,8 +118,8 @@ class Simulation(Settings):
         --------
         >>> from fmimaster import Simulation, reference_path
         >>> plan = Simulation(reference_path("systems/two-mass-b1-mixed.ssp")).plan()
-        >>> print(str(plan)[:60].splitlines()[0])
-        two-mass, Jacobi()
+        >>> print(plan.facts["eventClock"])
+        Predictive()
         """
         from fmimaster.pages.plan import PlanPage, plan_facts
 

@@ -73,6 +73,11 @@ class Changes:
         """Use the present values as reference for changes."""
         values = self._store.values
         self._state.discrete_inputs = [values[k][s].tolist() for k, s, _ in self.inputs]
+        self.note_outputs()
+
+    def note_outputs(self) -> None:
+        """The same for outputs only: a located change is still an event of the instances with Event Mode that it feeds."""
+        values = self._store.values
         self._state.discrete_outputs = [values[k][s].tolist() for k, s, _ in self._outputs]
 
     @property

@@ -223,7 +223,7 @@ class EventHandler(LoopPart):
         s.event_log.events.append(
             Event(s.time.seconds, s.index, CHANGE, False, who, LOCATED, {}, right)
         )
-        self._changes.note()
+        self._changes.note_outputs()
 
     def _note_doubts(self, components: tuple[str, ...], begin: float, before: float) -> None:
         """Note changes that may be late, or beside which others may not be seen; see :meth:`located`."""

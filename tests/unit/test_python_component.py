@@ -188,6 +188,27 @@ def test_a_change_of_a_boolean_output_is_located_by_undone_steps() -> None:
     assert results.time[results["switch.on"]][0] == pytest.approx(0.3, abs=1e-3)
 
 
+def test_a_located_change_is_an_event_of_an_fmu_with_event_mode() -> None:
+    class Thermostat(PythonComponent):
+        inputs = {"temperature": 20.0}
+        outputs = {"heating": True}
+
+        def step(self, t: float, h: float) -> None:
+            if self.temperature >= 20.5:
+                self.heating = False
+            elif self.temperature <= 19.0:
+                self.heating = True
+
+    system = SystemBuilder()
+    system.add("room", reference_path("fmi3/ThermostatRoom.fmu"))
+    system.add("thermostat", Thermostat())
+    system.connect("room.x", "thermostat.temperature")
+    system.connect("thermostat.heating", "room.q")
+    results = Simulation(system, stop_time=10, step_size=Locate(0.1), algorithm=GaussSeidel()).run()
+    ends = results["room.x"].min(), results["room.x"].max()
+    assert ends == pytest.approx((19.0, 20.5), abs=1e-8)  # the brackets are 0.1 ns long
+
+
 @pytest.mark.parametrize("rule", [0.01, FreeStep(0.01)], ids=["fixed", "free"])
 def test_an_fmu_feeds_a_component(rule: StepRule[Any] | float) -> None:
     system = SystemBuilder()
