@@ -14,6 +14,7 @@ from python_fmu import Bench, PythonFmu, plan_of
 
 from fmimaster.algorithms import AlongLine, GaussSeidel, Jacobi, SubSteps, Waveform
 from fmimaster.base.errors import OptionError
+from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.given_inputs import extrapolation_degree
 from fmimaster.inputs.polynomial import (
@@ -518,3 +519,13 @@ def test_a_polynomial_without_effect_is_told(simulation: Callable[..., Simulatio
 def test_a_polynomial_that_means_nothing_is_refused(settings: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         Polynomial(**settings)
+
+
+def test_inputs_of_single_connections_have_an_effect_without_an_algorithm() -> None:
+    car = reference_path("systems/quarter-car-a-fmi2.ssp")
+    settings: dict[str, Any] = {"step_size": "1/100", "stop_time": 0.1}
+    usual = Simulation(car, **settings).run()
+    held = Simulation(car, inputs={"wheel.velocity": HOLD, "chassis.force": HOLD}, **settings).run()
+    plain = Simulation(car, algorithm=Jacobi(), **settings).run()
+    assert held["wheel.force"].tolist() == plain["wheel.force"].tolist()
+    assert held["wheel.force"].tolist() != usual["wheel.force"].tolist()
