@@ -178,6 +178,8 @@ class MeasuredAtStart:
     holds : bool
         Whether inputs in loops that are not solved are held, and those of FMUs that ignore derivatives: extrapolation
         was not asked for.
+    solves : bool
+        Whether loops of Step Mode are solved: not after a run has shown that the solution does not converge.
     is_complete : bool
         Whether nothing more is measured.
     """
@@ -186,6 +188,7 @@ class MeasuredAtStart:
     refused: Mapping[str, str] = field(default_factory=dict)
     ignoring: frozenset[str] = frozenset()
     holds: bool = False
+    solves: bool = True
     is_complete: bool = False
 
     def matters(self, models: Mapping[str, Model]) -> bool:

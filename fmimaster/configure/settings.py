@@ -345,7 +345,9 @@ class Settings:
         """The loops of Step Mode that are solved: without a choice, those that exist by the dependencies of the run."""
         kind: type[Loops] = at_place("plan.step_groups:Loops")
         given = self.used.loops
-        return given if isinstance(given, kind) else kind.REAL
+        if given is None or isinstance(given, kind):
+            return given or kind.REAL
+        return kind.REAL if cast("MeasuredAtStart", given).solves else kind.NONE
 
     @property
     def used(self) -> ReadSettings:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.base.errors import LoopError, SimulationError
 from fmimaster.base.installation import installed_version
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse
@@ -118,6 +119,22 @@ class Prepared:
         """What is known of dependencies that decide about loops, and are measured at the start; None if they are not."""
         measured: MeasuredAtStart | None = self.chosen.settings.get("loops")
         return measured
+
+    def with_held_loop(self, error: SimulationError) -> MeasuredAtStart | None:
+        """The setting ``loops`` of a run that holds inputs in loops, if the solution of a loop has failed in a step,
+        and only a measurement has found it; None for other errors, and if the user has chosen loops."""
+        results, measured = error.results, self.measured
+        if measured is None or not measured.solves or results is None or not results.rows:
+            return None
+        names = [i.name for i in self.plan.instances]
+        declared = {
+            f"{names[i]}.{name}"
+            for loop in self.plan.step_loops
+            if not loop.assumed
+            for i, name in loop.variables
+        }
+        is_loop = isinstance(error, LoopError) and declared.isdisjoint(error.loop)
+        return replace(measured, solves=False) if is_loop else None
 
     @property
     def notes(self) -> tuple[str, ...]:

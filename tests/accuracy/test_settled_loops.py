@@ -201,3 +201,21 @@ def test_runs_that_name_their_methods_measure_nothing(simulation: Simulate) -> N
     assert made.prepare().programs.reactions
     assert not named.prepare().programs.reactions
     assert any("--loops all" in note for note in named.prepare().notes)
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_a_measured_loop_whose_solution_fails_later_is_held_with_a_warning(
+    simulation: Simulate,
+) -> None:
+    """From t = 0.15 s on, y = 1 + u * u for both: there is no real solution."""
+
+    def late(v: Any) -> float:
+        return float(0.1 * v.u if v.t < 0.15 else 1.0 + v.u * v.u)
+
+    a = unit(1.0, outputs={"y": late})
+    b = unit(1.0, outputs={"y": late})
+    with pytest.warns(
+        AccuracyWarning, match="was not solved .* repeated with held inputs in loops"
+    ):
+        results = simulation({"a": a, "b": b}, RING, stop_time=0.3, step_size=0.1).run()
+    assert results.time[-1] == 0.3
