@@ -127,7 +127,7 @@ class RunsForResult:
                     raise
                 self._next = self._after(failed)
                 if self._next is None:
-                    raise failed from None
+                    raise failed from failed.__cause__
             if self._next is None:
                 judge(self._given, ran.found, ran.results)
                 return ran.results

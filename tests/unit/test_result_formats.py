@@ -33,7 +33,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return Simulation(SYSTEM, stop_time=0.2).run()
+    return Simulation(SYSTEM, stop_time=0.2, event_clock="none").run()
 
 
 EVENT = Event(1.0, 1, "jump", False, ("a",), Cause(Kind.DETECTED), {"a.x": 1.0}, {"a.x": 2.0})
@@ -76,11 +76,12 @@ def test_results_come_back_with_all_their_bits_and_facts(results: Results, file:
     assert sorted(p.name for p in file.parent.iterdir()) == [file.name, *beside]
 
 
+@pytest.mark.measured
 def test_rows_that_are_written_during_the_run_are_the_same(
     results: Results, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fmimaster.run.rows._rows_of_a_block", lambda _: 8)
-    Simulation(SYSTEM, stop_time=0.2).run(output_file=file)
+    Simulation(SYSTEM, stop_time=0.2, event_clock="none").run(output_file=file)
     read = Results.read(file)
     assert {**read.metadata, "started": 0, "wall_time": 0, "settings": 0} == {
         **results.metadata,
@@ -249,7 +250,9 @@ def test_a_folder_is_refused_before_the_run(file: Path) -> None:
     file.mkdir()
     seen: list[object] = []
     with pytest.raises(FileError, match="Is a directory"):
-        Simulation(SYSTEM, stop_time=0.2).run(progress=seen.append, output_file=file)
+        Simulation(SYSTEM, stop_time=0.2, event_clock="none").run(
+            progress=seen.append, output_file=file
+        )
     assert not seen
     assert [p.name for p in file.parent.iterdir()] == [file.name]
 
@@ -331,7 +334,7 @@ def test_a_mat_file_has_the_form_of_dymola(mixed: Results, tmp_path: Path) -> No
 def test_metadata_tells_where_results_come_from(results: Results) -> None:
     about = results.metadata
     assert about["system"] == str(SYSTEM)
-    assert about["settings"] == {"stop_time": 0.2}
+    assert about["settings"] == {"stop_time": 0.2, "event_clock": "NoEventClock()"}
     assert [c["name"] for c in about["components"]] == ["upper", "lower"]
     assert {len(c["sha256"]) for c in about["components"]} == {64}
     assert (about["start_time"], about["stop_time"], about["end_time"]) == (0.0, 0.2, 0.2)
