@@ -5,7 +5,7 @@ The error of the coupling is such an estimate, of the columns by which a run is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan
 from typing import Any
@@ -116,7 +116,7 @@ class Pair:
             found.append(
                 Difference(
                     name,
-                    self.fine.units.get(name.partition("[")[0], ""),
+                    self.fine.units.get(column_of(name, self.fine.columns), ""),
                     float(np.abs(fine).max()),
                     _rms(time, apart),
                     float(apart[worst]),
@@ -176,6 +176,11 @@ class Pair:
             there = ~(np.ma.getmaskarray(one) | np.ma.getmaskarray(other))
             if there.sum() > 1:  # the component does not exist all the time
                 yield name, time[there], np.ma.getdata(one)[there], np.ma.getdata(other)[there]
+
+
+def column_of(element: str, columns: Container[str]) -> str:
+    """The column of an element of an array. A scalar of FMI 2.0 may have brackets in its own name."""
+    return element if element in columns else element.rpartition("[")[0]
 
 
 def _alone(time: Array) -> NDArray[np.intp]:
@@ -240,7 +245,7 @@ def coupling_error(
     found = tuple(
         OutputError(d.name, d.relative * factor)
         for d in replace(pair, names=names, order=order).differences()
-        if d.scale > NOTHING * (recorded[d.name.partition("[")[0]].usual or 1.0)
+        if d.scale > NOTHING * (recorded[column_of(d.name, recorded)].usual or 1.0)
     )
     if not all(isfinite(output.error) for output in found):
         raise NotComparableError("outputs are infinite or not a number")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import Interrupted, OptionError, SimulationError
 from fmimaster.base.text import listed
 from fmimaster.configure.settings import Settings
-from fmimaster.front.accuracy_pair import Difference, Pair, half
+from fmimaster.front.accuracy_pair import Difference, Pair, column_of, half
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
 from fmimaster.prepare.accuracy_choice import Choice
@@ -363,7 +363,7 @@ def _worst(pair: Pair, usual: Mapping[str, float]) -> Difference:
     """The largest relative difference of a column whose values are more than rounding errors; if none is, the largest."""
     found = pair.differences()
     return next(
-        (d for d in found if d.scale > ROUNDING * usual[d.name.partition("[")[0]]), found[-1]
+        (d for d in found if d.scale > ROUNDING * usual[column_of(d.name, usual)]), found[-1]
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmimaster import OptionError, Results
-from fmimaster.front.accuracy_pair import Pair, half
+from fmimaster.front.accuracy_pair import Pair, column_of, half
 from fmimaster.steps import FixedStep, Halved, Locate, MultiRate, Ramp
 
 COARSE = np.linspace(0.0, 1.0, 11)
@@ -65,6 +65,19 @@ def test_elements_of_arrays_are_columns_of_their_own() -> None:
     fine = Results(time=[0.0, 1.0], columns={"x": [[1.0, 1.0], [1.0, 2.0]]}, units={"x": "m"})
     worst, other = Pair(coarse, fine, ["x"]).differences()
     assert (worst.name, worst.unit, worst.largest, other.largest) == ("x[2]", "m", 1.0, 0.0)
+
+
+def test_a_scalar_may_have_brackets_in_its_name() -> None:
+    """As the elements of an array in FMI 2.0: "tank.x[1]" is the name of a variable."""
+    results = Results(
+        time=[0.0, 1.0],
+        columns={"x[1]": [1.0, 1.0], "y": np.ones((2, 2))},
+        units={"x[1]": "m", "y": "s"},
+    )
+    found = {d.name: d.unit for d in Pair(results, results, ["x[1]", "y"]).differences()}
+    assert found == {"x[1]": "m", "y[1]": "s", "y[2]": "s"}
+    assert column_of("x[1]", results.columns) == "x[1]"
+    assert column_of("y[2]", results.columns) == "y"
 
 
 def test_runs_without_common_points_are_refused() -> None:
