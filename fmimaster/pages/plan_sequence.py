@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fmimaster.algorithms.modes import samples
 from fmimaster.base.text import aligned, named, section
 from fmimaster.plan.plan import Plan
 from fmimaster.program.delays import Delay, in_steps, levels, order_of_steps
 from fmimaster.sequences.methods import METHODS, LeastStale, NearestNeighbour, SequenceSetting
-from fmimaster.sequences.weights import NOT_DIRECT, Count, FeedThrough, Weights, units_of
+from fmimaster.sequences.weights import NOT_DIRECT, SWITCHES, Count, FeedThrough, Weights, units_of
 
 
 def sequence(
@@ -36,14 +37,18 @@ def sequence(
     leading = [
         f"{names[d.route.link.target]}.{d.route.link.input.name}"
         for d in delays
-        if d.is_fresh and d.is_newest and d.route.link.target not in solved
+        if d.is_fresh
+        and d.is_newest
+        and d.route.link.target not in solved
+        # what samples its inputs shall have the newest ones
+        and not samples(plan, d.route.link.target)
     ]
     return {
         "chosenBy": plan.sequence_chosen_by
         if order == plan.trigger_sequence
         else "the algorithm, by levels",
         "order": [names[i] for i in order],
-        "weights": _in_words(weights),
+        "weights": _in_words(weights, has_controllers=any(c.switches for c in units.connections)),
         "cost": sum(s["weight"] for s in stale),
         "levels": [[names[i] for group in level for i in group] for level in groups],
         "together": [
@@ -60,11 +65,13 @@ def _weights(setting: SequenceSetting | None) -> Weights:
     return method.weights if isinstance(method, LeastStale | NearestNeighbour) else FeedThrough()
 
 
-def _in_words(weights: Weights) -> str:
+def _in_words(weights: Weights, *, has_controllers: bool) -> str:
     match weights:
         case FeedThrough(otherwise):
+            more = f"{SWITCHES:g} for an input of a component with discrete outputs only, "
             return (
-                f"1 for an input on which an output depends directly, {otherwise:g} for another one"
+                f"{more if has_controllers else ''}1 for an input on which an output depends directly, {otherwise:g} for "
+                "another one"
             )
         case Count():
             return "1 for each input"

@@ -14,7 +14,7 @@ from linear_fmu import linear_fmu
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from fmimaster import PythonComponent, Results, Simulation, SystemBuilder
+from fmimaster import PythonComponent, Results, Simulation, SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, AlongLine, GaussSeidel, Jacobi
 from fmimaster.inputs import LINEAR
 from fmimaster.record.causes import Kind
@@ -49,10 +49,15 @@ FIXED = {"canHandleVariableCommunicationStepSize": None}
 
 
 def run(
-    system: SystemBuilder, algorithm: Algorithm = LINES, *, stop_time: float = 5, **settings: Any
+    system: SystemBuilder,
+    algorithm: Algorithm = LINES,
+    *,
+    stop_time: float = 5,
+    step_size: Any = H,
+    **settings: Any,
 ) -> Results:
     simulation = Simulation(
-        system, algorithm=algorithm, step_size=H, stop_time=stop_time, **settings
+        system, algorithm=algorithm, step_size=step_size, stop_time=stop_time, **settings
     )
     return simulation.run()
 
@@ -282,3 +287,34 @@ def test_an_fmu_without_states_that_holds_its_inputs_gets_their_values_at_the_en
     results = run(system, algorithm, sequence=["mass", "spring"])
     # of the second order in H; with the mean of the step the spring is late by H / 2, with an error of 0.6
     assert error(results["mass.y1"], np.cos(2 * results.time)) < 0.02
+
+
+def test_a_controller_is_said_to_come_after_its_plant(fmu: Write) -> None:
+    system = SystemBuilder()
+    system.add("a_controller", controller())
+    system.add("plant", fmu(**PLANT))
+    system.connect("plant.y1", "a_controller.y")
+    system.connect("a_controller.u", "plant.u1")
+    page = str(Simulation(system, algorithm=LINES, step_size=H, stop_time=1).plan())
+    assert "10 for an input of a component" in page
+    assert "half a step early" not in page
+
+
+def test_control_by_a_clock_is_exact(fmu: Write) -> None:
+    """x' = -x - 2 s with the sample s of x at each 1/4 s, between communication points."""
+    system = SystemBuilder()
+    system.add("plant", fmu(a=[[-1.0]], b=[[1.0]], c=[[1.0]], x0=[1.0]))
+    clock = {"interval.counter": 1, "interval.resolution": 4}
+    system.add("sampler", reference_path("fmi3/Sampler.fmu"), clock)
+    system.connect("plant.y1", "sampler.u")
+    system.connect("sampler.held", "plant.u1", factor=-2.0)
+    results = run(system, stop_time=1, step_size="1/30")
+    held = [1.0]
+    for _ in range(5):
+        held.append(-2 * held[-1] + 3 * held[-1] * exp(-0.25))
+    ticks = [int(4 * t + 1e-9) for t in results.time.tolist()]
+    exact = [
+        held[k] * (3 * exp(k / 4 - t) - 2)
+        for k, t in zip(ticks, results.time.tolist(), strict=True)
+    ]
+    assert error(results["plant.y1"], np.array(exact)) < ROUNDING
