@@ -189,7 +189,8 @@ def correct(instance: int, plan: Plan, p: Emitter) -> None:
     if plan.instances.any_may_return_early:
         p.means.add(instance)
     if not plan.instances[instance].may_return_early:
-        p.correct([instance])
+        routes = plan.routes.get((instance, Group.CONTINUOUS), ())
+        p.correct([instance], at_left=any(r.left is not None for r in routes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -306,12 +306,12 @@ class Emitter(Writer):
         if self._has(instance, group):
             self.write(Get(instance, group))
 
-    def correct(self, instances: Iterable[int]) -> None:
+    def correct(self, instances: Iterable[int], *, at_left: bool = False) -> None:
         """Correct outputs of these instances that depend directly on held inputs, as far as it can be done."""
         for chosen in passes(self.plan.corrections, instances, self.plan.links):
             for instance in chosen:
                 self.corrected.add(instance)
-                self.write(Correct(instance))
+                self.write(Correct(instance, at_left))
 
     def correct_means(self) -> None:
         """Correct the instances whose inputs were held at means over the steps that have been written and measured."""

@@ -107,7 +107,7 @@ def test_a_stale_input_of_a_component_with_discrete_outputs_weighs_more_for_a_re
 ) -> None:
     options = ("--algorithm", "gauss-seidel", "--sequence", "controller,room")
     page = run("plan", reference("systems/thermostat-fmi3.ssp"), *options).out
-    reason = "weight 1:  no output depends on it directly, but discrete outputs change late because of it"
+    reason = "weight 10:  no output depends on it directly, but discrete outputs change late because of it"
     assert f"controller.x  <-  room.x  1 step late,  {reason}" in page
 
 

@@ -67,14 +67,14 @@ class Correct(Instruction):
     """Outputs in the store that depend directly on the continuous inputs ← their values with the present inputs.
 
     FMI forbids reading outputs after setting inputs in Step Mode. Therefore the partial derivatives times the
-    difference between the connected outputs (at a discontinuity of a signal of the user: its left limit), transformed,
-    and the inputs that the instance has are added; its inputs in
+    difference between the connected outputs, transformed, and the inputs that the instance has are added; its inputs in
     the store ← those outputs, and they are held. The inputs of the instance are those in the store, or the values of
     their polynomials at its time. With unchanged inputs nothing is called. The plan's corrections define the outputs
-    and the source of the derivatives.
+    and the source of the derivatives. With ``at_left`` a signal that jumps at the end of the step has its left limit.
     """
 
     instance: int
+    at_left: bool = False
 
     calls: ClassVar[FmiCall | None] = FmiCall.GET_DIRECTIONAL_DERIVATIVE
 

@@ -101,7 +101,7 @@ class ProgramEncoder:
         self._made: Mapping[type[Instruction], Callable[[Any], Fields]] = {
             Step: self._step,
             Fit: self._fit,
-            Correct: lambda c: {"correction": lender.correction(entries[c.instance], c.instance)},
+            Correct: lambda c: {"correction": lender.correction(entries[c.instance], c)},
             Derive: self._derive,
             Call: lambda call: {"hook": lend_hook(lender, context, hooks[call.hook])},
             Mode: lambda mode: lender.clocks(mode.instance, mode.state),

@@ -12,6 +12,7 @@ from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Route, Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Partials
+from fmimaster.program.instructions.outputs import Correct
 from fmimaster.program.store import ValueStore
 from fmimaster.run.native.header import TYPES, derivative_fields, interval_fields
 from fmimaster.run.native.instances import KernelEntry
@@ -97,13 +98,15 @@ class Tables(Lender):
         ]
         return {"n": len(ranges), "ranges": self.table("fm_range", ranges)}
 
-    def correction(self, entry: KernelEntry, i: int) -> Any:
+    def correction(self, entry: KernelEntry, correct: Correct) -> Any:
         """What CORRECT corrects in an instance: an fm_correction."""
+        i = correct.instance
+        routes = self.plan.routes[i, Group.CONTINUOUS]
         correction, store = self.plan.corrections[i], self.store
         highest = self.plan.instances[i].model.highest_order
         record = self.made(
             "fm_correction",
-            moves=self.moves([r.at_left for r in self.plan.routes[i, Group.CONTINUOUS]])["moves"],
+            moves=self.moves([r.at_left if correct.at_left else r for r in routes])["moves"],
             inputs=self.calls(entry, i, Group.CONTINUOUS)["segments"],
             highest=-1 if highest is None else highest,
             slots=[k for slot in correction.slots for k in range(slot.start, slot.stop)],

@@ -117,8 +117,12 @@ def correct(m: Machine, instruction: Correct, _: int) -> Action:
     correction, partials = m.plan.corrections[i], store.partials.get(i)
     n_outputs, n_inputs = correction.shape
     seed, sensitivity = np.zeros(n_inputs), np.zeros(n_outputs)
-    routes = (r.at_left for r in m.plan.routes[i, Group.CONTINUOUS])
-    elements = [e for route in routes for e in moves(route, store, m.plan)]
+    routes = m.plan.routes[i, Group.CONTINUOUS]
+    elements = [
+        element
+        for route in routes
+        for element in moves(route.at_left if instruction.at_left else route, store, m.plan)
+    ]
     slots = [k for slot in correction.slots for k in range(slot.start, slot.stop)]
     outputs, courses = view(store.values[DataType.FLOAT64]), store.courses
     degree = courses.degree
