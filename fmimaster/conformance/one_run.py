@@ -189,6 +189,7 @@ def _simulate(run: _Run, folder: Path, solver: str | Integrator | None) -> None:
         output_variables=_columns(run.reference, facts),
         allow_nan=True,
         error_estimate=False,
+        event_clock="none",
         solver=solver if case.interface is Interface.MODEL_EXCHANGE else None,
     )
     file = folder / f"{case.model}_out.csv"

@@ -195,7 +195,7 @@ def test_the_judge_finds_steps_that_are_too_short_to_show_anything(
     """Steps of 0.4 of the step size are near each event, without any indicator."""
     case = case_of(name)
     path = tmp_path / f"{name}-fmi3.csv"
-    by_fmimaster(kit, case, "fmi3", path, step_size=part * case["step"], event_clock=None)
+    by_fmimaster(kit, case, "fmi3", path, step_size=part * case["step"], event_clock="none")
     status, text = judge(kit, tmp_path)
     assert status == 1
     assert "0% of the time is in steps longer than 0.075 s, expected at least 50%" in text
@@ -207,7 +207,7 @@ def test_an_importer_that_stops_at_events_by_early_return_does_not_pass_without_
 ) -> None:
     """The FMUs of these classes have no Event Mode, and do not return early."""
     path = tmp_path / f"{name}-fmi3.csv"
-    by_fmimaster(kit, case_of(name), "fmi3", path, event_clock=None)
+    by_fmimaster(kit, case_of(name), "fmi3", path, event_clock="none")
     status, text = judge(kit, tmp_path)
     assert status == 1
     assert "no communication point is near the event at" in text
@@ -247,7 +247,7 @@ def test_the_judge_finds_an_importer_that_does_not_use_indicators(
 ) -> None:
     case = case_of("indicators-ball")
     path = tmp_path / "indicators-ball-fmi2.csv"
-    by_fmimaster(kit, case, "fmi2", path, event_clock=None)
+    by_fmimaster(kit, case, "fmi2", path, event_clock="none")
     status, text = judge(kit, tmp_path)
     assert status == 1
     assert "no communication point is near the event at 0.451523641 s" in text
@@ -269,7 +269,7 @@ def test_bodies_that_do_not_stay_on_each_other_fail(kit: Path, tmp_path: Path) -
     """Requirement I41: nobody holds the contacts."""
     path = tmp_path / "contacts-stack-fmi3.csv"
     with pytest.warns(AccuracyWarning, match="executes its shared events alone|grows"):
-        by_fmimaster(kit, case_of("contacts-stack"), "fmi3", path, event_clock=None)
+        by_fmimaster(kit, case_of("contacts-stack"), "fmi3", path, event_clock="none")
     status, text = judge(kit, tmp_path)
     assert status == 1
     assert "FAIL  contacts-stack-fmi3  ball2.v is -0.7919" in text
@@ -280,7 +280,7 @@ def test_a_one_sided_event_fails(kit: Path, tmp_path: Path) -> None:
     case = case_of("shared-rope")
     path = tmp_path / "shared-rope-fmi3.csv"
     with pytest.warns(AccuracyWarning, match="executes its shared events alone"):
-        by_fmimaster(kit, case, "fmi3", path, event_clock=None)
+        by_fmimaster(kit, case, "fmi3", path, event_clock="none")
     status, text = judge(kit, tmp_path)
     assert status == 1
     assert "FAIL  shared-rope-fmi3" in text
