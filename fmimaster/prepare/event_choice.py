@@ -7,7 +7,7 @@ events affect others; further rows are for runs that end with an error.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -87,7 +87,21 @@ def choose_events(settings: Settings, system: ResolvedSystem) -> Sequence[Fittin
     none = FittingRow(
         (TableRow.NONE.value,), listed(reasons, MOST_NAMED), {"event_clock": NoEventClock()}
     )
-    return [*_Rows(settings, system, rows), none]
+    found = _Rows(settings, system, rows)
+    return [*(_with_the_others(row, rows, system) for row in found), none]
+
+
+def _with_the_others(
+    fitting: FittingRow, rows: Mapping[int, TableRow], system: ResolvedSystem
+) -> FittingRow:
+    """The row, which tells of components whose undeclared events it does not find."""
+    others = [
+        system.components[i].name
+        for i, row in rows.items()
+        if row.value not in fitting.names and not system.components[i].model.events
+    ]
+    said = f"; not found, but at the ends of steps: events of {named(others)}" if others else ""
+    return replace(fitting, because=fitting.because + said)
 
 
 def _is_open(settings: Settings) -> bool:

@@ -15,7 +15,7 @@ from fmimaster.events import NoEventClock, Predictive
 from fmimaster.fmu.load import Loader
 from fmimaster.inputs import ADAPTIVE, Polynomial
 from fmimaster.plan.policy import TableRow, row_of
-from fmimaster.steps import Locate, MultiRate
+from fmimaster.steps import Locate, MultiRate, Ramp
 from fmimaster.system.model import Model
 from fmimaster.system.read import read_system
 
@@ -29,12 +29,16 @@ def model(path: str) -> Model:
         return loader.model(component)
 
 
+def chosen_for(system: Any, **settings: Any) -> dict[str, Any]:
+    """What is chosen for events and coupling."""
+    chosen = Simulation(system, **settings).prepare().chosen.settings
+    return {name: value for name, value in chosen.items() if name != "loops"}
+
+
 def test_events_with_triggers_are_predicted() -> None:
     prepared = Simulation(MASSES, stop_time=1, step_size=0.1).prepare()
-    assert prepared.chosen.settings == {
-        "event_clock": Predictive(),
-        "algorithm": Jacobi(ADAPTIVE),
-    }
+    found = chosen_for(MASSES, stop_time=1, step_size=0.1)
+    assert found == {"event_clock": Predictive(), "algorithm": Jacobi(ADAPTIVE)}
     assert any(n.startswith("events: Predictive, because") for n in prepared.notes)
     assert prepared.chosen.instead[-1] == {"event_clock": NoEventClock()}
 
@@ -52,8 +56,8 @@ def test_discrete_outputs_of_fmus_that_can_go_back_are_located() -> None:
     assert [e.time for e in results.events] == pytest.approx(
         [1.053605, 2.05444, 4.061147], abs=1e-6
     )
-    chosen = Simulation(THERMOSTAT, stop_time=5, step_size=0.1).prepare().chosen
-    assert chosen.settings == {"step_size": Locate(0.1), "algorithm": GaussSeidel()}
+    found = chosen_for(THERMOSTAT, stop_time=5, step_size=0.1)
+    assert found == {"step_size": Locate(0.1), "algorithm": GaussSeidel()}
 
 
 def test_a_step_size_that_is_not_given_is_completed() -> None:
@@ -81,19 +85,19 @@ def test_what_is_given_is_not_changed(given: dict[str, Any]) -> None:
 
 def test_a_given_algorithm_keeps_its_inputs_and_gets_a_clock() -> None:
     algorithm = GaussSeidel(Polynomial(2, 2))
-    prepared = Simulation(MASSES, stop_time=1, step_size=0.1, algorithm=algorithm).prepare()
-    assert prepared.chosen.settings == {"event_clock": Predictive()}
+    found = chosen_for(MASSES, stop_time=1, step_size=0.1, algorithm=algorithm)
+    assert found == {"event_clock": Predictive()}
 
 
 def test_held_inputs_that_are_given_fit_no_clock_and_the_run_warns() -> None:
     prepared = Simulation(MASSES, stop_time=1, step_size=0.1, algorithm=Jacobi()).prepare()
-    assert prepared.chosen.settings == {}
+    assert "event_clock" not in prepared.chosen.settings
     assert "There is no event clock" in prepared.accuracy_warnings[0]
 
 
 def test_an_fmu_alone_executes_its_events_itself() -> None:
     fmu = reference_path("fmi3/BouncingBall.fmu")
-    assert Simulation(fmu, stop_time=1).prepare().chosen.settings == {"algorithm": Jacobi()}
+    assert chosen_for(fmu, stop_time=1) == {"algorithm": Jacobi()}
 
 
 def masses_of(lower: Path) -> SystemBuilder:
@@ -148,3 +152,30 @@ def test_the_row_of_an_fmu(path: str, row: TableRow) -> None:
 def test_discrete_outputs_that_are_not_connected_are_not_located() -> None:
     found, _ = row_of(model("fmi2/ThermostatController.fmu"), connected=())
     assert found is TableRow.NONE
+
+
+def thermostat_beside_masses() -> SystemBuilder:
+    builder = masses_of(reference_path("fmi2/TwoMassLower.fmu"))
+    for name in ("Room", "Controller"):
+        builder.add(name.lower(), reference_path(f"fmi2/Thermostat{name}.fmu"))
+    builder.connect("room.x", "controller.x")
+    builder.connect("controller.q", "room.q")
+    return builder
+
+
+def test_fmus_that_differ_have_two_methods_together() -> None:
+    system = thermostat_beside_masses()
+    found = chosen_for(system, stop_time=1.2, step_size=0.1)
+    assert found["event_clock"] == Predictive()
+    assert found["step_size"] == Locate(0.1)
+    results = Simulation(system, stop_time=1.2, step_size=0.1).run()
+    times = [e.time for e in results.events if "changed" in str(e) or "discrete" in e.name]
+    assert times == pytest.approx([1.053605], abs=1e-6)
+    assert any(e.name == "collision" for e in results.events)
+
+
+def test_events_that_the_chosen_clock_does_not_find_are_told() -> None:
+    """Without a step size that can be located, the controller switches at ends of steps."""
+    prepared = Simulation(thermostat_beside_masses(), stop_time=1, step_size=Ramp(0.1)).prepare()
+    [note] = [n for n in prepared.notes if n.startswith("events:")]
+    assert note.endswith("not found, but at the ends of steps: events of 'controller'")
