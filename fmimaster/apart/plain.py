@@ -177,9 +177,7 @@ _ATTRIBUTES: Mapping[str, Any] = {
     "signal": str,
 }
 """Attributes of exceptions that are sent."""
-_NOT_SENT = frozenset(
-    ["AccuracyError", "ColumnError", "ConstraintError", "LoopError", "ZenoError", "Interrupted"]
-)
+_NOT_SENT = frozenset(["AccuracyError", "ColumnError", "ConstraintError", "LoopError", "ZenoError"])
 """Exceptions with further attributes: they arrive as their base."""
 
 

@@ -43,9 +43,6 @@ log = logging.getLogger("fmimaster")
 MOST_SECONDS = 2.0
 """CPU time in s of a run up to which a second one is not asked for: it takes twice as long."""
 
-MOST_VALUES = 2_000_000
-"""Values of a file up to which it is read back to be compared."""
-
 MOST_HIDDEN = 20_000_000
 """Values that a run may have to be tried with other couplings: hidden runs keep their rows in memory."""
 
@@ -103,6 +100,8 @@ class RunsForResult:
         """Those of the next run; None after the last one."""
         self._told: list[str] = []
         """Why there is more than one run."""
+        self._is_interrupted = False
+        """Whether a hidden run was, whose process has handled it."""
         self._errors: list[float] = []
         """With the step sizes that were tried."""
 
@@ -128,6 +127,10 @@ class RunsForResult:
                 self._next = self._after(failed)
                 if self._next is None:
                     raise failed from failed.__cause__
+            if self._is_interrupted:
+                late = Interrupted("Interrupted when the simulation had ended.")
+                late.results = ran.results
+                raise late
             if self._next is None:
                 judge(self._given, ran.found, ran.results)
                 return ran.results
@@ -218,6 +221,7 @@ class RunsForResult:
                 found = CouplingError(reason=str(error))
             except Exception as error:  # whatever it is, the run is complete
                 found = CouplingError(reason=f"the second run has failed ({first_sentence(error)})")
+                self._is_interrupted = isinstance(error, Interrupted)
         return ran if self._next is not None else self._noted(ran, found, notes)
 
     def _measured(self, ran: Ran) -> tuple[CouplingError, tuple[str, ...]]:
@@ -227,7 +231,7 @@ class RunsForResult:
         if reason := self._why_not_measured(ran):
             return CouplingError(reason=reason), ()
         completed, rule = ran.completed(self._settings), ran.prepared.schedule.rule
-        order, recorded, rows = order_of(completed), ran.recorded, _whole(ran, self._output_file)
+        order, recorded, rows = order_of(completed), ran.recorded, ran.whole(self._output_file)
         names = [name for name, column in recorded.items() if column.is_comparable]
         pair = None
         if self._chooses_steps and not self._is_suggested and self._given.error_estimate is None:
@@ -378,20 +382,6 @@ def _acting_outside(structures: Sequence[Prepared]) -> str:
     """A component in Python whose steps have effects that cannot be undone; empty if there is none."""
     every = (c for structure in structures for c in structure.components)
     return next((c.name for c in every if c.python and not c.python.can_go_back), "")
-
-
-def _whole(ran: Ran, output_file: OutputFile) -> Results:
-    """All rows of a run, also those that it has written to a file only."""
-    rows, columns = ran.results.statistics.rows, max(1, len(ran.results.names))
-    if ran.results.rows == rows:
-        return ran.results
-    if not isinstance(output_file, str | os.PathLike) or not given_path(output_file).is_file():
-        raise NotComparableError("the rows were written to a stream, and are not kept")
-    if rows * columns > MOST_VALUES:
-        raise NotComparableError(
-            f"the file of results is large ({rows} rows); a run without --output-file can be measured"
-        )
-    return Results.read(output_file)
 
 
 def _in_words(change: Mapping[str, Any]) -> str:

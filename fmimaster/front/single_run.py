@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from fmimaster.apart import shared_run
 from fmimaster.base.errors import AccuracyError, Interrupted, warn_of
+from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
@@ -24,6 +25,9 @@ from fmimaster.session.work_thread import ProgressCallback, Signals, silent
 log = logging.getLogger("fmimaster")
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
+
+MOST_VALUES = 2_000_000
+"""Values of a file up to which it is read back to be compared."""
 
 
 class NotComparableError(Exception):
@@ -55,6 +59,19 @@ class Ran:
     def recorded(self) -> Mapping[str, Recorded]:
         """Name of a column → what it shows."""
         return {c.name: c for structure in self.structures for c in structure.plan.recorded}
+
+    def whole(self, output_file: OutputFile) -> Results:
+        """All rows, also those that were written to a file only."""
+        rows, columns = self.results.statistics.rows, max(1, len(self.results.names))
+        if self.results.rows == rows:
+            return self.results
+        if not isinstance(output_file, str | os.PathLike) or not given_path(output_file).is_file():
+            raise NotComparableError("the rows were written to a stream, and are not kept")
+        if rows * columns > MOST_VALUES:
+            raise NotComparableError(
+                f"the file of results is large ({rows} rows); a run without --output-file can be measured"
+            )
+        return Results.read(output_file)
 
 
 def measured(ran: Ran) -> Ran:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from forks import Forked, Forks
 from misbehaving_fmu import Act, misbehaving
+from ssd_text import component, elements, ssd
 
 from fmimaster import PythonComponent, Results, Simulation, SystemBuilder, reference_path
 from fmimaster.apart import shared_run, watch
@@ -308,6 +309,71 @@ def test_a_crash_in_the_second_run_names_it_and_keeps_the_first(
     status, _, err = simulated(fmu, "--output-file", "rows.csv", "--accuracy", "1e-3")
     assert status == 0
     assert rows_of(tmp_path / "rows.csv") > 100
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Callable[[str], Path]:
+    """ring(action): one of two FMUs does that in a step from t = 0.995 s on, which only half the steps have."""
+
+    def make(action: str) -> Path:
+        misbehaving(tmp_path, "fmi3", Act("DoStep", action, since=0.995), name="a")
+        misbehaving(tmp_path, "fmi3", name="b")
+        links = (
+            f'<ssd:Connection startElement="{a}" startConnector="x" endElement="{b}" endConnector="u"/>'
+            for a, b in ("ab", "ba")
+        )
+        units = (component(name, source=f"{name}.fmu") for name in "ab")
+        system = f"{elements(*units)}<ssd:Connections>{''.join(links)}</ssd:Connections>"
+        (tmp_path / "ring.ssd").write_text(ssd(system))
+        return tmp_path / "ring.ssd"
+
+    return make
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(
+    ("action", "options", "how"),
+    [
+        (
+            "crash",
+            (),
+            "The process of the run was ended by SIGSEGV, in fmi3DoStep of 'a' at t = 0.995 s",
+        ),
+        ("leave", ("--check-step",), "has ended with status 0"),
+        ("hang", ("--call-timeout", "0.5"), "fmi3DoStep of 'a' has not returned within 0.5 s"),
+    ],
+)
+def test_the_end_of_the_process_that_measures_the_error_loses_nothing(
+    ring: Callable[[str], Path],
+    simulated: Simulated,
+    action: str,
+    options: tuple[str, ...],
+    how: str,
+) -> None:
+    system = ring(action)
+    status, _, err = simulated(system, "--output-file", "rows.csv", *options)
+    assert status == 0
+    assert "coupling error not measured: the second run has failed" in err
+    assert how in err
+    assert err.count("FmuLost") == err.count("warning: ") == 0
+    assert Results.read(system.with_name("rows.csv")).rows == 101
+
+
+@pytest.mark.measured
+def test_ctrl_c_in_the_run_that_measures_the_error_keeps_the_results(
+    ring: Callable[[str], Path], begun: Begin
+) -> None:
+    system = ring("hang")
+    process = begun(system, "--output-file", "rows.csv", "--isolate", "none")
+    file = system.with_name("rows.csv")
+    waits_for(lambda: rows_of(file) == 101 or process.poll() is not None)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.wait() == 130
+    assert "Interrupted when the simulation had ended" in err
+    assert "101 rows written to rows.csv" in err
+    assert Results.read(file).rows == 101
 
 
 def ended(process: Forked, number: int, file: Path) -> tuple[int, str]:
