@@ -236,7 +236,8 @@ class RunsForResult:
         pair = None
         if self._chooses_steps and not self._is_suggested and self._given.error_estimate is None:
             try:  # it is cheaper than half the steps, which may be tried next
-                pair = Pair(hidden(completed, step_size=2 * rule.exact_size), rows, names)
+                longer = replace(rule, size=2 * rule.exact_size)
+                pair = Pair(hidden(completed, step_size=longer), rows, names)
             except (FmimasterError, NotComparableError):
                 log.info("steps twice as long cannot be compared")
         of_fine = pair is not None

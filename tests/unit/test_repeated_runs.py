@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from linear_fmu import linear_fmu
 from fmimaster import AccuracyWarning, PythonComponent, Results, Simulation, SystemBuilder
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.modes import AlongLine
+from fmimaster.base.errors import CallError
 from fmimaster.inputs.polynomial import LINEAR
+from fmimaster.steps import Locate
 
 pytestmark = pytest.mark.measured
 
@@ -83,6 +86,47 @@ def test_a_model_that_is_unstable_itself_gives_the_first_run(tmp_path: Path) -> 
         results = Simulation(system, stop_time=20, step_size=0.02, error_estimate=False).run()
     assert any("inputs=Polynomial" in method for method in results.statistics.methods)
     assert not any("repeated" in warning for warning in results.statistics.warnings)
+
+
+class Switch(PythonComponent):
+    """A thermostat whose state cannot be restored, although it says so."""
+
+    inputs = {"T": 20.0}  # noqa: RUF012
+    outputs = {"on": True}  # noqa: RUF012
+    on: bool
+
+    def step(self, t: float, h: float) -> None:
+        self.on = self.T < 21.0 if self.on else self.T < 19.0
+
+    def save(self) -> Any:
+        return self.on
+
+    def restore(self, saved: Any) -> None:
+        raise ValueError("it is gone")
+
+
+class Room(PythonComponent):
+    inputs = {"heats": True}  # noqa: RUF012
+    outputs = {"T": 20.0}  # noqa: RUF012
+
+    def step(self, t: float, h: float) -> None:
+        self.T += h * (2.0 if self.heats else -1.0)
+
+
+def test_a_chosen_event_method_that_ends_with_an_error_is_replaced_by_the_next() -> None:
+    system = SystemBuilder("heating")
+    system.add("switch", Switch())
+    system.add("room", Room())
+    system.connect("room.T", "switch.T")
+    system.connect("switch.on", "room.heats")
+    run = Simulation(system, stop_time=5, step_size=0.3, error_estimate=False)
+    with pytest.warns(AccuracyWarning, match=r"has ended with an error \(.*it is gone") as told:
+        results = run.run()
+    assert results.time[-1] == 5.0
+    assert "so it was repeated with event_clock=" in str(told[0].message)
+    assert str(told[0].message) in results.statistics.warnings
+    with pytest.raises(CallError, match="it is gone"):
+        replace(run, step_size=Locate(0.3), event_clock="none").run()
 
 
 # Steps ----------------------------------------------------------------------------------------------------------------
