@@ -23,7 +23,9 @@ from fmimaster import (
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.front import attempts
+from fmimaster.front.accuracy_pair import warnings_of
 from fmimaster.inputs.polynomial import LINEAR
+from fmimaster.results.statistics import CouplingError, OutputError
 from fmimaster.studies.demos.quarter_car import LINEAR_CAR
 
 pytestmark = pytest.mark.measured
@@ -181,10 +183,19 @@ def test_a_second_run_that_fails_loses_nothing() -> None:
     assert "these steps are too short" in found.reason
 
 
-def test_events_that_depend_on_the_steps_are_a_warning() -> None:
+def test_events_that_fmus_execute_at_the_ends_of_long_steps_are_a_warning() -> None:
     balls = reference_path("systems/two-mass-b1-fmi3.ssp")
+    plain = Simulation(balls, step_size=0.2, stop_time=4, algorithm="Jacobi", event_clock="none")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        results = Simulation(balls, step_size=0.2, stop_time=4).run()
+        results = plain.run()
     assert results.statistics.coupling_error is not None
     assert any("coupling error of" in str(w.message) for w in told)
+
+
+def test_another_number_of_events_is_a_warning() -> None:
+    settings = Simulation(CAR, **HELD)
+    (told,) = warnings_of(settings, 0.1, CouplingError((OutputError("a.y", 1e-3),), (3, 4)))
+    assert told.startswith("with steps half as long there are 4 events instead of 3: ")
+    assert "--step-size" in told
+    assert not [*warnings_of(settings, 0.1, CouplingError((OutputError("a.y", 0.05),), (3, 3)))]
