@@ -38,6 +38,7 @@ def stiff(tmp_path: Path) -> SystemBuilder:
     return system
 
 
+@pytest.mark.filterwarnings("ignore:the output .* changes by:fmimaster.base.errors.AccuracyWarning")
 def test_a_chosen_coupling_that_grows_is_replaced_by_one_that_does_not(
     stiff: SystemBuilder, tmp_path: Path
 ) -> None:
