@@ -120,14 +120,14 @@ def test_a_chosen_event_method_that_ends_with_an_error_is_replaced_by_the_next()
     system.add("room", Room())
     system.connect("room.T", "switch.T")
     system.connect("switch.on", "room.heats")
-    run = Simulation(system, stop_time=5, step_size=0.3, error_estimate=False)
+    run = Simulation(system, stop_time=5, step_size=0.1, error_estimate=False)
     with pytest.warns(AccuracyWarning, match=r"has ended with an error \(.*it is gone") as told:
         results = run.run()
     assert results.time[-1] == 5.0
     assert "so it was repeated with event_clock=" in str(told[0].message)
     assert str(told[0].message) in results.statistics.warnings
     with pytest.raises(CallError, match="it is gone"):
-        replace(run, step_size=Locate(0.3), event_clock="none").run()
+        replace(run, step_size=Locate(0.1), event_clock="none").run()
 
 
 # Steps ----------------------------------------------------------------------------------------------------------------
