@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
@@ -324,7 +324,7 @@ class RunsForResult:
         ran = ran if found is None or not found.outputs else measured(ran)
         size, completed = ran.prepared.schedule.rule.exact_size, ran.completed(self._settings)
         of_number = () if found is None else warnings_of(completed, float(size), found)
-        warnings = (*self._told, *of_number)
+        warnings = (*self._told, *of_number, *self._of_bonds(ran, found))
         statistics = replace(
             ran.results.statistics,
             coupling_error=found,
@@ -346,6 +346,13 @@ class RunsForResult:
                 log.warning("The coupling error is not in '%s': %s", self._output_file, error)
         results = replace(ran.results, statistics=statistics, metadata=metadata)
         return replace(ran, results=results, found=(*ran.found, *warnings))
+
+    def _of_bonds(self, ran: Ran, found: CouplingError | None) -> Iterator[str]:
+        """Power bonds with wrong directions, where the runs are short enough to be measured."""
+        if found is not None and found.outputs and ran.prepared.plan.power_bonds:
+            from fmimaster.front.bond_directions import reversed_bonds  # few systems have bonds
+
+            yield from reversed_bonds(ran.completed(self._settings), ran.prepared)
 
 
 def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:
