@@ -26,6 +26,7 @@ from fmimaster.base.text import in_short, listed
 from fmimaster.configure.settings import Settings
 from fmimaster.front.single_run import NotComparableError, Ran, hidden, judge, measured, simulated
 from fmimaster.plan.layout import Group
+from fmimaster.plan.variables import moves_steadily
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_metadata
 from fmimaster.results.results import Results
@@ -369,9 +370,9 @@ def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:
 def couples(prepared: Prepared) -> bool:
     """Whether a continuous output of a component feeds another one; signals that the user gives are none."""
     return any(
-        group is Group.CONTINUOUS
+        group in (Group.CONTINUOUS, Group.DISCRETE)
         and route.link.source != route.link.target
-        and not route.has_discrete_source
+        and moves_steadily(prepared.plan.instances[route.link.source].model, route.link.output)
         and not _is_given(prepared.components[route.link.source])
         for (_, group), routes in prepared.plan.routes.items()
         for route in routes

@@ -318,13 +318,27 @@ def place_columns(
     return tuple(columns), {kind: tuple(slots) for kind, slots in rows.items()}
 
 
+def moves_steadily(model: Model, variable: Variable) -> bool:
+    """Whether a variable is continuous, or a floating point output of an FMU that only does not say so.
+
+    Some tools declare all outputs discrete. FMUs with Event Mode or clocks mean it.
+    """
+    if variable.is_continuous or not variable.type.is_float:
+        return variable.is_continuous
+    outputs = [v for v in model.with_causality(Causality.OUTPUT) if v.type.is_float]
+    means_it = model.capabilities.has_event_mode or any(v.is_continuous for v in outputs)
+    return not means_it and variable in outputs
+
+
 def _is_judged(model: Model, variable: Variable) -> bool:
     """Whether it is a continuous state, or a continuous output that does not only tell of events.
 
     An indicator is 0 at its event, and a number relative to its largest value says little. States count also where the
     FMU lists them as indicators, as a ball does with its height. The gap of a constraint is 0 in the limit, too.
     """
-    if not variable.is_continuous or (model.residuals and variable.name not in model.residuals):
+    if not moves_steadily(model, variable):
+        return False
+    if model.residuals and variable.name not in model.residuals:
         return False
     is_output = variable.causality is Causality.OUTPUT and variable.name not in model.event_outputs
     return is_output or variable.name in model.states

@@ -31,6 +31,7 @@ from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.gauss_seidel import LINES
 from fmimaster.front.accuracy_pair import Pair
 from fmimaster.front.accuracy_reach import MOST_ROWS, OwnSteps, judged_columns, reach
+from fmimaster.plan.plan import Plan
 from fmimaster.prepare.accuracy_choice import Choice
 from fmimaster.results.csv import read_csv
 from fmimaster.results.statistics import Statistics
@@ -283,14 +284,24 @@ def test_without_a_continuous_output_no_accuracy_can_be_measured() -> None:
         reach(chosen("a.fmu"), FIXED, Fraction(1, 10), {}, simulated(1.0, 1.0))
 
 
-def test_outputs_that_are_declared_discrete_are_named(tmp_path: Path) -> None:
+def with_discrete_outputs(tmp_path: Path, version: str) -> Plan:
+    """Of a chassis, whose only outputs are numbers."""
     fmu = changed(
-        reference_path("fmi2/QuarterCarChassisA.fmu"),
+        reference_path(f"{version}/QuarterCarChassisA.fmu"),
         tmp_path / "chassis.fmu",
         description=lambda text: text.replace('variability="continuous"', 'variability="discrete"'),
     )
+    return Simulation(fmu, stop_time=1).prepare().plan
+
+
+def test_outputs_that_are_declared_discrete_are_named(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"are declared discrete \(variability\): '.*velocity'"):
-        judged_columns([Simulation(fmu, stop_time=1).prepare().plan])
+        judged_columns([with_discrete_outputs(tmp_path, "fmi3")])
+
+
+def test_outputs_of_tools_that_declare_all_of_them_discrete_are_judged(tmp_path: Path) -> None:
+    """FMUs without Event Mode cannot mean it: the truck of libcosim, for example."""
+    assert "velocity" in judged_columns([with_discrete_outputs(tmp_path, "fmi2")])
 
 
 def test_all_continuous_outputs_are_judged_but_not_those_that_tell_of_events() -> None:
