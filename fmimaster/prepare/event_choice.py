@@ -143,15 +143,9 @@ class _Rows:
             yield from self._predicted(is_located=True)
         if located and not fired:
             yield from self._located()
-        declared = self._fitting(TableRow.PREDICTIVE)
-        stops_more = self._fitting(TableRow.EARLY_RETURN) and all(
-            stops_itself(c.model) for c in declared
-        )
-        if not stops_more:
-            yield from self._predicted()
+        # an FMU that may stop need not have events: those that are declared count more
+        yield from self._predicted()
         yield from self._stopped()
-        if stops_more:
-            yield from self._predicted()
         if self._fitting(TableRow.EVENT_MODE) and self.settings.event_mode is None:
             members = named(c.name for c in self._fitting(TableRow.EVENT_MODE))
             because = f"{members}: Event Mode, in which discrete outputs change"
@@ -185,7 +179,8 @@ class _Rows:
 
     def _stopped(self) -> Iterator[FittingRow]:
         """FMUs that stop: with sweeps, if their inputs can follow polynomials and all can go back."""
-        stopping = [i for i in self.rows if stops_itself(self.system.components[i].model)]
+        components = self.system.components
+        stopping = [i for i, c in enumerate(components) if stops_itself(c.model)]
         if not stopping or why_not(self.system, EarlyReturn(), self.settings.event_mode):
             return
         names = named(self.system.components[i].name for i in stopping)
