@@ -64,7 +64,8 @@ def plan_facts(
     clock = settings.clock_used
     fires = clock is not None and clock.fires
     late, rule = delays(prepared.programs.attempt, plan), schedule.rule
-    step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
+    pending = bool(prepared.programs.pending)
+    step_loops = plan_loops.step_loops(prepared.programs.attempt, plan, is_measured=pending)
     sequence = plan_sequence.sequence(plan, late, settings.sequence)
     return {
         "system": prepared.description.system.name,

@@ -23,11 +23,13 @@ def initial_loops(plan: Plan) -> list[dict[str, Any]]:
     return [_loop(loop, plan, *_at_start(loop, plan)) for loop in plan.initial_loops]
 
 
-def step_loops(attempt: Program, plan: Plan) -> list[dict[str, Any]]:
-    """Each loop in Step Mode with its treatment and the reason."""
+def step_loops(attempt: Program, plan: Plan, *, is_measured: bool) -> list[dict[str, Any]]:
+    """Each loop in Step Mode with its treatment and the reason; ``is_measured``: whether assumed ones are measured at the
+    start of the run."""
     unsolved = {u.loop: u for u in unsolved_loops(attempt, plan)}
     return [
-        _loop(loop, plan, *_in_steps(loop, unsolved.get(loop), plan)) for loop in plan.step_loops
+        _loop(loop, plan, *_in_steps(loop, unsolved.get(loop), plan, is_measured))
+        for loop in plan.step_loops
     ]
 
 
@@ -105,7 +107,9 @@ def _at_start(loop: AlgebraicLoop, plan: Plan) -> tuple[str, str]:
     return f"solved by iteration for {cut}", "inputs can be set and outputs read repeatedly"
 
 
-def _in_steps(loop: AlgebraicLoop, unsolved: UnsolvedLoop | None, plan: Plan) -> tuple[str, str]:
+def _in_steps(
+    loop: AlgebraicLoop, unsolved: UnsolvedLoop | None, plan: Plan, is_measured: bool
+) -> tuple[str, str]:
     names = [i.name for i in plan.instances]
     stuck = [names[i] for i in _without_state(loop.instances, plan)]
     if unsolved is None and not plan.exists_in_steps(loop):
@@ -134,7 +138,11 @@ def _in_steps(loop: AlgebraicLoop, unsolved: UnsolvedLoop | None, plan: Plan) ->
             f"{named(stuck)} cannot save and restore {'its' if len(stuck) == 1 else 'their'} state",
         )
     if loop.assumed:
-        return left, "it may not exist; --loops all solves it"
+        return left, (
+            "it may not exist: that is measured at the start of the run, which solves it then"
+            if is_measured
+            else "it may not exist; --loops all solves it"
+        )
     return left, "it is left to the algorithm; --loops real solves it"
 
 
