@@ -1,10 +1,11 @@
 """What a run chooses by itself, on systems with exact solutions: what is chosen, its error, and what is said of it.
 
-    python conformance/unasked.py [--system TEXT ...] [--kind KIND ...] [--size none 4 1 1/4] [--baseline]
-                                  [--failures] [--markdown] [--csv FILE]
+    python conformance/unasked.py [--system TEXT ...] [--kind KIND ...] [--size none 4 1 1/4]
+                                  [--plain] [--failures] [--csv FILE]
+    python conformance/unasked.py --read conformance/unasked.csv --markdown docs/unasked.md
 
 Each system is run with its stop time and no other option (``--size none``), and with the step size only: four times the
-right one, the right one, and a quarter of it. ``--baseline`` runs the plain method instead: held inputs, no event clock.
+right one, the right one, and a quarter of it. ``--plain`` runs the plain method instead: held inputs, no event clock.
 
 The error is the RMS over time of the worst continuous output of the exact solution, relative to the largest value of
 that output; of systems with events, to its range. A row next to an event may have either limit. Outcomes:
@@ -21,12 +22,10 @@ that output; of systems with events, to its range. A row next to an event may ha
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -36,87 +35,27 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "fmus"))
 
-from outcomes import Facts, attempt, markdown
+from outcomes import Facts, attempt
 from unasked_case import Case
 from unasked_hybrid import hybrid_cases
 from unasked_nets import Array
 from unasked_systems import smooth_cases
+from unasked_tables import CLOSE, CLOSE_AT_EVENTS, SIZES, Run, put_into, read, summary, write
 
-from fmimaster import Results, Simulation
+from fmimaster import Results, Simulation, reference_path, simulate
 from fmimaster.algorithms import Jacobi
 from fmimaster.events import NoEventClock
 
-RIGHT, CLOSE = 1e-2, 5e-2
-"""Errors below these are right, and close."""
-CLOSE_AT_EVENTS = 2e-2
-BESIDE = 1e-3
-"""Of a step: rows of a system with events may be so much too early or too late."""
-FACTOR = 3.0
-"""Within which an estimate is good."""
-LEAST = 1e-6
-"""Estimates of smaller errors are not judged."""
-SIZES = ("none", "4", "1", "1/4")
-"""``none`` is a run without a step size, the others are factors of the right one."""
-BASELINE: Mapping[str, Any] = {
+RIGHT = 1e-2
+"""Smaller errors are right."""
+BESIDE, DOUBLED = 1e-3, 2e-2
+"""Of a step: a row of a system with events may be so much too early or too late, and one of the two rows of an event."""
+PLAIN: Mapping[str, Any] = {
     "algorithm": Jacobi(),
     "event_clock": NoEventClock(),
     "error_estimate": False,
 }
 """The plain method."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """One run and its outcome."""
-
-    system: str
-    kind: str
-    fmi: str
-    size: str
-    """One of ``SIZES``."""
-    hybrid: bool
-    chosen: str = ""
-    step: float = 0.0
-    """[s] Mean step size."""
-    error: float = np.inf
-    worst: str = ""
-    """The output that has the error."""
-    estimate: float | None = None
-    """The number that the run gives for its error."""
-    outcome: str = ""
-    warned: bool = False
-    seconds: float = 0.0
-    """[s] CPU time."""
-    text: str = ""
-    """The error, the first warning, or what is wrong with the events."""
-
-    @property
-    def is_silent(self) -> bool:
-        """Wrong, and nothing says so."""
-        return self.outcome == "wrong" and not self.warned
-
-    @property
-    def is_false(self) -> bool:
-        """Right, with a warning."""
-        return self.outcome == "right" and self.warned
-
-    @property
-    def ratio(self) -> float | None:
-        """Of estimate and error, where both count."""
-        if self.estimate is None or not LEAST < self.error < np.inf:
-            return None
-        return self.estimate / self.error
-
-    @property
-    def line(self) -> str:
-        """For a list."""
-        what = "SILENT" if self.is_silent else "FALSE" if self.is_false else self.outcome
-        warned = "warned" if self.warned else ""
-        estimate = "" if self.estimate is None else f"{self.estimate:.1e}"
-        return (
-            f"{what:7} {self.system:34} {self.size:5} {self.step:<8.3g} {self.error:8.1e} {estimate:8} {warned:7}"
-            f" {self.seconds:5.2f} s {self.worst:14} {self.chosen} | {self.text}"
-        )
 
 
 # One run
@@ -128,22 +67,27 @@ def run(case: Case, size: str, settings: Mapping[str, Any], limit: float) -> Run
     ended = {"failed": "ended", "refused": "ended", "endless": "ended"}
     found["outcome"] = ended.get(found["outcome"], found["outcome"])
     return Run(
-        system=case.name, kind=case.kind, fmi=case.fmi, size=size, hybrid=case.is_hybrid, **found
+        system=case.name,
+        kind=case.kind,
+        fmi=case.fmi,
+        size=size,
+        hybrid=case.is_hybrid,
+        plain=bool(settings),
+        **found,
     )
 
 
 def _facts(case: Case, size: str, settings: Mapping[str, Any]) -> Facts:
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
-        asked = {} if size == "none" else {"step_size": case.step * Fraction(size)}
+        asked: dict[str, Any] = {} if size == "none" else {"step_size": case.step * Fraction(size)}
         system, options = case.build(folder), case.options(folder)
         made = Simulation(system, stop_time=case.stop_time, **asked, **options, **settings)
-        return score(case, made.run())
+        return score(case, made.run(), float(asked.get("step_size", case.step)))
 
 
-def score(case: Case, results: Results) -> Facts:
-    """Fields of a run that has reached its end."""
-    step = float(results.time[-1]) / max(results.statistics.steps, 1)
+def score(case: Case, results: Results, step: float) -> Facts:
+    """Fields of a run that has reached its end; ``step`` in s is its step size, or the right one if it has chosen."""
     errors = errors_of(case, results, step)
     worst = max(errors, key=lambda name: errors[name])
     error = errors[worst]
@@ -154,7 +98,7 @@ def score(case: Case, results: Results) -> Facts:
     texts = [events, *results.statistics.warnings]
     return {
         "outcome": outcome,
-        "step": step,
+        "step": float(results.time[-1]) / max(results.statistics.steps, 1),
         "error": error,
         "worst": worst,
         "warned": bool(results.statistics.warnings),
@@ -167,8 +111,12 @@ def score(case: Case, results: Results) -> Facts:
 def errors_of(case: Case, results: Results, step: float) -> dict[str, float]:
     """Output → its error."""
     time = np.asarray(results.time, float)
-    aside = BESIDE * step if case.is_hybrid else 0.0
-    solutions = [case.exact(np.clip(time + d, 0.0, time[-1]), step) for d in {0.0, -aside, aside}]
+    solutions = [case.exact(time, step)]
+    if case.is_hybrid:
+        doubled = np.diff(time) == 0.0
+        is_one = np.append(doubled, False) | np.insert(doubled, 0, False)
+        apart = np.where(is_one, DOUBLED, BESIDE) * step
+        solutions += [case.exact(np.clip(time + a, 0.0, time[-1]), step) for a in (-apart, apart)]
     errors = {}
     for name, exact in solutions[0].items():
         found = np.nan_to_num(np.asarray(results[name], float), nan=1e60, posinf=1e60, neginf=-1e60)
@@ -192,11 +140,26 @@ def _difference(found: Mapping[str, int], due: Mapping[str, int]) -> str:
     return "events: " + ", ".join(f"{n} {found.get(n, 0)} of {due.get(n, 0)}" for n in names)
 
 
+WORDS = (
+    (r"steps by |; their ends by (?!Locate).*|, in the order .*|; their ends by|\(\)", ""),
+    (r"Polynomial\(points=2, derivatives=2, adaptive=True\)", "adaptive"),
+    (r"Polynomial\(points=2, derivatives=2\)", "quintic"),
+    (r"Polynomial\(points=2\)", "lines"),
+    (r", mode=AlongLine\([^)]*\)|inputs=", ""),
+    (r" Locate\(.*", ", Locate"),
+)
+"""Patterns in the description of a method, and what is written for them in tables."""
+
+
 def chosen(results: Results) -> str:
-    """Algorithm and event clock in short: what differs from run to run."""
-    return "; ".join(
-        re.sub(r"; their ends by .*|steps by ", "", m) for m in results.statistics.methods[:1]
-    )
+    """Algorithm, event clock and loops in short."""
+    text = results.statistics.methods[0]
+    for pattern, short in WORDS:
+        text = re.sub(pattern, short, text)
+    clocks = [re.findall(r"events located by (\w+)", m) for m in results.statistics.methods]
+    text += "".join(f", {clock}" for found in clocks for clock in found)
+    solved = sum(loop.solutions > 1 for loop in results.statistics.loops)
+    return text + ", loop solved" * bool(solved)
 
 
 def estimate(results: Results) -> float | None:
@@ -205,7 +168,7 @@ def estimate(results: Results) -> float | None:
     return None if found is None else found.estimate
 
 
-# Tables
+# All runs
 
 
 def cases() -> list[Case]:
@@ -213,83 +176,21 @@ def cases() -> list[Case]:
     return smooth_cases() + hybrid_cases()
 
 
+def warm_up() -> None:
+    """Import here what the process of each run would import again."""
+    simulate(reference_path("fmi2/Dahlquist.fmu"), stop_time=1, step_size=1)
+
+
 def runs_of(a: argparse.Namespace) -> Iterator[Run]:
     """All runs that shall be made."""
+    warm_up()
     for case in cases():
         if a.kind and case.kind not in a.kind:
             continue
         if a.system and not any(re.search(text, case.name) for text in a.system):
             continue
         for size in a.size:
-            yield run(case, size, BASELINE if a.baseline else {}, a.limit)
-
-
-SUMMARY = (
-    "systems",
-    "step",
-    "runs",
-    "right",
-    "close",
-    "wrong, warned",
-    "wrong, silent",
-    "ended",
-    "right, warned",
-    "estimate within 3",
-    "CPU in s",
-)
-
-
-def summary(runs: Sequence[Run]) -> list[str]:
-    """A Markdown table: a row for each step size of smooth systems, of those with events, and of all."""
-    rows = []
-    for text, some in (
-        ("smooth", [r for r in runs if not r.hybrid]),
-        ("with events", [r for r in runs if r.hybrid]),
-        ("all", runs),
-    ):
-        for size in SIZES:
-            these = [r for r in some if r.size == size]
-            if these:
-                rows.append((text, size, *_counts(these)))
-    return markdown(SUMMARY, rows)
-
-
-def _counts(runs: Sequence[Run]) -> list[str]:
-    def number(are: Iterable[bool]) -> str:
-        return str(sum(are))
-
-    ratios = [r.ratio for r in runs if r.ratio is not None]
-    good = sum(1 / FACTOR <= ratio <= FACTOR for ratio in ratios)
-    return [
-        str(len(runs)),
-        number(r.outcome == "right" for r in runs),
-        number(r.outcome == "close" for r in runs),
-        number(r.outcome == "wrong" and r.warned for r in runs),
-        number(r.is_silent for r in runs),
-        number(r.outcome == "ended" for r in runs),
-        number(r.is_false for r in runs),
-        f"{good} of {len(ratios)}" if ratios else "",
-        f"{sum(r.seconds for r in runs):.1f}",
-    ]
-
-
-HEADER = ("system", "FMI", "chosen", "step in s", "error", "estimate", "warned")
-
-
-def table(runs: Sequence[Run]) -> list[str]:
-    """A Markdown table for the docs: a row per run."""
-    rows = []
-    for r in runs:
-        error = "ended" if r.outcome == "ended" else percent(r.error)
-        warned = ("yes" if r.warned else "") + (" (wrong)" if r.is_silent else "")
-        number = "" if r.estimate is None else percent(r.estimate)
-        rows.append((r.system, r.fmi, f"`{r.chosen}`", f"{r.step:.3g}", error, number, warned))
-    return markdown(HEADER, rows)
-
-
-def percent(value: float) -> str:
-    """Two digits."""
-    return f"{value:.1e}" if value > 10 or value < 1e-6 else f"{100 * value:.2g} %"
+            yield run(case, size, PLAIN if a.plain else {}, a.limit)
 
 
 def main() -> int:
@@ -301,26 +202,23 @@ def main() -> int:
     add("--system", nargs="+", help="only systems whose name contains one of these patterns")
     add("--kind", nargs="+", help="only systems of these kinds")
     add("--size", nargs="+", choices=SIZES, default=SIZES, help="none, 4, 1, 1/4")
-    add("--baseline", action="store_true", help="the plain method instead of the chosen one")
+    add("--plain", "--baseline", action="store_true", help="the plain method, not the chosen one")
     add("--limit", type=float, default=30.0, help="CPU time of a run in s (30)")
     add("--failures", action="store_true", help="list only runs that are silent, false or ended")
-    add("--markdown", action="store_true", help="print the table of the docs")
     add("--csv", type=Path, help="write all runs into this file")
+    add("--read", type=Path, nargs="+", help="runs of such files; nothing is run")
+    add("--markdown", type=Path, help="write the tables into this page")
     a = parser.parse_args()
-    runs: list[Run] = []
-    for one in runs_of(a):
+    runs = [one for path in a.read or () for one in read(path)]
+    for one in runs_of(a) if not a.read else ():
         runs.append(one)
-        if not a.markdown and (
-            not a.failures or one.is_silent or one.is_false or one.outcome == "ended"
-        ):
+        if not a.failures or one.is_silent or one.is_false or one.outcome == "ended":
             print(one.line, flush=True)
-    print("\n".join([*table(runs), ""] if a.markdown else []))
-    print("\n".join(summary(runs)))
+    print("\n".join(["", *summary(runs)]))
     if a.csv:
-        with a.csv.open("w", newline="", encoding="utf-8") as file:
-            rows = csv.DictWriter(file, [f.name for f in fields(Run)])
-            rows.writeheader()
-            rows.writerows(map(asdict, runs))
+        write(a.csv, runs)
+    if a.markdown:
+        put_into(a.markdown, runs)
     return 0
 
 

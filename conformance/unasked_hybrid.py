@@ -24,7 +24,7 @@ from unasked_case import Case, Columns
 from unasked_nets import Array, Piece, states
 
 from fmimaster import Results, SystemBuilder, reference_path
-from fmimaster.studies.demos.two_mass import TwoMassReference, Wall
+from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference, Wall
 
 SEED = 29
 """Of the random systems; ``event_kinds.py`` has another one."""
@@ -40,7 +40,7 @@ def without_suggestion(name: str, content: bytes) -> bytes:
         root = ET.fromstring(content)
         for experiment in root.iterfind("DefaultExperiment"):
             experiment.attrib.pop("stepSize", None)
-        return ET.tostring(root, encoding="utf-8", xml_declaration=True)
+        return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True))
     if name == "SystemStructure.ssd":
         return re.sub(rb' stepSize="[^"]*"', b"", content)
     return content
@@ -148,9 +148,11 @@ B2 = Wall(-0.554, 0.554, 4.255, np.pi / 2), Wall(-13.823, 1.024, 3.462, 2.9)
 """Ceiling and floor of the benchmark B2."""
 
 
-def _masses(exact: TwoMassReference, times: Array, _: float) -> Columns:
+def _masses(exact: TwoMassReference, blocks: Blocks, times: Array, _: float) -> Columns:
     x = exact(times)
-    return dict(zip(("upper.x", "upper.v", "lower.x", "lower.v"), x.T, strict=True))
+    rates = (x - blocks.rest()) @ blocks.matrix().T
+    columns = dict(zip(("upper.x", "upper.v", "lower.x", "lower.v"), x.T, strict=True))
+    return columns | {"upper.a": rates[:, 1], "lower.a": rates[:, 3]}
 
 
 def two_mass_cases() -> Iterator[Case]:
@@ -171,7 +173,7 @@ def two_mass_cases() -> Iterator[Case]:
                 "two masses",
                 _version(system),
                 partial(_shipped, system, change=change),
-                partial(_masses, exact),
+                partial(_masses, exact, Blocks()),
                 Fraction(stop),
                 Fraction(1, 20),
                 is_hybrid=True,
@@ -204,7 +206,7 @@ def _random_masses(number: int) -> Case:
         "two masses",
         {"fmi2": "2.0", "fmi3": "3.0"}.get(made.version, made.version),
         built,
-        partial(_masses, made.exact),
+        partial(_masses, made.exact, made.blocks),
         Fraction(repr(made.stop_time)),
         Fraction(repr(made.longest)) / 4,
         is_hybrid=True,
@@ -258,6 +260,10 @@ def _ball(times: Array, _: float) -> Columns:
         begin, height, speed = end, 0.0, after if after >= least else 0.0
 
 
+def _bouncing(version: str, _: Path) -> Path:
+    return reference_path(f"{version}/BouncingBall.fmu")
+
+
 def _switches(results: Results) -> Mapping[str, int]:
     q = np.asarray(results["controller.q"], bool)
     return {"controller.q": int(np.count_nonzero(q[1:] != q[:-1]))}
@@ -296,7 +302,7 @@ def other_cases() -> Iterator[Case]:
             f"ball {version}",
             "ball",
             _version(f"ball-{version}"),
-            lambda _, version=version: reference_path(f"{version}/BouncingBall.fmu"),
+            partial(_bouncing, version),
             _ball,
             Fraction(3),
             Fraction(1, 100),

@@ -223,7 +223,9 @@ def exchange_cases() -> Iterator[Case]:
     step = Fraction(1, 20)
     net = Net(
         {
-            n: LinearSystem(a=[[-k]], b=[[1]], c=[[1]], x0=[x], inputs=["u"], outputs=["x"])
+            n: unit(
+                [[-k]], [[1]], [[1], [-k]], [[0], [1]], x0=[x], inputs=["u"], outputs=["x", "dx"]
+            )
             for n, k, x in (("a", 1.0, 1.0), ("b", 2.0, 0.5), ("c", 0.7, -1.0))
         },
         connected("a.x -> b.u", "b.x -> c.u", "c.x -> a.u * -2"),

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+import pytest
+import unasked
+import unasked_tables
 from pytest import approx
 from scipy.integrate import solve_ivp
+from unasked_case import Case
 from unasked_linear import random_net
 from unasked_nets import Net, Signal, unit
 from unasked_systems import smooth_cases
@@ -61,3 +68,58 @@ def test_the_exact_solution_behind_a_file_has_its_jumps() -> None:
     x2 = 2 * (1 - np.exp(-1))
     x3 = x2 * np.exp(-1) + 2 * (1 - np.exp(-1)) - 2 * np.exp(-1)
     assert found == approx([0.0, 0.0, x2, x3], abs=1e-12)
+
+
+RECORDED = Path(unasked_tables.__file__).parent / "unasked.csv"
+PAGE = Path(unasked_tables.__file__).parents[1] / "docs" / "unasked.md"
+FAST = {
+    "two masses mixed": "none",
+    "three masses, held": "4",
+    "Duffing fmi2": "1",
+    "stiff resistor fmi3": "4",
+    "quarter car B fmi2": "1",
+    "undeclared loop -2": "1",
+    "hidden loop 0.5": "1",
+    "sampled control fmi2": "1",
+    "clocked control": "none",
+    "file with jumps": "1",
+    "ring ME and CS mixed": "4",
+    "random net 5": "none",
+}
+"""System → its step."""
+
+
+@cache
+def recorded() -> dict[tuple[str, str], unasked_tables.Run]:
+    """The runs of the table by chosen methods: system and step → run."""
+    return {(r.system, r.size): r for r in unasked_tables.read(RECORDED) if not r.plain}
+
+
+def test_the_page_has_the_tables_of_the_recorded_runs(tmp_path: Path) -> None:
+    copy = tmp_path / "page.md"
+    shutil.copy(PAGE, copy)
+    unasked_tables.put_into(copy, unasked_tables.read(RECORDED))
+    assert copy.read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(
+    ("case", "size"),
+    [
+        pytest.param(
+            case, size, id=f"{case.name}, {size}", marks=() if is_fast else pytest.mark.thorough
+        )
+        for case in smooth_cases()
+        for size in ("none", "1", "4")
+        if (is_fast := FAST.get(case.name) == size) or size == "1"
+    ],
+)
+def test_a_run_has_the_outcome_of_the_table(case: Case, size: str) -> None:
+    expected = recorded()[case.name, size]
+    run = unasked.run(case, size, {}, 30.0)
+    assert (run.outcome, run.warned, run.chosen) == (
+        expected.outcome,
+        expected.warned,
+        expected.chosen,
+    )
+    assert run.error == approx(expected.error, rel=0.05, abs=1e-9)
