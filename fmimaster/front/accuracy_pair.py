@@ -28,6 +28,10 @@ from fmimaster.steps.step_rule import StepRule
 
 Array = NDArray[np.float64]
 
+GROWN = 0.9
+"""Difference of two runs, as a fraction of the largest value of the second one, that shows a value at least 10 times larger
+there."""
+
 MOST_APART = 0.01
 """Largest sum of the differences of times of events in both runs, as a fraction of their length, that is no error of
 outputs: each event has moved a little."""
@@ -124,6 +128,15 @@ class Pair:
                 )
             )
         return tuple(sorted(found, key=lambda d: (-_or_infinite(d.relative), d.name)))
+
+    @property
+    def explodes(self) -> bool:
+        """Whether an output grows without bound, and more with half the steps, unlike one of an unstable model."""
+        growing = self.fine.statistics.diverging
+        return any(
+            d.name in growing and d.largest * (2.0**self.order - 1.0) > GROWN * d.scale
+            for d in self.differences()
+        )
 
     def extrapolated(self) -> Results:
         """The fine run with the columns of ``names`` extrapolated to the step size 0.

@@ -145,10 +145,6 @@ SHORTEST, LONGEST = 0.05, 0.7
 AFTER_FAILURE = 0.25
 """The factor after a failed run, for example a run whose outputs became infinite."""
 
-GROWN = 0.9
-"""Difference of two runs, as a fraction of the largest value of the second one, that shows a value at least 10 times larger
-there."""
-
 ORDERS = (0.5, 1.5)
 """Limits of the order of the error. An error of order 2 is estimated 1.6 times too large; an error of order 1 that
 decreases faster by accident is not estimated much too small."""
@@ -281,7 +277,7 @@ def reach(
                 raise
             factor *= AFTER_FAILURE
             continue
-        if _explodes(pair) and (held := choice.held()) is not None:
+        if pair.explodes and (held := choice.held()) is not None:
             choice, factor, slow = held, 1.0, 0
             continue
         worst = _worst(pair, usual)
@@ -364,16 +360,6 @@ def _worst(pair: Pair, usual: Mapping[str, float]) -> Difference:
     found = pair.differences()
     return next(
         (d for d in found if d.scale > ROUNDING * usual[column_of(d.name, usual)]), found[-1]
-    )
-
-
-def _explodes(pair: Pair) -> bool:
-    """Whether an output grows without bound, and even more with half the steps: a model that is unstable by itself grows
-    likewise in both runs."""
-    growing = pair.fine.statistics.diverging
-    return any(
-        d.name in growing and d.largest * (2.0**pair.order - 1.0) > GROWN * d.scale
-        for d in pair.differences()
     )
 
 

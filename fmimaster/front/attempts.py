@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
@@ -34,7 +34,6 @@ from fmimaster.results.statistics import LEAST_SHOWN, CouplingError, share_in_wo
 from fmimaster.session.launch import OutputFile
 from fmimaster.session.work_thread import ProgressCallback
 from fmimaster.steps.schedule import round_to_125
-from fmimaster.system.description import Component
 
 if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Pair
@@ -322,10 +321,16 @@ class RunsForResult:
             return ran
         from fmimaster.front.accuracy_pair import warnings_of
 
-        ran = ran if found is None or not found.outputs else measured(ran)
         size, completed = ran.prepared.schedule.rule.exact_size, ran.completed(self._settings)
+        of_bonds = tuple[str, ...]()
+        if found is not None and found.outputs:
+            ran = measured(ran)
+            if ran.prepared.plan.power_bonds:
+                from fmimaster.front.bond_directions import reversed_bonds  # few systems have them
+
+                of_bonds = tuple(reversed_bonds(completed, ran.prepared))
         of_number = () if found is None else warnings_of(completed, float(size), found)
-        warnings = (*self._told, *of_number, *self._of_bonds(ran, found))
+        warnings = (*self._told, *of_number, *of_bonds)
         statistics = replace(
             ran.results.statistics,
             coupling_error=found,
@@ -348,13 +353,6 @@ class RunsForResult:
         results = replace(ran.results, statistics=statistics, metadata=metadata)
         return replace(ran, results=results, found=(*ran.found, *warnings))
 
-    def _of_bonds(self, ran: Ran, found: CouplingError | None) -> Iterator[str]:
-        """Power bonds with wrong directions, where the runs are short enough to be measured."""
-        if found is not None and found.outputs and ran.prepared.plan.power_bonds:
-            from fmimaster.front.bond_directions import reversed_bonds  # few systems have bonds
-
-            yield from reversed_bonds(ran.completed(self._settings), ran.prepared)
-
 
 def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:
     """A note, if a run may take shorter steps than those that are planned."""
@@ -373,18 +371,10 @@ def couples(prepared: Prepared) -> bool:
         group in (Group.CONTINUOUS, Group.DISCRETE)
         and route.link.source != route.link.target
         and moves_steadily(prepared.plan.instances[route.link.source].model, route.link.output)
-        and not _is_given(prepared.components[route.link.source])
+        and not prepared.components[route.link.source].is_table
         for (_, group), routes in prepared.plan.routes.items()
         for route in routes
     )
-
-
-def _is_given(component: Component) -> bool:
-    """Whether it is a table, and not an FMU or a component that is computed."""
-    source = component.source
-    is_csv = (source.member or source.path.name).lower().endswith(".csv")
-    is_computed = component.constraint or component.python or component.adaptation
-    return is_csv or not (source.is_file or is_computed)
 
 
 def _acting_outside(structures: Sequence[Prepared]) -> str:

@@ -167,6 +167,13 @@ class Component:
         """Whether its source is a file."""
         return self.source.is_file
 
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table, and not an FMU or a component that is computed."""
+        is_csv = (self.source.member or self.source.path.name).lower().endswith(".csv")
+        is_computed = self.constraint or self.python or self.adaptation
+        return is_csv or not (self.source.is_file or is_computed)
+
 
 @dataclass(frozen=True, slots=True)
 class SharedEvent:
