@@ -373,7 +373,7 @@ HELD = "events that depend on them may be a step early or late, or missing: 'a.h
 
 
 def told_without_a_clock(simulation: Callable[..., Simulation], *system: Any) -> Sequence[str]:
-    made = simulation(*system, step_size=0.1, stop_time=0.1)
+    made = simulation(*system, step_size=0.1, stop_time=0.1, event_clock="none")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)
         return made.run().statistics.warnings
