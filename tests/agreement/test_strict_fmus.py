@@ -255,6 +255,7 @@ def test_outputs_are_read_before_inputs_are_set_inside_of_steps(
         stop_time=1,
         step_size=0.1,
         algorithm=Jacobi(LINEAR),
+        event_clock="none",
         record_intermediate_values=True,
         backend=backend,
     ).run()
