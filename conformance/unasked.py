@@ -48,8 +48,10 @@ from fmimaster.events import NoEventClock
 
 RIGHT = 1e-2
 """Smaller errors are right."""
-BESIDE, DOUBLED = 1e-3, 2e-2
-"""Of a step: a row of a system with events may be so much too early or too late, and one of the two rows of an event."""
+BESIDE = 0.1
+"""Of a step: a row that is so near to an event may have either limit of what jumps there."""
+JUMP = 10.0
+"""A value that changes so many times more than before and after it jumps."""
 PLAIN: Mapping[str, Any] = {
     "algorithm": Jacobi(),
     "event_clock": NoEventClock(),
@@ -111,19 +113,23 @@ def score(case: Case, results: Results, step: float) -> Facts:
 def errors_of(case: Case, results: Results, step: float) -> dict[str, float]:
     """Output → its error."""
     time = np.asarray(results.time, float)
-    solutions = [case.exact(time, step)]
-    if case.is_hybrid:
-        doubled = np.diff(time) == 0.0
-        is_one = np.append(doubled, False) | np.insert(doubled, 0, False)
-        apart = np.where(is_one, DOUBLED, BESIDE) * step
-        solutions += [case.exact(np.clip(time + a, 0.0, time[-1]), step) for a in (-apart, apart)]
+    exact = case.exact(time, step)
+    sides = [
+        case.exact(np.clip(time + n * BESIDE * step, 0.0, time[-1]), step)
+        for n in ((-2, -1, 1, 2) if case.is_hybrid else ())
+    ]
     errors = {}
-    for name, exact in solutions[0].items():
+    for name, values in exact.items():
         found = np.nan_to_num(np.asarray(results[name], float), nan=1e60, posinf=1e60, neginf=-1e60)
-        apart = np.min([np.abs(found - s[name]) for s in solutions], axis=0)
-        scale = float(np.ptp(exact) if case.is_hybrid else np.abs(exact).max())
+        apart = np.minimum(np.abs(found - values), 1e60)
+        if sides:
+            before, left, right, after = (side[name] for side in sides)
+            jumps = np.abs(right - left) > JUMP * (np.abs(left - before) + np.abs(after - right))
+            nearest = np.minimum(np.abs(found - left), np.abs(found - right))
+            apart = np.where(jumps, np.minimum(apart, nearest), apart)
+        scale = float(np.ptp(values) if case.is_hybrid else np.abs(values).max())
         if scale > 0.0:
-            errors[name] = rms(time, np.minimum(apart, 1e60)) / scale
+            errors[name] = rms(time, apart) / scale
     return errors
 
 
