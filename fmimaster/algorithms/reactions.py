@@ -2,8 +2,9 @@
 
 An FMU that does not declare the dependencies of its outputs may be in an algebraic loop or not; one that declares wrong
 ones hides a loop. Inputs are changed by a small part of their magnitude, one at a time: in Initialization Mode, where
-outputs may be read with any inputs; and, for FMUs that can go back and declare nothing, over two very short steps. An
-output that depends on an input through states changes in proportion to the length of the step, or less.
+outputs may be read with any inputs; and over two very short steps, for FMUs that can go back and declare nothing, or have
+reacted to more than they declare. An output that depends on an input through states changes in proportion to the length of
+the step, or less.
 """
 
 from __future__ import annotations
@@ -126,14 +127,15 @@ def emit_reactions(plan: Plan, p: Emitter, instances: Collection[int]) -> list[R
 
 
 def emit_trials(plan: Plan, p: Emitter, found: Iterable[Reactions]) -> None:
-    """Write the short steps of each FMU that can go back, and of which an output declares nothing."""
+    """Write the short steps of each FMU that can go back. They are done where they decide: see
+    :meth:`Reactions.needs_steps`."""
     buffer = None
     for result in found:
         planned = plan.instances[result.question.instance]
         can = planned.model.capabilities
         is_free = can.can_get_and_set_fmu_state and can.can_handle_variable_communication_step_size
         has_events = planned.event_mode or planned.may_return_early or has_clocks(planned.model)
-        if result.question.open and is_free and not has_events:
+        if is_free and not has_events:
             buffer = p.new_buffer() if buffer is None else buffer
             _emit_trial(plan, p, result, buffer)
 

@@ -182,6 +182,18 @@ class Reactions:
         """Output → inputs to which it reacts in Initialization Mode."""
         return self._named(self._seen(AT_START))
 
+    def needs_steps(self, declared: Mapping[str, frozenset[str]]) -> bool:
+        """Whether short steps decide: an output declares no dependencies, or reacts to more than it declares.
+
+        Parameters
+        ----------
+        declared : output → inputs on which it depends directly in Step Mode
+        """
+        reacts = (
+            seen - declared.get(output, frozenset()) for output, seen in self.at_start.items()
+        )
+        return bool(self.trial.instructions) and (bool(self.question.open) or any(reacts))
+
     @property
     def in_steps(self) -> Mapping[str, frozenset[str]] | None:
         """Output → inputs to which it reacts at once in a step; None if no short steps were done."""

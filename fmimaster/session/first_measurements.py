@@ -30,11 +30,11 @@ def settle_loops(session: SessionParts) -> None:
     """
     executor, plan, reactions = session.executor, session.plan, session.programs.reactions
     counted = executor.calls.copy()
+    models = {planned.name: planned.model for planned in plan.instances}
     for one in reactions:
-        if one.trial.instructions:
+        if one.needs_steps(models[one.name].dependencies):
             _try_short_steps(session, one)
     executor.calls[:] = counted
-    models = {planned.name: planned.model for planned in plan.instances}
     measured = measured_at_start(reactions, models)
     if contradicts(measured, models, plan.links):
         raise StartsAnew(measured)

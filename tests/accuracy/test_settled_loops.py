@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import changed
 from edited_fmu import edited_fmu
 from linear_fmu import linear_fmu
 from python_fmu import PythonFmu
@@ -30,7 +32,16 @@ NO_STATE = {"canGetAndSetFMUState": None, "canSerializeFMUState": None}
 class Loop:
     """Units x' = -k x + u / 2 + e, y = 0.7 x + d u in a ring; the product of all d is the gain of the loop."""
 
-    def __init__(self, folder: Path, version: str, gain: float, units: int, **edited: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        version: str,
+        gain: float,
+        units: int,
+        *,
+        is_hidden: bool = False,
+        **edited: Any,
+    ) -> None:
         builder = SystemBuilder("loop")
         self.names, n = "abc"[:units], units
         d, x0 = [gain, *[1.0] * (n - 1)], [1.0 - k / 2 for k in range(n)]
@@ -47,7 +58,10 @@ class Loop:
                 inputs=["u"],
                 outputs=["y"],
             )
-            builder.add(name, edited_fmu(made, folder / f"{name}.fmu", **edited))
+            fmu = edited_fmu(made, folder / f"{name}.fmu", **edited)
+            if is_hidden:
+                fmu = changed(fmu, folder / f"{name}-hidden.fmu", description=_hidden)
+            builder.add(name, fmu)
         for k, name in enumerate(self.names):
             builder.connect(f"{name}.y", f"{self.names[(k + 1) % n]}.u")
         self.description = builder.build()
@@ -80,6 +94,26 @@ def test_a_loop_that_is_not_declared_is_solved(
     assert loop.error(results) < 1e-3
     texts = results.statistics.notes if unknowns is ABSENT else results.statistics.warnings
     assert sum("'y' on 'u' directly" in text for text in texts) == len(loop.names)
+
+
+def _hidden(text: str) -> str:
+    """Outputs that are said to depend on nothing in Step Mode, but as they do in Initialization Mode."""
+    root = ET.fromstring(text)
+    paths = "ModelStructure/Outputs/Unknown", "ModelStructure/Output"
+    for entry in (entry for path in paths for entry in root.iterfind(path)):
+        entry.set("dependencies", "")
+        entry.attrib.pop("dependenciesKind", None)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+@pytest.mark.parametrize(("version", "gain"), [("fmi2", -0.6), ("fmi3", -2.0)])
+def test_a_loop_that_is_hidden_in_step_mode_only_is_found_by_short_steps(
+    tmp_path: Path, version: str, gain: float
+) -> None:
+    loop = Loop(tmp_path, version, gain, 2, is_hidden=True)
+    results = loop.simulate()
+    assert loop.error(results) < 1e-3
+    assert sum("'y' on 'u' directly" in text for text in results.statistics.warnings) == 2
 
 
 def test_executors_processes_and_checkpoints_settle_loops_alike(tmp_path: Path) -> None:
