@@ -23,11 +23,10 @@ from fmimaster.algorithms.variants import (
 )
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.inputs.given_inputs import given_inputs, unused_inputs
-from fmimaster.inputs.polynomial import HOLD, Polynomial
+from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
-from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
@@ -165,8 +164,12 @@ def refuse_what_cannot_go_back(draft: ProgramsDraft) -> None:
 def write_attempts(draft: ProgramsDraft) -> None:
     """The attempts of all variants: they determine the needed history and the inputs that are polynomials."""
     plan, algorithm, undoes = draft.plan, draft.algorithm, draft.undoes
-    request = draft.request
-    given = {**_held_in_loops(draft), **draft.given}
+    request, given = draft.request, draft.given
+    if request.holds_in_loops and plan.step_loops:
+        from fmimaster.algorithms.step_loops import held_in_loops  # few systems have loops
+
+        solved = [] if draft.hindrance else [{*plan.settled}, *map(set, plan.step_groups)]
+        given = {**held_in_loops(plan, solved, request.measured), **given}
     draft.p = p = Emitter(plan, measures=request.measures, given=given, in_halves=request.in_halves)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     draft.attempts = [
@@ -262,24 +265,6 @@ PASSES: Sequence[Callable[[ProgramsDraft], None]] = (
     complete_programs,
 )
 """What completes a draft, in order."""
-
-
-def _held_in_loops(draft: ProgramsDraft) -> dict[tuple[int, str], Polynomial]:
-    """Inputs in loops of Step Mode that are not solved → held values, if requested; not those of loops that the start
-    decides."""
-    plan, found = draft.plan, dict[tuple[int, str], Polynomial]()
-    groups = [] if draft.hindrance else [{*plan.settled}, *map(set, plan.step_groups)]
-    for loop in plan.step_loops if draft.request.holds_in_loops else ():
-        is_solved = any(group >= {*loop.instances} for group in groups)
-        if not (is_solved or _is_pending(loop, draft)):
-            found |= {node: HOLD for node in loop.variables if node in plan.links.into}
-    return found
-
-
-def _is_pending(loop: AlgebraicLoop, draft: ProgramsDraft) -> bool:
-    models = {i: draft.plan.instances[i].model for i in loop.instances}
-    undeclared = {i for i, name in loop.variables if name in models[i].assumed_dependencies}
-    return loop.assumed and undeclared <= {*draft.request.measured}
 
 
 def _loop_notes(draft: ProgramsDraft) -> tuple[list[str], list[str], list[str]]:

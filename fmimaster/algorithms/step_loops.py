@@ -21,7 +21,35 @@ from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.emitter import Emitter
+
+
+def held_in_loops(
+    plan: Plan, solved: Sequence[Collection[int]], measured: Collection[int]
+) -> dict[tuple[int, str], Polynomial]:
+    """Inputs in loops of Step Mode that are not solved → held values; not those of loops that the start decides.
+
+    Parameters
+    ----------
+    solved
+        Groups of instances that are solved together.
+    measured
+        Instances whose direct dependencies are measured at the start.
+    """
+
+    def is_pending(loop: AlgebraicLoop) -> bool:
+        models = {i: plan.instances[i].model for i in loop.instances}
+        undeclared = {i for i, name in loop.variables if name in models[i].assumed_dependencies}
+        return loop.assumed and undeclared <= {*measured}
+
+    return {
+        node: HOLD
+        for loop in plan.step_loops
+        if not (any({*group} >= {*loop.instances} for group in solved) or is_pending(loop))
+        for node in loop.variables
+        if node in plan.links.into
+    }
 
 
 def with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:

@@ -360,11 +360,8 @@ def _refuse_late_parameters(system: ResolvedSystem, inside: Collection[Node]) ->
 
 def _instance(draft: PlanDraft, i: int, connected: bool, stops_alone: bool) -> InstancePlan:
     """``connected``: whether any clocks are; ``stops_alone``: whether an instance may stop at its own private events."""
-    component, use, policies = (
-        draft.system.components[i],
-        draft.request.use,
-        draft.request.use.policies_of(i),
-    )
+    component, use = draft.system.components[i], draft.request.use
+    policies = use.policies_of(i)
     model, can = component.model, component.model.capabilities
     wanted = {*policies} != {Policy.EXECUTE} or bool(use.early_return)
     asked = wanted if use.event_mode is None else use.event_mode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fmimaster.base.text import count, in_short, named
 from fmimaster.configure.settings import Settings
@@ -121,6 +121,16 @@ def run_statistics(session: SessionParts) -> Statistics:
             prepared.plan, executor.store, float(prepared.schedule.start), state.structure.bonds
         ),
     )
+
+
+def end_metadata(statistics: Statistics) -> dict[str, Any]:
+    """Metadata of a run that are known at its end."""
+    return {
+        "steps": statistics.steps,
+        "events": statistics.events,
+        "wall_time": statistics.seconds,
+        "warnings": list(statistics.warnings),
+    }
 
 
 def warnings_of_run(session: SessionParts) -> tuple[str, ...]:

@@ -39,7 +39,12 @@ from fmimaster.session.instances import (
 )
 from fmimaster.session.keepers import FactKeeper, RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
-from fmimaster.session.run_statistics import EarlierStructures, run_statistics, warnings_of_run
+from fmimaster.session.run_statistics import (
+    EarlierStructures,
+    end_metadata,
+    run_statistics,
+    warnings_of_run,
+)
 from fmimaster.session.work_thread import RunStopped, StartsAnew, StopRequest
 
 if TYPE_CHECKING:
@@ -226,13 +231,8 @@ class Session:
         return self.results()
 
     def initialize(self) -> bool:
-        """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode.
-
-        Raises
-        ------
-        StartsAnew
-            If dependencies are not as the plan has them, and the run can be prepared again.
-        """
+        """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode. StartsAnew
+        is raised if dependencies are not as the plan has them, and the run can be prepared again."""
         held = self.rows.is_held
         # the first row is another one if the run starts anew
         self.rows.is_held = held or (self.may_start_anew and bool(self.programs.reactions))
@@ -378,14 +378,7 @@ class Session:
             self.facts.steps(self.executor.reached),
             activations=self.state.activation_log.entries(self.prepared.schedule.base.resolution),
             intermediate=intermediate_tables(self.plan, self._maker.intermediate),
-            metadata={
-                **self._metadata,
-                "end_time": self.time,
-                "steps": statistics.steps,
-                "events": statistics.events,
-                "wall_time": self.seconds,
-                "warnings": list(statistics.warnings),
-            },
+            metadata={**self._metadata, "end_time": self.time, **end_metadata(statistics)},
         )
 
     def warnings(self) -> tuple[str, ...]:
