@@ -152,7 +152,7 @@ class RunsForResult:
             return found
         words = f"the run has ended with an error ({first_sentence(error)})"
         held = self._first and self._first.with_held_loop(error)
-        if held and not self._is_last(words):
+        if held and self._settings.loops != held and not self._is_last(words):
             self._tell(f"{words}, so it was repeated with held inputs in loops")
             return replace(self._given, loops=held)
         if not self._instead or self._is_last(words):
