@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import groupby
 
-from fmimaster.system.conversions import is_lossless
-from fmimaster.system.model import DataType, Transformation, Variable
+from fmimaster.system.model import DataType, Transformation, Variable, is_lossless
 from fmimaster.system.resolved import Link
 
 

@@ -282,6 +282,7 @@ def place_columns(
         return placed[key]
 
     own = {(entry.instance, entry.variable) for entry in chosen if entry.connector is None}
+    states = [_states(component.model) for component in components]
     columns = []
     for i, name, variable, _, connector in chosen:
         if i is None:
@@ -312,10 +313,16 @@ def place_columns(
                 is_repeated=(i, variable) in own or components[i].is_input,
             )
         shows_all = present is None and not column.is_repeated and not components[i].is_input
-        is_judged = shows_all and _is_judged(components[i].model, v)
+        is_judged = shows_all and _is_judged(components[i].model, v, states[i])
         is_coupled = is_judged and (i, variable) in coupled
         columns.append(replace(column, is_judged=is_judged, is_coupled=is_coupled))
     return tuple(columns), {kind: tuple(slots) for kind, slots in rows.items()}
+
+
+def _states(model: Model) -> frozenset[str]:
+    """Continuous states, by the derivatives that ModelStructure lists."""
+    derivatives = (model.variable(name) for name in model.state_derivatives)
+    return frozenset(v.derivative_of for v in derivatives if v and v.derivative_of)
 
 
 def moves_steadily(model: Model, variable: Variable) -> bool:
@@ -330,7 +337,7 @@ def moves_steadily(model: Model, variable: Variable) -> bool:
     return not means_it and variable in outputs
 
 
-def _is_judged(model: Model, variable: Variable) -> bool:
+def _is_judged(model: Model, variable: Variable, states: Collection[str]) -> bool:
     """Whether it is a continuous state, or a continuous output that does not only tell of events.
 
     An indicator is 0 at its event, and a number relative to its largest value says little. States count also where the
@@ -341,7 +348,7 @@ def _is_judged(model: Model, variable: Variable) -> bool:
     if model.residuals and variable.name not in model.residuals:
         return False
     is_output = variable.causality is Causality.OUTPUT and variable.name not in model.event_outputs
-    return is_output or variable.name in model.states
+    return is_output or variable.name in states
 
 
 def _usual(variable: Variable) -> float | None:

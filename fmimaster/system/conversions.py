@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.adaptation import INPUT
 from fmimaster.system.description import Connection, Endpoint, Parameter, SystemDescription
-from fmimaster.system.model import DataType, Model, Transformation, Unit, Variable
+from fmimaster.system.model import DataType, Model, Transformation, Unit, Variable, is_lossless
 from fmimaster.system.notes import Notes
 from fmimaster.system.resolved import Link
 from fmimaster.system.units import convert_units
@@ -351,19 +351,3 @@ def with_units_of_sources(
         )
         found[name] = replace(models[name], variables=tuple(variables))
     return found
-
-
-def is_lossless(source: Variable, target: Variable) -> bool:
-    """Whether every value of one variable is possible for the other; a Float64 may be rounded to Float32. An
-    enumeration has only the values of its items.
-    """
-    a, b = source.type, target.type
-    if (a, b) == (DataType.FLOAT64, DataType.FLOAT32):
-        return True
-    if source.enumeration and b.is_integer:
-        limits = np.iinfo(b.dtype)
-        return all(limits.min <= v <= limits.max for v in source.enumeration.values())
-    if source.enumeration and b.is_float:
-        return all(b.dtype.type(v) == v for v in source.enumeration.values())
-    long_to_float = a.dtype.itemsize == 8 and a.is_integer and b.is_float
-    return bool(np.can_cast(a.dtype, b.dtype, "safe")) and not long_to_float

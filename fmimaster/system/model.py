@@ -61,9 +61,8 @@ class DataType(Enum):
     BINARY = "Binary"
     CLOCK = "Clock"
 
-    __hash__ = (
-        object.__hash__
-    )  # of Enum it is written in Python, and plans of large systems are made of dictionaries
+    # that of Enum is written in Python, and plans of large systems are made of dictionaries
+    __hash__ = object.__hash__
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -235,6 +234,21 @@ class Variable:
         return self.type.is_float and self.variability is Variability.CONTINUOUS
 
 
+def is_lossless(source: Variable, target: Variable) -> bool:
+    """Whether every value of one variable is possible for the other; a Float64 may be rounded to Float32. An
+    enumeration has only the values of its items."""
+    a, b = source.type, target.type
+    if (a, b) == (DataType.FLOAT64, DataType.FLOAT32):
+        return True
+    if source.enumeration and b.is_integer:
+        limits = np.iinfo(b.dtype)
+        return all(limits.min <= v <= limits.max for v in source.enumeration.values())
+    if source.enumeration and b.is_float:
+        return all(b.dtype.type(v) == v for v in source.enumeration.values())
+    long_to_float = a.dtype.itemsize == 8 and a.is_integer and b.is_float
+    return bool(np.can_cast(a.dtype, b.dtype, "safe")) and not long_to_float
+
+
 class Residual(NamedTuple):
     """The variables for an output that a solver has to find."""
 
@@ -320,12 +334,6 @@ class Model:
     def direct_inputs(self) -> frozenset[str]:
         """Inputs on which an output depends directly in Step Mode, or is assumed to."""
         return frozenset().union(*self.dependencies.values())
-
-    @cached_property
-    def states(self) -> frozenset[str]:
-        """Continuous states, by the derivatives that ModelStructure lists."""
-        derivatives = (self.variable(name) for name in self.state_derivatives)
-        return frozenset(v.derivative_of for v in derivatives if v and v.derivative_of)
 
     @cached_property
     def dimension_names(self) -> frozenset[str]:
