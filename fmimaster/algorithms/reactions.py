@@ -36,6 +36,10 @@ SHIFT = 1e-3
 LENGTHS = 1 / 64, 1 / 512
 """Lengths of the two short steps, as parts of a usual one."""
 
+MOST_TRIED = 5
+"""Most components of a system in which FMUs that declare all dependencies get short steps: to write the programs of these
+takes a time that grows with the square of the number."""
+
 MOST_INPUTS = 200
 """Most inputs of an instance that are changed, one at a time."""
 
@@ -135,7 +139,8 @@ def emit_trials(plan: Plan, p: Emitter, found: Iterable[Reactions]) -> None:
         can = planned.model.capabilities
         is_free = can.can_get_and_set_fmu_state and can.can_handle_variable_communication_step_size
         has_events = planned.event_mode or planned.may_return_early or has_clocks(planned.model)
-        if is_free and not has_events:
+        is_few = bool(result.question.open) or len(plan.instances) <= MOST_TRIED
+        if is_few and is_free and not has_events:
             buffer = p.new_buffer() if buffer is None else buffer
             _emit_trial(plan, p, result, buffer)
 

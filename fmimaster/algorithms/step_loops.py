@@ -41,7 +41,7 @@ def held_in_loops(
     def is_pending(loop: AlgebraicLoop) -> bool:
         models = {i: plan.instances[i].model for i in loop.instances}
         undeclared = {i for i, name in loop.variables if name in models[i].assumed_dependencies}
-        return loop.assumed and undeclared <= {*measured}
+        return loop.assumed and bool(undeclared) and undeclared <= {*measured}
 
     return {
         node: HOLD

@@ -185,7 +185,11 @@ def _kept_dependencies(
 ) -> dict[str, tuple[Model, str]]:
     """Name of a component → its model with the dependencies of its kept card, and a note; only those with a card."""
     found: dict[str, tuple[Model, str]] = {}
-    fmus = {n: c for n, c in components.items() if is_fmu(c)} if any_is_kept() else {}
+    fmus = (
+        {n: c for n, c in components.items() if is_fmu(c) and c.source.path.exists()}
+        if any_is_kept()
+        else {}
+    )
     for name, component in fmus.items():
         model = models[name]
         card = cached_card(source_hash(component.source), model.interface)

@@ -272,6 +272,7 @@ def plan_system(draft: Draft) -> None:
 def make_programs(draft: Draft) -> None:
     """The programs of the plan."""
     settings, plan, known = draft.settings, draft.plan, draft.measured
+    is_chosen = "algorithm" in draft.chosen.settings
     rule = draft.schedule.rule
     clock, given = settings.clock_used, settings.used.inputs
     draft.inputs = inputs = given if plan.structure is None else fitting_inputs(plan, given)
@@ -286,7 +287,7 @@ def make_programs(draft: Draft) -> None:
         settling=Settling(settings.loop_solver),
         loops=settings.loops_used,
         measured=known.missing(plan.instances.numbers, draft.cards.known) if known else (),
-        holds_in_loops=known is not None and known.holds,
+        holds_in_loops=is_chosen or (known is not None and known.holds),
         measures=(
             *bond_measures(plan),
             *control_measures(rule.estimators, plan, degree),
@@ -298,7 +299,7 @@ def make_programs(draft: Draft) -> None:
         checks_held=clock is not None and clock.checks_held,
         inputs=inputs,
         in_halves=clock is not None and clock.in_halves,
-        is_chosen="algorithm" in draft.chosen.settings,
+        is_chosen=is_chosen,
     )
     draft.programs = assemble(plan, draft.algorithm, request)
 

@@ -124,7 +124,7 @@ def test_step_events_that_change_nothing_do_not_restart_it(
     """x' = u, and after each step the FMU enters Event Mode, as many FMUs of Maplesoft do."""
     system = SystemBuilder()
     system.add("a", exchanging(tmp_path), {"u": u, "eager": 1})
-    results = both(system.build(stop_time=1000.0, step_size=1000.0), solver=solver)
+    results = both(system.build(stop_time=1000.0), step_size=1000.0, solver=solver)
     assert results["a.x"][-1] == pytest.approx(1000.0 * u, rel=1e-9)
     # the steps grow; with restarts, there are more than 1000 events
     assert results["a.entries"][-1] < 30

@@ -238,7 +238,8 @@ def feedback(factor: float, times: list[int], *, delayed: bool = False) -> Syste
 def test_sd11_a_loop_without_delay_has_no_fixed_point(
     backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    simulation = Simulation(feedback(1.0, [1]), step_size=1, stop_time=2, backend=backend)
+    plain: dict[str, Any] = {"algorithm": "Jacobi", "event_clock": "none", "backend": backend}
+    simulation = Simulation(feedback(1.0, [1]), step_size=1, stop_time=2, **plain)
     with pytest.raises(LoopError, match="at t = 1 s: discrete loop without delay") as error:
         simulation.run()
     assert error.value.reason == "discrete loop without delay"

@@ -135,7 +135,7 @@ def test_without_an_event_clock_polynomial_inputs_give_no_warning_and_held_ones_
 ) -> None:
     """A ball on a table finds its event by the position of the table."""
     case = random_case("table", 0)
-    made = event_kinds.simulation(case, Task("default", 0.2, "table", 0), tmp_path, Variant())
+    made = event_kinds.simulation(case, Task("plain", 0.2, "table", 0), tmp_path, Variant())
     with pytest.warns(AccuracyWarning, match=r"early or late, or missing: 'ball\.bounce'"):
         made.run()
     replace(made, algorithm=Jacobi(QUINTIC)).run()

@@ -115,7 +115,7 @@ def test_without_cards_a_warning_names_them(pair: Pair, backend: Backend) -> Non
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"loops": Loops.NONE}, "as the settings say"),
+        ({"loops": Loops.NONE, "algorithm": "Jacobi"}, "as the settings say"),
         ({"step_size": MultiRate(None, {"one": H, "two": 2 * H})}, "at different times"),
     ],
     ids=["none", "own step sizes"],

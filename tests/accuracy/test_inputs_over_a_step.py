@@ -180,6 +180,7 @@ def growth(algorithm: Algorithm, angle: float, damping: float) -> float:
     start |= {"lower.x": rest[1], "lower.v": 0.0}
     results = simulate(
         reference_path("systems/two-mass-b1-fmi3.ssp"),
+        event_clock="none",
         algorithm=algorithm,
         step_size=size,
         stop_time=size * STEPS,

@@ -27,8 +27,8 @@ TANK = reference_path("fmi3/FillingTank.fmu")
 
 
 def run(system: Any = TANK, **settings: Any) -> Results:
-    chosen = {"step_size": "0.1", "stop_time": 0.5, "record_intermediate_values": True, **settings}
-    return Simulation(system, **chosen).run()
+    usual = {"step_size": "0.1", "stop_time": 0.5, "record_intermediate_values": True}
+    return Simulation(system, **{**usual, "event_clock": "none", **settings}).run()
 
 
 def test_values_inside_of_steps_are_those_of_the_solution(backend: Backend) -> None:
@@ -90,9 +90,10 @@ def test_values_of_undone_steps_are_dropped(backend: Backend) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5", ".mat"])
 def test_files_of_each_format_have_them_beside(suffix: str, tmp_path: Path) -> None:
-    r = Simulation(
-        two_tanks(), step_size="0.1", stop_time=0.5, record_intermediate_values=True
-    ).run(output_file=tmp_path / f"run{suffix}")
+    plain: dict[str, Any] = {"step_size": "0.1", "stop_time": 0.5, "event_clock": "none"}
+    r = Simulation(two_tanks(), record_intermediate_values=True, **plain).run(
+        output_file=tmp_path / f"run{suffix}"
+    )
     for name, values in r.intermediate.items():
         back = Results.read(tmp_path / f"run.intermediate.{name}{suffix}")
         assert back.time.tolist() == values.time.tolist()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Outcome, changed, reference, system
+from command_line import PLAIN, Outcome, changed, reference, system
 
 from fmimaster import OptionError
 from fmimaster.algorithms import Algorithm, AlongLine, AtMiddle, GaussSeidel, Jacobi, Subsequence
@@ -49,7 +49,7 @@ def test_the_summary_tells_steps_instances_and_where_the_file_went(
     run: Run, two_mass: Path, tmp_path: Path
 ) -> None:
     table = tmp_path / "a.csv"
-    outcome = run("simulate", two_mass, "--stop-time", "1", "--output-file", table)
+    outcome = run("simulate", two_mass, *PLAIN, "--stop-time", "1", "--output-file", table)
     assert outcome.out == ""
     assert "100 steps in " in outcome.err
     assert "\nupper " in outcome.err
@@ -231,7 +231,7 @@ def test_all_executors_write_the_same_bytes(run: Run, two_mass: Path, tmp_path: 
     written = []
     for executor in ("reference", "native", "fastest"):
         file = tmp_path / f"{executor}.csv"
-        run("simulate", two_mass, "--backend", executor, "--output-file", file)
+        run("simulate", two_mass, *PLAIN, "--backend", executor, "--output-file", file)
         written.append(file.read_bytes())
     assert len(written[0].splitlines()) == 702  # 7 s in steps of 0.01 s, and the names
     assert written[1] == written[0]

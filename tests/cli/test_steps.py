@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Outcome, reference
+from command_line import PLAIN, Outcome, reference
 
 from fmimaster import Results, Simulation
 from fmimaster.algorithms import Aligned, AutomaticSequence, Jacobi, Refreshed, Sequential, Waveform
@@ -165,7 +165,7 @@ def test_fmus_with_clocks_use_event_mode_though_it_is_declined(run: Run, two_mas
 def test_the_plan_names_the_event_clock(run: Run, two_mass: Path) -> None:
     options = ("--event-clock", "predictive", "--step-size", "0.1")
     assert "Predictive(" in run("plan", two_mass, *options).out.splitlines()[0]
-    assert json.loads(run("plan", two_mass, "--json").out)["eventClock"] is None
+    assert json.loads(run("plan", two_mass, *PLAIN, "--json").out)["eventClock"] is None
 
 
 # Steps ----------------------------------------------------------------------------------------------------------------
