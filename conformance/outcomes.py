@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import logging
 import multiprocessing
 import resource
@@ -119,6 +120,7 @@ def attempt(work: Callable[[], Facts], limit: float) -> Facts:
 
 
 def _in_child(sender: Connection, work: Callable[[], Facts], limit: float) -> None:
+    gc.freeze()  # what the parent has left may belong to threads that are not here: to free it could wait for them forever
     used = resource.getrusage(resource.RUSAGE_SELF)
     begin = used.ru_utime + used.ru_stime
     most = int(begin + limit + 1)
