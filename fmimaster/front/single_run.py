@@ -163,7 +163,7 @@ def _cpu_seconds() -> float:
 
 
 def hidden(settings: AnySettings, **changes: Any) -> Results:
-    """A run that nobody sees: it writes nothing, and its messages are not shown."""
+    """A hidden run: it writes nothing, and its messages are not shown."""
     unseen = replace(
         settings,
         error_estimate=False,
