@@ -37,12 +37,16 @@ def draw(axes: Axes, runs: list[Run]) -> None:
     axes.axvline(CLOSE, color="0.6", lw=0.8, ls=(0, (4, 2)), zorder=1)
     axes.axhline(CLOSE, color="0.6", lw=0.8, ls=(0, (4, 2)), zorder=1)
     for is_hybrid, (mark, colour, label) in MARKS.items():
-        some = [r for r in runs if r.hybrid == is_hybrid and r.estimate is not None]
+        some = [
+            (r.error, r.estimate, r.warned)
+            for r in runs
+            if r.hybrid == is_hybrid and r.estimate is not None
+        ]
         for warned in (False, True):
             points = [
-                (np.clip(r.error, LEAST, MOST), np.clip(r.estimate, LEAST, MOST))
-                for r in some
-                if r.warned == warned
+                (np.clip(error, LEAST, MOST), np.clip(estimate, LEAST, MOST))
+                for error, estimate, is_warned in some
+                if is_warned == warned
             ]
             if points:
                 axes.plot(

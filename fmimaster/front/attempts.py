@@ -147,9 +147,10 @@ class RunsForResult:
     def _after(self, error: SimulationError) -> Settings | None:
         """The next method, if a run has ended with an error; None if there is none."""
         results = error.results
-        grows = results is not None and results.statistics.diverging
-        if grows and (found := self._not_growing(results)) is not None:
-            return found
+        if results is not None and results.statistics.diverging:
+            found = self._not_growing(results)
+            if found is not None:
+                return found
         words = f"the run has ended with an error ({first_sentence(error)})"
         held = self._first and self._first.with_held_loop(error)
         if held and self._settings.loops != held and not self._is_last(words):

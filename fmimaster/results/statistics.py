@@ -171,8 +171,8 @@ class CouplingError:
         """The largest error; None if it was not measured."""
         return self.outputs[0].error if self.outputs else None
 
-    def line(self) -> str:
-        """One line for the end of a run."""
+    def __str__(self) -> str:
+        """The line at the end of a run."""
         if self.worst is None:
             return f"coupling error not measured: {in_a_line(self.reason)}"
         if self.worst.error < LEAST_SHOWN:
@@ -270,7 +270,7 @@ class Statistics:
         lines += [f"fall-back: {fall_back.line()}" for fall_back in self.fall_backs]
         lines += [f"warning: {warning}" for warning in self.warnings]
         lines += [f"note: {note}" for note in self.notes]
-        return lines + ([] if self.coupling_error is None else [self.coupling_error.line()])
+        return lines + ([] if self.coupling_error is None else [str(self.coupling_error)])
 
     def _rows_of_times(self) -> list[tuple[str, ...]]:
         """The wall time of the run: instances, recording, writing, and the rest."""

@@ -138,7 +138,7 @@ def test_what_acts_outside_of_the_run_is_not_repeated_unasked() -> None:
     acting = pair(integrator(can_go_back=False))
     unasked = Simulation(acting, **settings).run().statistics.coupling_error
     assert unasked is not None
-    assert "'a' acts outside of the run (can_go_back is False)" in unasked.line()
+    assert "'a' acts outside of the run (can_go_back is False)" in str(unasked)
     for system, estimate in ((acting, True), (pair(integrator()), None)):
         run = Simulation(system, **settings, error_estimate=estimate)
         found = run.run().statistics.coupling_error
