@@ -80,15 +80,7 @@ def run(arguments: Namespace) -> int:
     _check_figures(arguments)
     # checked now: FMUs may use the standard output while they run
     arguments.to_standard_output = _is_standard_output(arguments)
-    files = [row for row in ROWS.values() if row.is_file]
-    outputs = {
-        "--output-file": arguments.output_file,
-        "--plot": arguments.plot,
-        **{row.spelled: getattr(arguments, row.name) for row in files if row.writes},
-        "--log-file": arguments.log_file,
-    }
-    read = [getattr(arguments, row.name) for row in files if not row.writes]
-    check_outputs(outputs, [*read, arguments.reference_file])
+    check_outputs(*_files(arguments))
     if arguments.output_file and not arguments.to_standard_output:
         check_results_file(arguments.output_file)
     file = arguments.reference_file
@@ -123,16 +115,28 @@ def run(arguments: Namespace) -> int:
     note(arguments, largest_stable_step(simulation, results))
     if arguments.check_step:
         reached(shared_run.CommandPhase.DELIVERED)
-        alone = results.statistics.coupling_error is None  # without a second run so far
-        pairs += [simulation.check_step(coarse=results)] if alone else []
-        for pair in pairs:
-            tell(differences(pair))
+        if results.statistics.coupling_error is None:  # there was no second run so far
+            pairs.append(simulation.check_step(coarse=results))
+        tell(line for pair in pairs for line in differences(pair))
     if comparison is not None and not arguments.json:
         put = tell if arguments.to_standard_output else write
         put(str(comparison).splitlines())
     if arguments.show_plot and results.rows:
         results.plot(show=True, reference=arguments.reference)
     return status
+
+
+def _files(arguments: Namespace) -> tuple[dict[str, Any], list[Any]]:
+    """Option → the file that it writes, and the files that are read."""
+    files = [row for row in ROWS.values() if row.is_file]
+    outputs = {
+        "--output-file": arguments.output_file,
+        "--plot": arguments.plot,
+        **{row.spelled: getattr(arguments, row.name) for row in files if row.writes},
+        "--log-file": arguments.log_file,
+    }
+    read = [getattr(arguments, row.name) for row in files if not row.writes]
+    return outputs, [*read, arguments.reference_file]
 
 
 def _tell_of_checkpoint(arguments: Namespace, error: SimulationError) -> None:

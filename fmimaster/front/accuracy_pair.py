@@ -303,7 +303,7 @@ def warnings_of(settings: Settings, size: float, found: CouplingError) -> Iterat
         shorter = size * (AIM / min(found.worst.error, 1.0)) ** (1.0 / order_of(settings))
         yield (
             f"the coupling error of '{found.worst.name}' is {share_in_words(found.worst.error)} of its largest value (root "
-            "mean square over time, estimated by a second run with half the steps). Take smaller steps: step_size "
+            "mean square over time, estimated by two runs, one with half the steps). Take smaller steps: step_size "
             f"(--step-size), about {shorter:.1g} s{_or_a_clock(settings)}"
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -141,13 +141,6 @@ def choose(
     OptionError
         If a step-size rule is given as well.
     """
-    own = {c.name: c.model.capabilities.fixed_internal_step_size for c in system.components}
-    own_steps = tuple(
-        f"'{name}' computes with fixed steps of its own of {size:g} s (fixedInternalStepSize), whose error the estimate "
-        "does not contain"
-        for name, size in own.items()
-        if size
-    )
     assert settings.accuracy is not None
     given = settings.step_size
     if isinstance(given, StepRule) and not given.is_fixed:
@@ -166,7 +159,7 @@ def choose(
         degree=0,
         rejects=False,
         reason="",
-        own_steps=own_steps,
+        own_steps=tuple(_own_steps(system)),
         rule=rule,
         kept=of_events,
         notes=tuple(notes) if finds_events else (),
@@ -199,6 +192,17 @@ def choose(
     because = _no_bonds(system)
     reason = f"PID, by the error of extrapolated inputs, {because}; {inputs}; {undoes}"
     return replace(found, estimator=EmbeddedOrders(), rejects=not stiff, reason=reason)
+
+
+def _own_steps(system: ResolvedSystem) -> Iterator[str]:
+    """Errors of FMUs' own steps, which no controller measures."""
+    for component in system.components:
+        size = component.model.capabilities.fixed_internal_step_size
+        if size:
+            yield (
+                f"'{component.name}' computes with fixed steps of its own of {size:g} s (fixedInternalStepSize), whose "
+                "error the estimate does not contain"
+            )
 
 
 def _fixed_because(system: ResolvedSystem, models: dict[str, Model], is_given: bool) -> str:

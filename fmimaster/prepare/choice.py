@@ -22,9 +22,9 @@ COUPLING = (
     "coupling: Gauss-Seidel with inputs on lines, because components are connected and no algorithm is given (plain: "
     "--algorithm Jacobi --inputs hold)"
 )
-"""Inputs follow lines: interpolated where the source has stepped, else extrapolated. In 159 runs of 53 smooth systems it
-was never worse than held inputs of Jacobi, and 20 to 200 times better in the median, for 4 to 9 % more time
-(docs/unasked.md)."""
+"""Inputs follow lines: interpolated where the source has stepped, else extrapolated. With the right steps, 93 of 94 systems
+without events have an error below 1 %, and 42 with held inputs of Jacobi (docs/unasked.md). The loop over FMUs that take
+less than a microsecond for a step needs 1.2 (FMI 2.0) to 1.5 times (FMI 3.0) as long."""
 
 NO_HISTORY = (
     "inputs that are extrapolated are held in the first step: the file of FMU states has no values of earlier steps, so "

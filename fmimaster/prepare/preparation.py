@@ -271,9 +271,8 @@ def plan_system(draft: Draft) -> None:
 
 def make_programs(draft: Draft) -> None:
     """The programs of the plan."""
-    settings, plan, known = draft.settings, draft.plan, draft.measured
+    settings, plan, known, rule = draft.settings, draft.plan, draft.measured, draft.schedule.rule
     is_chosen = "algorithm" in draft.chosen.settings
-    rule = draft.schedule.rule
     clock, given = settings.clock_used, settings.used.inputs
     draft.inputs = inputs = given if plan.structure is None else fitting_inputs(plan, given)
     draft.degree = degree = extrapolation_degree(plan, settings.algorithm_used.course, inputs)
