@@ -32,9 +32,8 @@ from fmimaster.plan.policy import EventUse
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Instruction, Program
-from fmimaster.program.programs import Outcome
 from fmimaster.run.choice import choose_executor
-from fmimaster.run.executor import Backend, InitialTimes
+from fmimaster.run.executor import Backend, InitialTimes, Outcome
 from fmimaster.run.rows import Counted
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.clocks import Intervals, Qualifier

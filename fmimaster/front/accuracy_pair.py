@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import count
 from fmimaster.configure.settings import Settings
-from fmimaster.front.single_run import NotComparableError
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.variables import Recorded
 from fmimaster.record.causes import Kind
 from fmimaster.results.columns import has_mask
-from fmimaster.results.results import Results
+from fmimaster.results.results import NotComparableError, Results
 from fmimaster.results.statistics import CouplingError, OutputError, share_in_words
 from fmimaster.steps.halved import Halved
 from fmimaster.steps.step_rule import StepRule

@@ -24,12 +24,12 @@ from fmimaster.base.errors import (
 from fmimaster.base.files import given_path
 from fmimaster.base.text import in_short, listed
 from fmimaster.configure.settings import Settings
-from fmimaster.front.single_run import NotComparableError, Ran, hidden, judge, measured, simulated
+from fmimaster.front.single_run import Ran, hidden, judge, measured, simulated
 from fmimaster.plan.layout import Group
 from fmimaster.plan.variables import moves_steadily
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_metadata
-from fmimaster.results.results import Results
+from fmimaster.results.results import NotComparableError, Results
 from fmimaster.results.statistics import LEAST_SHOWN, CouplingError, share_in_words
 from fmimaster.session.launch import OutputFile
 from fmimaster.session.work_thread import ProgressCallback
@@ -329,7 +329,7 @@ class RunsForResult:
             if ran.prepared.plan.power_bonds:
                 from fmimaster.front.bond_directions import reversed_bonds  # few systems have them
 
-                of_bonds = tuple(reversed_bonds(completed, ran.prepared))
+                of_bonds = tuple(reversed_bonds(completed, ran.prepared, hidden))
         of_number = () if found is None else warnings_of(completed, float(size), found)
         warnings = (*self._told, *of_number, *of_bonds)
         statistics = replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,7 +10,6 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.base.errors import FmimasterError, Interrupted
 from fmimaster.configure.settings import Settings
 from fmimaster.events.event_clock import NoEventClock
-from fmimaster.front.single_run import hidden
 from fmimaster.plan.power_bonds import PortPlan
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.results import Results
@@ -30,7 +29,9 @@ SYMMETRY = 0.5
 differences are no responses to the change."""
 
 
-def reversed_bonds(settings: Settings, prepared: Prepared) -> Iterator[str]:
+def reversed_bonds(
+    settings: Settings, prepared: Prepared, run: Callable[..., Results]
+) -> Iterator[str]:
     """A warning for each bond whose ports both contradict their declared directions.
 
     A component without a source of energy takes power first: a mass gets a velocity in the direction of an additional
@@ -43,6 +44,8 @@ def reversed_bonds(settings: Settings, prepared: Prepared) -> Iterator[str]:
     ----------
     settings : Settings
         Completed.
+    run
+        Runs settings with changes, and writes nothing.
 
     Source: fmimaster (docs/power-bonds.md).
     """
@@ -53,7 +56,7 @@ def reversed_bonds(settings: Settings, prepared: Prepared) -> Iterator[str]:
     is_simple = not description.system.systems and description.structure is None
     if not 0 < len(bonds) <= MOST_BONDS or not varies or not is_simple:
         return
-    check = _Check(settings, prepared)
+    check = _Check(settings, prepared, run)
     for bond in bonds:
         first, second = bond.ports
         if check.contradicts(first) and check.contradicts(second):
@@ -69,7 +72,8 @@ def reversed_bonds(settings: Settings, prepared: Prepared) -> Iterator[str]:
 class _Check:
     """Short runs of the system without the connections of its bonds."""
 
-    def __init__(self, settings: Settings, prepared: Prepared) -> None:
+    def __init__(self, settings: Settings, prepared: Prepared, run: Callable[..., Results]) -> None:
+        self._run = run
         self._plan = prepared.plan
         schedule = prepared.schedule
         size = schedule.rule.exact_size * SHARE
@@ -105,13 +109,13 @@ class _Check:
         output = f"{self.component(port)}.{port.output}"
         try:
             more, less = (
-                hidden(
+                self._run(
                     self._settings, start_values={**self._settings.start_values, name: usual + d}
                 )[output]
                 for d in (size, -size)
             )
             if self._none is None:
-                self._none = hidden(self._settings)
+                self._none = self._run(self._settings)
             up, down = more - self._none[output], less - self._none[output]
         except Interrupted:
             raise

@@ -18,7 +18,7 @@ from fmimaster.configure.settings import Settings
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_intermediate
-from fmimaster.results.results import Results
+from fmimaster.results.results import NotComparableError, Results
 from fmimaster.session.launch import OutputFile, attended_run
 from fmimaster.session.work_thread import ProgressCallback, Signals, silent
 
@@ -28,10 +28,6 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 MOST_VALUES = 2_000_000
 """Values of a file up to which it is read back to be compared."""
-
-
-class NotComparableError(Exception):
-    """The rows of two runs cannot be compared."""
 
 
 @dataclass(frozen=True)

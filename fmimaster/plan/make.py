@@ -236,7 +236,7 @@ def lay_out(draft: PlanDraft) -> None:
             draft.read[entry.instance].add(entry.variable)
     for i, model in enumerate(draft.models):
         draft.read[i].update(name for residual in model.residuals.values() for name in residual)
-    sources = initial_sources(draft.system, triggers)
+    sources = initial_sources(draft.system, (k for t in triggers for k in t.links))
     draft.steady = steady_states(draft.system.components, draft.request.steady)
     for s in draft.steady:
         draft.read[s.instance].add(s.derivative)

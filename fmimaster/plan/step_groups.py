@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import listed
 from fmimaster.plan.graph import components, dependency_arcs, is_loop
-from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.system.model import DataType, Initial, Model
 from fmimaster.system.resolved import Link, ResolvedComponent, ResolvedSystem
+
+if TYPE_CHECKING:
+    from fmimaster.plan.visits import AlgebraicLoop
 
 
 @dataclass(frozen=True, slots=True)

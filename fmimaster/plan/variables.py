@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.contacts import force_inputs
-from fmimaster.plan.events import Trigger
 from fmimaster.plan.layout import Group, Layout, Signal, with_derivatives
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings
 from fmimaster.system.model import Causality, DataType, Initial, Model, Transformation, Variable
-from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem, RootConnector
+from fmimaster.system.resolved import Link, ResolvedComponent, ResolvedSystem, RootConnector
 
 
 def group_members(
@@ -50,10 +49,15 @@ def group_members(
     return found
 
 
-def initial_sources(system: ResolvedSystem, triggers: Sequence[Trigger]) -> list[set[str]]:
-    """Per instance, names of the outputs that others need at the start, and may be read then."""
+def initial_sources(system: ResolvedSystem, payload: Iterable[Link]) -> list[set[str]]:
+    """Per instance, names of the outputs that others need at the start, and may be read then.
+
+    Parameters
+    ----------
+    payload
+        Links to inputs that are set together with triggers.
+    """
     found: list[set[str]] = [set() for _ in system.components]
-    payload = (k for t in triggers for k in t.links)
     for link in (*system.links, *system.parameter_links, *payload):
         found[link.source].add(link.output.name)
     return [

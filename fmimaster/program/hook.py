@@ -1,16 +1,17 @@
-"""Hooks: code of an algorithm that is called inside a program and works on the value store."""
+"""Hooks: code of an algorithm that is called inside a program and works on the value store; twins in C."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.program.store import ValueStore
+from fmimaster.record.causes import Cause
 from fmimaster.system.model import Variable
 
 
@@ -32,6 +33,32 @@ class Twin:
     numbers: Mapping[str, int | float] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     hooks: Mapping[str, Hook] = field(default_factory=dict)
+
+
+_Memory = TypeVar("_Memory")
+
+
+class RuleTwin(ABC, Generic[_Memory]):
+    """A step-size rule in C: it holds the memory while an executor does several steps in one call.
+
+    Attributes
+    ----------
+    data : Twin
+        The data that the kernel uses.
+    causes : tuple of Cause
+        Causes of the ends of steps, by the codes that the kernel writes.
+    """
+
+    data: Twin
+    causes: tuple[Cause, ...]
+
+    @abstractmethod
+    def put(self, memory: _Memory) -> None:
+        """The rule continues from this memory."""
+
+    @abstractmethod
+    def take(self) -> _Memory:
+        """The memory after the steps that were done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

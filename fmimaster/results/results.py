@@ -40,6 +40,10 @@ _ELSEWHERE = {
 """Names in other libraries → the name here."""
 
 
+class NotComparableError(Exception):
+    """The rows of two runs cannot be compared."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
 class Results(Table):
     """The outcome of a run: an immutable table. Parameters as of :class:`fmimaster.results.table.Table`."""

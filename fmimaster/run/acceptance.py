@@ -13,11 +13,12 @@ from fmimaster.instants.instant import Goal, Instant
 from fmimaster.plan.plan import Plan
 from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.indicators import NONE
-from fmimaster.program.programs import Outcome, Reason, Variant
+from fmimaster.program.programs import Variant
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
+from fmimaster.run.executor import Outcome, Reason
 from fmimaster.run.failures import no_approach, no_progress, step_failure, too_short, unrepeated
 from fmimaster.run.loop import Loop, LoopPart
 from fmimaster.run.planned_events import read_all

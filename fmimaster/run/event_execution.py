@@ -17,9 +17,9 @@ from fmimaster.base.errors import SimulationError
 from fmimaster.events.zeno import FEW, STEPS, Span
 from fmimaster.instants.grid import rounding
 from fmimaster.program.indicators import NONE
-from fmimaster.program.programs import Outcome
 from fmimaster.record.causes import Cause, Event, Kind
 from fmimaster.run.changes import Changes
+from fmimaster.run.executor import Outcome
 from fmimaster.run.failures import (
     accumulating,
     check_members_agree,

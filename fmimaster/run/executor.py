@@ -1,4 +1,4 @@
-"""The interface of executors of programs for the loop over time; and the value store with which they start."""
+"""The interface of executors of programs for the loop over time, the result of an execution, and the first value store."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.plan.layout import Group
 from fmimaster.plan.links import is_held
 from fmimaster.plan.plan import InstancePlan, Plan
-from fmimaster.program.hook import Twin
+from fmimaster.program.hook import RuleTwin, Twin
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.programs import Outcome
 from fmimaster.program.store import ValueStore
 from fmimaster.run.log import Stretch
 from fmimaster.run.rows import Registers, RowBlock
-from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.conversions import parse_value
 from fmimaster.system.model import DataType
 from fmimaster.system.states import State
@@ -37,6 +35,44 @@ class Backend(Enum):
     """The kernel in C."""
     REFERENCE = "reference"
     """The interpreter in Python: the specification, for debugging."""
+
+
+class Reason(Enum):
+    """Reason why an execution stopped before its end."""
+
+    DISCARDED = "the FMU discarded the step"
+    EARLY = "the FMU returned early at a time outside of the step"
+    ENDED = "the FMU ended the run at a time outside of the step"
+    NOT_CONVERGED = "an iteration did not converge"
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """An execution that stopped before its end: the reason, the instruction, and the time of the instance."""
+
+    reason: Reason
+    instance: int
+    """Index of the instance; -1 if no single instance is the cause."""
+    instruction: int
+    """Index in the program; -1 for reasons found at its end."""
+    time: float
+    """Time in s that the instance had reached."""
+    change: float = 0.0
+    """For NOT_CONVERGED: the largest relative change of an output in the last pass."""
+    messages: tuple[str, ...] = ()
+    """For DISCARDED: the last messages that the FMU has logged, oldest first."""
+
+
+class Outcome(NamedTuple):
+    """Result of one execution of a program."""
+
+    end: float
+    """Time in s that all instances have reached."""
+    terminate: bool = False
+    """Whether an FMU requested the end of the simulation."""
+    stopped: Halt | None = None
+    event_requests: tuple[int, ...] = ()
+    """Instances that request an event at the end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from fmimaster.plan.events import PlanEvent
 from fmimaster.plan.plan import Plan
 from fmimaster.program.indicator_set import IndicatorSet
 from fmimaster.program.indicators import Indicators
-from fmimaster.program.programs import Halt, Reason
 from fmimaster.record.causes import Cause
+from fmimaster.run.executor import Halt, Reason
 from fmimaster.run.log import Late
 from fmimaster.system.model import DataType
 

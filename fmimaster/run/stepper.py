@@ -9,11 +9,12 @@ from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.instants.grid import rounding
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.programs import Outcome, Pattern, Variant
+from fmimaster.program.programs import Pattern, Variant
 from fmimaster.record.causes import GRID
 from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
+from fmimaster.run.executor import Outcome
 from fmimaster.run.failures import standing
 from fmimaster.run.goal import Goals
 from fmimaster.run.loop import Loop

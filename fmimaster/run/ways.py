@@ -15,11 +15,11 @@ from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.hook import Twin
 from fmimaster.program.indicators import NONE
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.programs import Outcome
 from fmimaster.record.causes import Cause, Kind
 from fmimaster.run.acceptance import TOWARDS, Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
+from fmimaster.run.executor import Outcome
 from fmimaster.run.goal import Goals
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop

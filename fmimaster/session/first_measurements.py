@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 from math import inf
+from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.reactions import LENGTHS
 from fmimaster.base.errors import SimulationError
 from fmimaster.cards.at_start import contradicts, measured_at_start
 from fmimaster.cards.measured import MeasuredAtStart
 from fmimaster.program.programs import LONGER, SHORTER, Reactions
-from fmimaster.session.run_statistics import SessionParts
 from fmimaster.session.work_thread import StartsAnew
+
+if TYPE_CHECKING:
+    from fmimaster.session.run_statistics import SessionParts
 
 log = logging.getLogger("fmimaster")
 

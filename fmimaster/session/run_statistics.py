@@ -28,11 +28,11 @@ from fmimaster.run.executor import Executor
 from fmimaster.run.failures import held_apart
 from fmimaster.run.log import Lateness
 from fmimaster.run.loop import RunState
-from fmimaster.run.stepper import Stepper
 from fmimaster.session.keepers import FactKeeper, RowKeeper
 
 if TYPE_CHECKING:
     from fmimaster.fmu.journaled import Journaled
+    from fmimaster.run.stepper import Stepper
 
 
 class SessionParts(Protocol):

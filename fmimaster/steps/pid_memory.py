@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Twin
+from fmimaster.program.hook import RuleTwin, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause, Kind
 from fmimaster.steps.estimator import Estimator
-from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.model import DataType
 
 MANY = 100

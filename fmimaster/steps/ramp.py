@@ -16,11 +16,11 @@ from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, Instants, PointsAhead, TimeBase, whole
 from fmimaster.numerics.step_sizes import SLIVER, has_full_size, longest_step
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Twin
+from fmimaster.program.hook import RuleTwin, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import RAMP, STEP_SIZE, Cause
 from fmimaster.steps.estimator import Measured
-from fmimaster.steps.step_rule import NextSteps, RuleTwin, StepRule
+from fmimaster.steps.step_rule import NextSteps, StepRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from fmimaster.instants.instant import (
     goal_at,
 )
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Twin
+from fmimaster.program.hook import RuleTwin
 from fmimaster.program.indicators import Indicators
 from fmimaster.program.store import ValueStore
 from fmimaster.record.causes import GRID, Cause, Kind
@@ -90,29 +90,6 @@ class NextSteps(NamedTuple):
 
 Memory = TypeVar("Memory")
 """Memory of a rule between steps: a value that can be copied."""
-
-
-class RuleTwin(ABC, Generic[Memory]):
-    """A step-size rule in C: it holds the memory while an executor does several steps in one call.
-
-    Attributes
-    ----------
-    data : Twin
-        The data that the kernel uses.
-    causes : tuple of Cause
-        Causes of the ends of steps, by the codes that the kernel writes.
-    """
-
-    data: Twin
-    causes: tuple[Cause, ...]
-
-    @abstractmethod
-    def put(self, memory: Memory) -> None:
-        """The rule continues from this memory."""
-
-    @abstractmethod
-    def take(self) -> Memory:
-        """The memory after the steps that were done."""
 
 
 @dataclass(frozen=True, slots=True)

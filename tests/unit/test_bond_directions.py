@@ -9,6 +9,7 @@ import pytest
 
 from fmimaster import AccuracyWarning, Simulation, reference_path
 from fmimaster.front.bond_directions import reversed_bonds
+from fmimaster.front.single_run import hidden
 from fmimaster.system.description import Port, SystemDescription
 from fmimaster.system.read import read_system
 
@@ -36,7 +37,7 @@ def with_reversed_ports(name: str) -> SystemDescription:
 def told(system: SystemDescription | Path) -> list[str]:
     simulation = Simulation(system, step_size="1/500", stop_time="1/10")
     prepared = simulation.prepare()
-    return [*reversed_bonds(prepared.completed(simulation), prepared)]
+    return [*reversed_bonds(prepared.completed(simulation), prepared, hidden)]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,8 +13,7 @@ from python_fmu import Bench, PythonFmu, parse
 
 from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Twin
-from fmimaster.program.programs import Outcome, Reason
-from fmimaster.run.executor import Backend, InitialTimes, Repeated
+from fmimaster.run.executor import Backend, InitialTimes, Outcome, Reason, Repeated
 from fmimaster.system.model import DataType
 from fmimaster.system.states import FmiCall
 

@@ -16,8 +16,8 @@ from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.hook import FunctionHook, Hook
-from fmimaster.program.programs import Halt, Outcome, Reason
 from fmimaster.program.store import ValueStore
+from fmimaster.run.executor import Halt, Outcome, Reason
 from fmimaster.run.rows import Counted
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability, Qualifier
 from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope

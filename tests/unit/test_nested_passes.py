@@ -17,7 +17,7 @@ from fmimaster.loops.solver import LoopSolver
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.programs import Outcome
+from fmimaster.run.executor import Outcome
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 

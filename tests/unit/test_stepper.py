@@ -17,8 +17,8 @@ from fmimaster.instants.instant import Instant, TimeBase, exact
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.steps import Step
-from fmimaster.program.programs import Halt, Outcome, Programs, Reason, Variant
-from fmimaster.run.executor import Repeated
+from fmimaster.program.programs import Programs, Variant
+from fmimaster.run.executor import Halt, Outcome, Reason, Repeated
 from fmimaster.run.loop import Loop, RunState, Timeline
 from fmimaster.run.stepper import Stepper
 from fmimaster.steps.step_rule import FixedStep

@@ -14,13 +14,15 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.hook import Hook, RuleTwin, Twin
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.programs import Halt, Outcome, Reason
 from fmimaster.run.executor import (
     ControlledSteps,
     EventsAhead,
+    Halt,
     InitialTimes,
+    Outcome,
+    Reason,
     Repeated,
     make_store,
 )
@@ -33,7 +35,6 @@ from fmimaster.run.native.objects import KernelRows, Objects
 from fmimaster.run.native.shared import call_of, integrator_call, new_kernel
 from fmimaster.run.native.tables import Tables
 from fmimaster.run.rows import Registers
-from fmimaster.steps.step_rule import RuleTwin
 
 AUTOMATIC = 0
 """Number of threads that leaves the number to a measurement."""

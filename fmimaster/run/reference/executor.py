@@ -16,15 +16,21 @@ from numpy.typing import NDArray
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.hook import Hook, RuleTwin, Twin
 from fmimaster.program.instructions.base import Instruction, Program
 from fmimaster.program.instructions.steps import Repeat, Until, closings
-from fmimaster.program.programs import Halt, Outcome, Reason
-from fmimaster.run.executor import EventsAhead, InitialTimes, Repeated, make_store
+from fmimaster.run.executor import (
+    EventsAhead,
+    Halt,
+    InitialTimes,
+    Outcome,
+    Reason,
+    Repeated,
+    make_store,
+)
 from fmimaster.run.reference import inputs, outputs, steps
 from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
 from fmimaster.run.rows import Registers
-from fmimaster.steps.step_rule import RuleTwin
 from fmimaster.system.clocks import Qualifier
 
 

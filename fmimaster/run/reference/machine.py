@@ -13,9 +13,8 @@ from fmimaster.fmu.instance import Instance, Signal, Transfer
 from fmimaster.plan.layout import Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
-from fmimaster.program.programs import Halt
 from fmimaster.program.store import ValueStore
-from fmimaster.run.executor import InitialTimes
+from fmimaster.run.executor import Halt, InitialTimes
 from fmimaster.run.rows import Registers, RowBlock
 from fmimaster.system.model import Variable
 

@@ -27,9 +27,8 @@ from fmimaster.program.instructions.steps import (
     Until,
     Update,
 )
-from fmimaster.program.programs import Halt, Reason
 from fmimaster.run.changes import largest_change
-from fmimaster.run.executor import entering
+from fmimaster.run.executor import Halt, Reason, entering
 from fmimaster.run.reference import inputs, outputs
 from fmimaster.run.reference.machine import Action, EndedByFmu, Machine, Stopped
 from fmimaster.system.states import State
