@@ -253,6 +253,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
             *(() if is_chosen else limits),
             *unused_inputs(plan, draft.given, p.used),
         ),
+        unsolved=tuple(warnings),
     )
 
 

@@ -319,18 +319,18 @@ class RunsForResult:
     def _noted(self, ran: Ran, found: CouplingError | None, notes: tuple[str, ...]) -> Ran:
         """The run with its number, and with why it is not the first one; also in its files."""
         if found is None and not self._told:
-            return ran
+            return self._with_loops_told(ran)
         from fmimaster.front.accuracy_pair import warnings_of
 
         size, completed = ran.prepared.schedule.rule.exact_size, ran.completed(self._settings)
         of_bonds = tuple[str, ...]()
+        of_number = () if found is None else (*warnings_of(completed, float(size), found),)
         if found is not None and found.outputs:
-            ran = measured(ran)
+            ran = measured(ran, is_small=not of_number)
             if ran.prepared.plan.power_bonds:
                 from fmimaster.front.bond_directions import reversed_bonds  # few systems have them
 
                 of_bonds = tuple(reversed_bonds(completed, ran.prepared, hidden))
-        of_number = () if found is None else warnings_of(completed, float(size), found)
         warnings = (*self._told, *of_number, *of_bonds)
         statistics = replace(
             ran.results.statistics,
@@ -352,7 +352,15 @@ class RunsForResult:
             except (FileError, OSError) as error:
                 log.warning("The coupling error is not in '%s': %s", self._output_file, error)
         results = replace(ran.results, statistics=statistics, metadata=metadata)
-        return replace(ran, results=results, found=(*ran.found, *warnings))
+        return self._with_loops_told(replace(ran, results=results, found=(*ran.found, *warnings)))
+
+    def _with_loops_told(self, ran: Ran) -> Ran:
+        """The run; warnings about its loops are in the log, if no measured error has replaced them."""
+        if self._given.error_estimate is not False:  # else they were there at once
+            for text in ran.unsolved:
+                if text in ran.results.statistics.warnings:
+                    log.warning("%s", text)
+        return ran
 
 
 def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:

@@ -323,7 +323,7 @@ class Simulation(Settings):
             nonlocal found
             # shorter steps in the next run may remove a problem of this run
             shown = unanswered(progress or silent)
-            ran = measured(simulated(replace(settings, strict=False), shown))
+            ran = measured(simulated(replace(settings, strict=False), shown), is_small=True)
             found = ran.found
             return ran.results
 

@@ -52,6 +52,12 @@ class Ran:
         return self.structures[0]
 
     @property
+    def unsolved(self) -> tuple[str, ...]:
+        """Warnings about loops."""
+        every = (text for structure in self.structures for text in structure.programs.unsolved)
+        return tuple(dict.fromkeys(every))
+
+    @property
     def recorded(self) -> Mapping[str, Recorded]:
         """Name of a column → what it shows."""
         return {c.name: c for structure in self.structures for c in structure.plan.recorded}
@@ -70,13 +76,27 @@ class Ran:
         return Results.read(output_file)
 
 
-def measured(ran: Ran) -> Ran:
-    """The run without the warnings that a measured error of the coupling replaces."""
-    statistics, replaced = ran.results.statistics, {*ran.results.statistics.leaping}
+def measured(ran: Ran, *, is_small: bool) -> Ran:
+    """The run without the warnings that a measured error of the coupling replaces.
+
+    Parameters
+    ----------
+    is_small
+        Whether the error needs no warning: that a loop is not solved is a note then.
+    """
+    statistics, metadata = ran.results.statistics, ran.results.metadata
+    notes = ran.unsolved if is_small else ()
+    replaced = {*statistics.leaping, *notes}
     if not replaced:
         return ran
     left = tuple(text for text in statistics.warnings if text not in replaced)
-    results = replace(ran.results, statistics=replace(statistics, leaping=(), warnings=left))
+    results = replace(
+        ran.results,
+        statistics=replace(
+            statistics, leaping=(), warnings=left, notes=(*statistics.notes, *notes)
+        ),
+        metadata={**metadata, "notes": [*metadata["notes"], *notes], "warnings": [*left]},
+    )
     return replace(ran, results=results, found=tuple(t for t in ran.found if t not in replaced))
 
 

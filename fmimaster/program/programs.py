@@ -263,6 +263,8 @@ class Programs:
     """Order of the variants, if there are several and the algorithm does not choose."""
     accuracy_warnings: tuple[str, ...] = ()
     """Warnings about results that will be less accurate than they should be."""
+    unsolved: tuple[str, ...] = ()
+    """Those of them about loops; how much these matter is known when the error of the coupling is measured."""
 
     @property
     def chooses(self) -> bool:

@@ -161,6 +161,8 @@ class Attendance:
             self._again = None
             return
         self.prepared, self._structures, self.settings = self._again(known)
+        if self.settings.error_estimate is not False:  # it says whether they matter
+            said |= {*self.prepared.programs.unsolved}
         for text in self.prepared.warnings:
             if text not in said:
                 log.warning("%s", text)

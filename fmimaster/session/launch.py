@@ -98,8 +98,10 @@ def attended_run(
             raise AccuracyError(prepared.accuracy_warnings)
         return prepared, structures, completed
 
+    later = prepared.programs.unsolved if settings.error_estimate is not False else ()
     for text in prepared.warnings:  # at once: the run may take long
-        log.warning("%s", text)
+        if text not in later:
+            log.warning("%s", text)
     run = Attendance(
         prepared,
         loader,

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from edited_fmu import edited_fmu
+from linear_fmu import linear_fmu
 
 from fmimaster import (
     AccuracyError,
@@ -199,3 +201,29 @@ def test_another_number_of_events_is_a_warning() -> None:
     assert told.startswith("with steps half as long there are 4 events instead of 3: ")
     assert "--step-size" in told
     assert not [*warnings_of(settings, 0.1, CouplingError((OutputError("a.y", 0.05),), (3, 3)))]
+
+
+@pytest.mark.parametrize(("step_size", "is_right"), [("1/50", True), ("2", False)])
+def test_a_loop_that_is_not_solved_is_a_warning_only_where_it_matters(
+    step_size: str, is_right: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, gain in {"a": 1.0, "b": -0.6}.items():
+        linear: dict[str, Any] = {"a": [[-1.0]], "b": [[-gain]], "c": [[1.0]], "x0": [1.0]}
+        linear_fmu(tmp_path / f"{name}.fmu", "fmi2", **linear, d=[[gain]])
+    edited_fmu(tmp_path / "b.fmu", tmp_path / "c.fmu", capabilities={"canGetAndSetFMUstate": None})
+    system = SystemBuilder("loop")
+    system.add("a", tmp_path / "a.fmu")
+    system.add("b", tmp_path / "c.fmu")
+    system.connect("a.y1", "b.u1")
+    system.connect("b.y1", "a.u1")
+    made = Simulation(system, stop_time=6, step_size=step_size)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        statistics = made.run().statistics
+    of_loops = [text for text in statistics.warnings if "is not solved in Step Mode" in text]
+    assert statistics.coupling_error is not None
+    assert ((statistics.coupling_error.estimate or 0) < 0.05) is is_right
+    assert bool(of_loops) is not is_right
+    assert [str(w.message) for w in warned if "is not solved" in str(w.message)] == of_loops
+    assert [r.message for r in caplog.records if "is not solved" in r.message] == of_loops
+    assert any("is not solved in Step Mode" in note for note in statistics.notes) is is_right
