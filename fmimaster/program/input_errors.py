@@ -36,6 +36,9 @@ runs with wrong events have more than 1.5e-3."""
 ONE_POINT = 2e-4
 """The same for a polynomial through one point only: it is wrong in the same direction in each step: errors add up."""
 
+LEAST_CURVED = 2
+"""The least degree with which the rate of an input is that of its source: a line has the mean rate of the step before."""
+
 HELD = 1e-2
 """An input that is held over a step must not change by more than this part of its range: it lags by half a step."""
 
@@ -309,6 +312,11 @@ class InputErrors(Hook):
         return float(abs(difference) * min((time - begin) / self.step, 1.0))
 
     @property
+    def on_lines(self) -> frozenset[int]:
+        """Instances with an input whose rate is not that of its source: it is a line or held."""
+        return frozenset(one.instance for one in self.followed if one.given.degree < LEAST_CURVED)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What shows that steps were too long, for the input with the largest difference relative to its limit."""
         errors, times, low, high, undone = self.found
@@ -332,8 +340,10 @@ class InputErrors(Hook):
         order = 1 if given.way is _Way.HELD else given.degree + 2
         better = self.step * (given.limit / max(part, given.limit)) ** (1 / order)
         cause, remedy = "Steps are too long for the prediction of inputs", "Take"
+        if given.degree < LEAST_CURVED:
+            remedy = "Use Polynomial(2, 2) (--inputs 2,2), or"
         if given.way is _Way.HELD:
-            cause, remedy = "Inputs are held over steps", "Use Polynomial(2, 2) (--inputs 2,2), or"
+            cause = "Inputs are held over steps"
         return (
             f"{cause}: {when} '{one.name}' differed from its source by {100 * part:.2g} % of its range "
             f"(limit: {100 * given.limit:g} %). Events may be missing, wrong or late. {remedy} steps of about "

@@ -114,19 +114,19 @@ class DerivativeCheck:
 
 def _compared(loop: Loop) -> list[_Compared]:
     """The derivatives that can be compared and were not yet."""
-    plan, found = loop.plan, list[_Compared]()
+    plan, found, errors = loop.plan, list[_Compared](), loop.programs.errors
+    # with held inputs it is not known whether the derivative has the change of the inputs, nor with lines by which rate
+    follow = loop.programs.polynomial_inputs - (errors.on_lines if errors else frozenset())
     for s in loop.indicators.sets:
         if s.internal_step:
             continue  # its outputs change at its own steps only
         model, component = plan.instances[s.instance].model, loop.names[s.instance]
         connected = {k.input.name for k in plan.links.into_instance.get(s.instance, ())}
-        takes_polynomials = s.instance in loop.programs.polynomial_inputs
         declared = s.declaration
         for (z, dz), indicator in zip(s.pairs, declared.indicators, strict=True):
             name = f"'{component}': the indicator '{indicator.name}' of the event '{declared.name}'"
             needs = connected & model.dependencies.get(indicator.name, frozenset())
-            # with held inputs it is not known whether the derivative has the change of the inputs
-            if dz >= 0 and (takes_polynomials or not needs):
+            if dz >= 0 and (s.instance in follow or not needs):
                 right, wrong = loop.state.derivatives.get(name, (0, 0))
                 if right < ENOUGH and wrong < max(TOO_MANY, SELDOM * right):
                     part = OF_INPUTS if needs else OWN

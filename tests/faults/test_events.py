@@ -15,7 +15,7 @@ from event_fmus import EXTRA
 from python_fmu import PythonFmu
 
 from fmimaster import Simulation, SystemBuilder
-from fmimaster.algorithms import AutomaticSequence, Jacobi, Sequential
+from fmimaster.algorithms import Algorithm, AutomaticSequence, GaussSeidel, Jacobi, Sequential
 from fmimaster.base.errors import (
     AccuracyWarning,
     CallError,
@@ -30,7 +30,7 @@ from fmimaster.events.look_ahead import LookAhead
 from fmimaster.events.predictive import Predictive
 from fmimaster.fmu import add_manifest
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
-from fmimaster.inputs import Polynomial
+from fmimaster.inputs import LINEAR, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.steps.locate import Locate
 from fmimaster.system.declarations import EventDeclaration, EventPolicy, Indicator, Payload, Scope
@@ -485,3 +485,17 @@ def test_a_wrong_derivative_of_an_indicator_is_told(
     told = rf"'upper': the indicator '{re.escape(indicator)}' of the event '\w+' changes by .* but its derivative"
     with pytest.warns(AccuracyWarning, match=told):
         Simulation(system, step_size=0.02, stop_time=0.5, **settings).run()
+
+
+@pytest.mark.parametrize(
+    "algorithm", [GaussSeidel(LINEAR), Jacobi(LINEAR)], ids=["Gauss-Seidel", "Jacobi"]
+)
+def test_with_inputs_on_lines_no_derivative_is_said_to_be_wrong(algorithm: Algorithm) -> None:
+    """A line has the mean rate of the step before: indicators that depend on it do not change by their derivatives."""
+    system = reference("systems/two-mass-b1-mixed.ssp")
+    with pytest.warns(
+        AccuracyWarning, match=r"Use Polynomial\(2, 2\) .* or steps of about"
+    ) as said:
+        results = Simulation(system, algorithm=algorithm, step_size=0.05, stop_time=1).run()
+    assert not [w for w in said if "its derivative" in str(w.message)]
+    assert len(results.events) == 1
