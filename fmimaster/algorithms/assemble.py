@@ -109,6 +109,8 @@ class ProgramsDraft:
     undoes: bool
     """Whether attempts may be undone."""
     given: Mapping[tuple[int, str], Polynomial]
+    held: Mapping[tuple[int, str], Polynomial] = field(default_factory=dict)
+    """Those of inputs in loops, if they are not given."""
     hindrance: str = ""
     """Why loops are not solved in Step Mode."""
     p: Emitter = field(init=False)
@@ -169,7 +171,8 @@ def write_attempts(draft: ProgramsDraft) -> None:
         from fmimaster.algorithms.step_loops import held_in_loops  # few systems have loops
 
         solved = [] if draft.hindrance else [{*plan.settled}, *map(set, plan.step_groups)]
-        given = {**held_in_loops(plan, solved, request.measured), **given}
+        draft.held = held_in_loops(plan, solved, request.measured)
+        given = {**draft.held, **given}
     draft.p = p = Emitter(plan, measures=request.measures, given=given, in_halves=request.in_halves)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     draft.attempts = [
@@ -239,6 +242,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
         between=len(p.between),
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),
+        held_in_loops=frozenset(draft.held.keys() - draft.given.keys()),
         undoes=draft.undoes,
         errors=draft.errors,
         replay=draft.replay,

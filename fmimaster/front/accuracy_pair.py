@@ -35,18 +35,22 @@ MOST_APART = 0.01
 """Largest sum of the differences of times of events in both runs, as a fraction of their length, that is no error of
 outputs: each event has moved a little."""
 
+STEEPEST = 3.0
+"""Largest slope of a column at a row, in those of the steps beside it: a jump, which is one steep step, does not spread."""
+
 
 def half(rule: StepRule[Any], coarse: Results) -> StepRule[Any]:
-    """The rule that divides each step of an earlier run into two.
+    """The rule of a run whose steps are half as long as those of an earlier one.
 
     Parameters
     ----------
     rule
         The rule of the earlier run.
     coarse
-        Results of that run, with a row for each communication point.
+        Results of that run, with a row for each communication point. Its events are no points of the other run, which
+        finds its own: two points beside one event would divide it.
     """
-    return rule.halved() or Halved(times=tuple(map(float, coarse.time)))
+    return rule.halved() or Halved(times=tuple(map(float, coarse.time[_alone(coarse.time)])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +102,10 @@ class Pair:
     def __post_init__(self) -> None:
         if not self.order > 0.0:
             raise OptionError(f"order={self.order}: expected a positive number, such as 1.")
-        if len(self._rows()[0]) < 2:
+        if len(self._rows()) < 2:
             raise OptionError(
-                "The two runs have fewer than two communication points in common. Expected all points of the coarse run "
-                "in the fine one: record all rows of both, and let the fine run halve the steps of the coarse one."
+                "The two runs have fewer than two points of time in common. Expected runs over the same time that have "
+                "recorded a row for each of their communication points."
             )
 
     def differences(self) -> tuple[Difference, ...]:
@@ -155,39 +159,81 @@ class Pair:
             columns[name] = fine.columns[name] + np.interp(fine.time, time, correction)
         return replace(fine, columns=columns)
 
-    def _rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows of both runs at the same times, where each has one row only.
+    def _rows(self) -> NDArray[np.intp]:
+        """Rows of the coarse run that have their time alone, from the start to the end of the fine run.
 
         Between the times of one event in both runs, outputs of one are before it and those of the other behind it. These
         rows are left out, too, unless the runs have different numbers of events or very different times of them.
         """
-        coarse, fine = _alone(self.coarse.time), _alone(self.fine.time)
-        time, a, b = np.intersect1d(
-            self.coarse.time[coarse], self.fine.time[fine], assume_unique=True, return_indices=True
+        fine = self.fine.time
+        if not len(fine):
+            return np.empty(0, np.intp)
+        rows = _alone(self.coarse.time)
+        time = self.coarse.time[rows]
+        is_common = (time >= fine[0]) & (time <= fine[-1])
+        rows, time = rows[is_common], time[is_common]
+        early, late = (
+            times[times <= fine[-1]] for times in map(_several, (self.coarse.time, fine))
         )
-        coarse, fine = coarse[a], fine[b]
-        early, late = _several(self.coarse.time), _several(self.fine.time)
         span = float(time[-1] - time[0]) if len(time) else 0.0
         if len(early) != len(late) or np.abs(late - early).sum() > MOST_APART * span:
-            return coarse, fine
-        together = np.searchsorted(early, time) == np.searchsorted(late, time)
-        return coarse[together], fine[together]
+            counts = ~np.isin(time, late)
+        else:
+            counts = np.searchsorted(early, time) == np.searchsorted(late, time)
+        found: NDArray[np.intp] = rows[counts]
+        return found
 
     def _columns(self) -> Iterator[tuple[str, Array, Array, Array]]:
-        """Name, times in s, values of the coarse run and of the fine run: at the common points at which both have one."""
-        a, b = self._rows()
-        time = self.coarse.time[a]
+        """Name, times in s, values of the coarse run and of the fine run: at the points at which both have one."""
+        rows = self._rows()
+        time = self.coarse.time[rows]
         coarse, fine = (
             r.select(list(self.names)).expand().columns for r in (self.coarse, self.fine)
         )
         for name in fine:
-            one, other = coarse[name][a], fine[name][b]
-            if not (has_mask(one) or has_mask(other)):
+            one, (other, is_there) = coarse[name][rows], _at(time, self.fine.time, fine[name])
+            there = is_there & ~np.ma.getmaskarray(one) if has_mask(one) else is_there
+            if there.all():
                 yield name, time, one, other
-                continue
-            there = ~(np.ma.getmaskarray(one) | np.ma.getmaskarray(other))
-            if there.sum() > 1:  # the component does not exist all the time
-                yield name, time[there], np.ma.getdata(one)[there], np.ma.getdata(other)[there]
+            elif there.sum() > 1:  # the component does not exist all the time
+                yield name, time[there], np.ma.getdata(one)[there], other[there]
+
+
+def _at(wanted: Array, time: Array, values: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Values of a column at other times, and whether there are any: those of its own rows, the first one at an event.
+
+    Between rows they follow cubic polynomials, whose slopes are limited, so that a jump does not spread, and never look
+    across an event.
+    """
+    end = np.searchsorted(time, wanted)
+    begin = np.maximum(end - 1, 0)
+    is_there = np.ones(len(wanted), np.bool_)
+    if has_mask(values):
+        absent = np.ma.getmaskarray(values)
+        values, is_there = np.ma.getdata(values), ~(absent[begin] | absent[end])
+    is_row = time[end] == wanted
+    if is_row.all():
+        return values[end], is_there
+    with np.errstate(all="ignore"):  # infinite values, and events, which take no time
+        length = np.diff(time)
+        rate = np.diff(values) / length
+        slopes = [
+            _slope(length, rate, begin, beside)
+            for beside in (np.maximum(begin - 1, 0), np.minimum(begin + 1, len(rate) - 1))
+        ]
+        s = (wanted - time[begin]) / length[begin]
+        bends = [length[begin] * (slope - rate[begin]) for slope in slopes]
+        found = values[begin] * (1 - s) + values[end] * s
+        found += s * (1 - s) * (bends[0] * (1 - s) - bends[1] * s)
+    return np.where(is_row, values[end], found), is_there
+
+
+def _slope(length: Array, rate: Array, step: NDArray[np.intp], beside: NDArray[np.intp]) -> Array:
+    """Slopes at the ends of steps towards others: those of parabolas, if limited, and of the step alone beside an event."""
+    most = STEEPEST * np.minimum(np.abs(rate[step]), np.abs(rate[beside]))
+    middle = length[beside] * rate[step] + length[step] * rate[beside]
+    middle /= length[step] + length[beside]
+    return np.where(length[beside] > 0.0, np.clip(middle, -most, most), rate[step])
 
 
 def column_of(element: str, columns: Container[str]) -> str:
@@ -228,8 +274,9 @@ WARNED_ABOVE = 0.05
 AIM = 0.01
 """Coupling error at which the step size of a warning aims."""
 
-NOTHING = 1e-12
-"""Largest value of an output, relative to the usual one, that may be a rounding error of 0."""
+NOTHING = 1e-10
+"""Largest value of an output, relative to the usual one, that may be an error of 0: of rounding, or since an event is
+located within 1e-10 s. In the cradle, a ball at rest has 1.1e-12 with some steps, and 0 with others."""
 
 
 def coupling_error(
@@ -259,9 +306,11 @@ def coupling_error(
         for d in replace(pair, names=names, order=order).differences()
         if d.scale > NOTHING * (recorded[column_of(d.name, recorded)].usual or 1.0)
     )
+    if not found:
+        raise NotComparableError("all continuous outputs are 0, but for errors of rounding")
     if not all(isfinite(output.error) for output in found):
         raise NotComparableError("outputs are infinite or not a number")
-    return CouplingError(found, _executed(pair.coarse, pair.fine))
+    return CouplingError(found, _executed(pair.coarse, pair.fine), with_longer=of_fine)
 
 
 def order_of(settings: Settings) -> float:
@@ -292,17 +341,18 @@ def _executed(coarse: Results, fine: Results) -> tuple[int, int]:
 
 def warnings_of(settings: Settings, size: float, found: CouplingError) -> Iterator[str]:
     """Why the results of a run with steps of this size in s are less accurate than they should be."""
-    first, second = found.events
-    if first != second:
+    coarse, fine = found.events
+    if coarse != fine:
+        own, other = (fine, coarse) if found.with_longer else (coarse, fine)
         yield (
-            f"with steps half as long there are {count(second, 'event')} instead of {first}: events are missed, or depend "
-            f"on the steps. Take smaller steps: step_size (--step-size){_or_a_clock(settings)}"
+            f"with steps {found.other_steps} as long there are {count(other, 'event')} instead of {own}: events are "
+            f"missed, or depend on the steps. Take smaller steps: step_size (--step-size){_or_a_clock(settings)}"
         )
     if found.worst is not None and found.worst.error > WARNED_ABOVE:
         shorter = size * (AIM / min(found.worst.error, 1.0)) ** (1.0 / order_of(settings))
         yield (
             f"the coupling error of '{found.worst.name}' is {share_in_words(found.worst.error)} of its largest value (root "
-            "mean square over time, estimated by two runs, one with half the steps). Take smaller steps: step_size "
+            f"mean square over time, {found.origin}). Take smaller steps: step_size "
             f"(--step-size), about {shorter:.1g} s{_or_a_clock(settings)}"
         )
 

@@ -15,6 +15,8 @@ from fmimaster.apart import shared_run
 from fmimaster.base.errors import AccuracyError, Interrupted, warn_of
 from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings
+from fmimaster.inputs.given_inputs import fitting_inputs
+from fmimaster.inputs.polynomial import HOLD
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_intermediate
@@ -43,8 +45,11 @@ class Ran:
     """CPU time in s."""
 
     def completed(self, settings: AnySettings) -> AnySettings:
-        """The settings of the run: those that are given, with those that were chosen."""
-        return self.prepared.completed(settings)
+        """The settings of the run: those that are given, with those that were chosen, also for inputs in loops."""
+        completed, plan = self.prepared.completed(settings), self.prepared.plan
+        in_loops = self.prepared.programs.held_in_loops
+        held = {f"{plan.instances[i].name}.{name}": HOLD for i, name in in_loops}
+        return replace(completed, inputs={**completed.inputs, **fitting_inputs(plan, held)})
 
     @property
     def prepared(self) -> Prepared:

@@ -244,6 +244,8 @@ class Programs:
     """Checks the inputs; part of the commit."""
     held: frozenset[int] = frozenset()
     """Instances whose inputs are held at the mean of a polynomial at any time."""
+    held_in_loops: frozenset[tuple[int, str]] = frozenset()
+    """Instances with inputs in loops that are not solved, and that are held therefore, not by a setting."""
     notes: tuple[str, ...] = ()
     """Notes: parameters of FMUs set by the run, unsolved loops, and special treatment because of capabilities of
     FMUs."""

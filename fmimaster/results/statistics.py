@@ -147,7 +147,7 @@ class OutputError:
 
 @dataclass(frozen=True, slots=True)
 class CouplingError:
-    """The error of a run that comes from its communication steps, estimated by a second run with half the steps.
+    """The error of a run that comes from its communication steps, estimated by a second run with other steps.
 
     It is that of the coupling: errors of the FMUs' own solvers are the same in both runs, and not seen.
 
@@ -157,7 +157,10 @@ class CouplingError:
     outputs: tuple[OutputError, ...] = ()
     """Of each recorded continuous output and state, the largest error first."""
     events: tuple[int, int] = (0, 0)
-    """Numbers of events of both runs, without those that changed inputs cause."""
+    """Numbers of events of the run with longer steps and the one with shorter ones, without those that changed inputs
+    cause."""
+    with_longer: bool = False
+    """Whether the other run had steps twice as long, not half as long."""
     reason: str = ""
     """Why it was not measured, with the remedy; empty if it was."""
 
@@ -171,18 +174,25 @@ class CouplingError:
         """The largest error; None if it was not measured."""
         return self.outputs[0].error if self.outputs else None
 
+    @property
+    def other_steps(self) -> str:
+        """The steps of the other run, in those of the run: ``"half"`` or ``"twice"``."""
+        return "twice" if self.with_longer else "half"
+
+    @property
+    def origin(self) -> str:
+        """How the error was found."""
+        return f"estimated by a second run with steps {self.other_steps} as long"
+
     def __str__(self) -> str:
         """The line at the end of a run."""
         if self.worst is None:
             return f"coupling error not measured: {in_a_line(self.reason)}"
         if self.worst.error < LEAST_SHOWN:
-            return (
-                f"coupling error below {LEAST_SHOWN:.4%} of the largest value in all outputs "
-                "(estimated by two runs, one with half the steps)"
-            )
+            return f"coupling error below {LEAST_SHOWN:.4%} of the largest value in all outputs ({self.origin})"
         return (
             f"coupling error {share_in_words(self.worst.error)} of the largest value, most in "
-            f"{in_a_line(self.worst.name)} (estimated by two runs, one with half the steps)"
+            f"{in_a_line(self.worst.name)} ({self.origin})"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, isinf
 from typing import ClassVar, NamedTuple
@@ -137,6 +137,10 @@ class Ramp(StepRule[Ramped]):
         StepRule.__post_init__(self)
         if not 0 < self.first <= 1 or not self.growth > 1:
             raise OptionError(f"{self}: expected 0 < first <= 1 and growth > 1.")
+
+    def halved(self) -> Ramp:
+        """A ramp of the same form to half the size."""
+        return replace(self, size=self.exact_size / 2)
 
     def begin(self, base: TimeBase, start: int) -> Ramped:
         """No step before."""

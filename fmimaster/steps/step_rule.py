@@ -193,7 +193,7 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
         return self if self.size is not None else replace(self, size=usual())
 
     def halved(self) -> StepRule[Memory] | None:
-        """The rule that divides each step into two; None if that depends on the steps of the run."""
+        """The same rule with steps half as long; None if no size of the rule makes them so."""
         return None
 
     def rates(self, span: Fraction) -> RatePattern | None:

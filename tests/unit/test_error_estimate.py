@@ -25,15 +25,17 @@ from fmimaster import (
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.front import attempts
-from fmimaster.front.accuracy_pair import warnings_of
+from fmimaster.front.accuracy_pair import Pair, warnings_of
 from fmimaster.inputs.polynomial import LINEAR
 from fmimaster.results.statistics import CouplingError, OutputError
+from fmimaster.steps import PID
 from fmimaster.studies.demos.quarter_car import LINEAR_CAR
 
 pytestmark = pytest.mark.measured
 
 CAR = reference_path("systems/quarter-car-b-fmi2.ssp")
 HELD: dict[str, Any] = {"algorithm": Jacobi(), "stop_time": 1, "step_size": "1/1000"}
+RULE = PID.ecco(1e-3)
 LINES: dict[str, Any] = {**HELD, "algorithm": GaussSeidel(LINEAR, mode=AlongLine())}
 
 
@@ -152,7 +154,7 @@ def test_what_acts_outside_of_the_run_is_not_repeated_unasked() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"step_size": "ramp:size=0.01", "output_interval": 0.1}, "only some of the comm"),
+        ({"step_size": RULE, "bond_tolerance": 1, "output_interval": 0.1}, "only some of the comm"),
         ({"output_variables": ["chassis.mc"]}, "no continuous output is recorded"),
     ],
 )
@@ -163,6 +165,20 @@ def test_why_it_is_not_measured(settings: dict[str, Any], reason: str) -> None:
     assert found.estimate is None
     assert f"coupling error not measured: {reason}" in results.statistics.lines()[-1]
     assert reason in results.metadata["coupling_error"]
+
+
+def test_an_output_that_is_0_but_for_rounding_has_no_relative_error() -> None:
+    resting = SystemBuilder("resting")
+    resting.add("a", PythonComponent(inputs={"u": 0.0}, outputs={"y": 0.0}, step=almost_rest))
+    resting.add("b", PythonComponent(inputs={"u": 0.0}, outputs={"y": 0.0}, step=almost_rest))
+    resting.connect("a.y", "b.u")
+    found = Simulation(resting, stop_time=1, step_size=0.1).run().statistics.coupling_error
+    assert found is not None
+    assert found.reason == "all continuous outputs are 0, but for errors of rounding"
+
+
+def almost_rest(unit: Any, t: float, h: float) -> None:
+    unit.y = 2e-12 * h
 
 
 def test_a_long_run_is_measured_only_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,6 +201,51 @@ def test_a_second_run_that_fails_loses_nothing() -> None:
     assert "these steps are too short" in found.reason
 
 
+def looped(gain: float) -> PythonComponent:
+    """x' = -x + u / 2 + 1, y = x + gain u, solved exactly while u is constant."""
+
+    def step(unit: Any, t: float, h: float) -> None:
+        unit.x = unit.x - np.expm1(-h) * (unit.u / 2 + 1.0 - unit.x)
+
+    def output(unit: Any, t: float) -> None:
+        unit.y = unit.x + gain * unit.u
+
+    return PythonComponent(
+        inputs={"u": 0.0},
+        outputs={"y": 0.0},
+        states={"x": 0.0},
+        step=step,
+        output=output,
+        dependencies={"y": ["u"]},
+    )
+
+
+def test_the_second_run_holds_the_inputs_of_loops_that_are_not_solved() -> None:
+    """Also if the user has chosen the loops, but not the algorithm."""
+    ring = SystemBuilder("ring")
+    ring.add("a", looped(-0.7))
+    ring.add("b", looped(1.0))
+    ring.connect("a.y", "b.u")
+    ring.connect("b.y", "a.u")
+    first, second = (
+        Simulation(ring, stop_time=2, step_size=size, loops="none").run() for size in (0.02, 0.01)
+    )
+    (worst, _) = Pair(first, second, ["*.y"]).differences()
+    found = first.statistics.coupling_error
+    assert found is not None
+    assert found.estimate == pytest.approx(2 * worst.relative, rel=1e-12)
+
+
+def test_the_line_names_the_steps_of_the_other_run() -> None:
+    outputs = (OutputError("a.y", 1e-3),)
+    assert "with steps half as long" in str(CouplingError(outputs))
+    chosen = Simulation(pair(integrator()), stop_time=1).run()
+    assert chosen.statistics.coupling_error is not None
+    assert str(chosen.statistics.coupling_error).endswith(
+        "(estimated by a second run with steps twice as long)"
+    )
+
+
 def test_events_that_fmus_execute_at_the_ends_of_long_steps_are_a_warning() -> None:
     balls = reference_path("systems/two-mass-b1-fmi3.ssp")
     plain = Simulation(balls, step_size=0.2, stop_time=4, algorithm="Jacobi", event_clock="none")
@@ -200,6 +261,9 @@ def test_another_number_of_events_is_a_warning() -> None:
     (told,) = warnings_of(settings, 0.1, CouplingError((OutputError("a.y", 1e-3),), (3, 4)))
     assert told.startswith("with steps half as long there are 4 events instead of 3: ")
     assert "--step-size" in told
+    longer = CouplingError((OutputError("a.y", 1e-3),), (3, 4), with_longer=True)
+    (told,) = warnings_of(settings, 0.1, longer)
+    assert told.startswith("with steps twice as long there are 3 events instead of 4: ")
     assert not [*warnings_of(settings, 0.1, CouplingError((OutputError("a.y", 0.05),), (3, 3)))]
 
 

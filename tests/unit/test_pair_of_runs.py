@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from fmimaster import OptionError, Results
 from fmimaster.front.accuracy_pair import Pair, column_of, half
-from fmimaster.steps import FixedStep, Halved, Locate, MultiRate, Ramp
+from fmimaster.steps import PID, FixedStep, Halved, Locate, MultiRate, PowerResidual, Ramp
 
 COARSE = np.linspace(0.0, 1.0, 11)
 FINE = np.linspace(0.0, 1.0, 21)
@@ -80,9 +81,36 @@ def test_a_scalar_may_have_brackets_in_its_name() -> None:
     assert column_of("y[2]", results.columns) == "y"
 
 
-def test_runs_without_common_points_are_refused() -> None:
-    with pytest.raises(OptionError, match="fewer than two communication points in common"):
-        Pair(rows(COARSE, 0.0), rows(COARSE + 0.01, 0.0), ["a.y"])
+def test_runs_without_common_time_are_refused() -> None:
+    for apart in (COARSE + 1.0, COARSE[:0]):
+        with pytest.raises(OptionError, match="have fewer than two points of time in common"):
+            Pair(rows(COARSE, 0.0), rows(apart, 0.0), ["a.y"])
+
+
+def test_between_its_rows_the_fine_run_is_smooth() -> None:
+    """Steps of a ramp: no point of one run is one of the other."""
+    points = np.concatenate([[0.0], 0.013 + FINE[:-1], [1.0]])
+    (found,) = Pair(rows(COARSE, 0.0), rows(points, 0.0), ["a.y"]).differences()
+    assert found.largest < 1e-5
+
+
+@pytest.mark.parametrize("rows_at_jump", [1, 2])
+def test_a_jump_does_not_spread_into_the_steps_beside_it(rows_at_jump: int) -> None:
+    """One step is the jump, or the second row of its time is behind it."""
+    at_jump = [1.0] * (rows_at_jump - 1)
+    time = np.array([0.0, 0.3, 0.7, 1.0, *at_jump, 1.0001, 1.4, 1.7, 2.0])
+    values = np.where(np.arange(len(time)) < 4, 5.0, -5.0)
+    coarse = Results(time=[0.0, 0.5, 0.9, 1.1, 1.5, 2.0], columns={"y": [5.0] * 3 + [-5.0] * 3})
+    found = Pair(coarse, Results(time=time, columns={"y": values}), ["y"]).differences()
+    assert found[0].largest < 1e-12
+
+
+def test_only_the_time_that_both_runs_have_is_compared() -> None:
+    short = rows(FINE[:11], 0.0)
+    coarse = replace(
+        rows(COARSE, 0.0), columns={"a.y": np.where(COARSE > 0.5, 9.0, np.sin(COARSE))}
+    )
+    assert Pair(coarse, short, ["a.y"]).differences()[0].largest == 0.0
 
 
 def test_a_fixed_step_is_halved_on_its_grid() -> None:
@@ -100,5 +128,11 @@ def test_changes_are_located_in_steps_of_half_the_size_too() -> None:
     )
 
 
-def test_other_steps_are_halved_where_they_were() -> None:
-    assert half(Ramp(0.1), rows(COARSE, 0.0)) == Halved(times=tuple(COARSE))
+def test_a_ramp_of_half_the_size_finds_its_own_events() -> None:
+    assert half(Ramp("1/10", first=0.5), rows(COARSE, 0.0)) == Ramp(Fraction(1, 20), first=0.5)
+
+
+def test_other_steps_are_halved_where_they_were_but_not_at_events() -> None:
+    time = [0.0, 0.1, 0.15, 0.15, 0.2]
+    rule = half(PID(0.1, estimators=(PowerResidual(),)), rows(np.array(time), 0.0))
+    assert rule == Halved(times=(0.0, 0.1, 0.2))
