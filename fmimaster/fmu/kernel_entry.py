@@ -5,24 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 if TYPE_CHECKING:  # few runs need all of them
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from fmimaster.base.errors import CallError
-    from fmimaster.fmu.kernel_memory import ElementValues, ExchangeMemory, ScheduledMemory
-    from fmimaster.fmu.model_exchange.integrator import Integration, Integrator
     from fmimaster.plan.layout import Group
-    from fmimaster.system.adaptation import Adaptation
-    from fmimaster.system.model import DataType, Variable
+    from fmimaster.system.model import DataType
 
 E = TypeVar("E", covariant=True)
 
 
 class KernelEntries(Protocol[E]):
-    """Makes the entry through which the kernel calls one instance, which chooses one of these ways."""
+    """Makes the entry through which the kernel calls one instance, which chooses one of these ways, and gives itself where
+    the kernel works on its data."""
 
     @abstractmethod
     def in_python(self) -> E:
@@ -33,15 +27,15 @@ class KernelEntries(Protocol[E]):
         """By the functions of a Co-Simulation FMU."""
 
     @abstractmethod
-    def of_model_exchange(self, binding: Binding, parts: ExchangeParts) -> E:
+    def of_model_exchange(self, binding: Binding, instance: Any) -> E:
         """By the functions of a Model Exchange FMU, with an integrator of the kernel."""
 
     @abstractmethod
-    def of_scheduled(self, binding: Binding, parts: ScheduledParts) -> E:
+    def of_scheduled(self, binding: Binding, instance: Any) -> E:
         """By the functions of a Scheduled Execution FMU, whose partitions are activated in C."""
 
     @abstractmethod
-    def of_element(self, parts: ElementParts) -> E:
+    def of_element(self, instance: Any) -> E:
         """By the twin of an element of semantic adaptation."""
 
     @abstractmethod
@@ -126,85 +120,6 @@ class Binding:
     messages: Callable[[], tuple[str, ...]]
     intermediate: tuple[int, ...] = ()
     update_callback: UpdateCallback | None = None
-
-
-class ExchangeParts(Protocol):
-    """A Model Exchange FMU, as far as the kernel uses it to step it."""
-
-    memory: ExchangeMemory
-    """Another one from Initialization Mode on, when its size is known."""
-    integrator: Integrator
-    integration: Integration
-    """From Initialization Mode on."""
-    stops: bool
-    """Whether a step ends at the first event."""
-    copies: bool
-    """Whether states are copied, because the FMU cannot save its own."""
-    completes: bool
-    """Whether ``CompletedIntegratorStep`` is called."""
-
-    @property
-    def jacobian_references(self) -> tuple[list[int], list[int]] | None:
-        """Value references of the derivatives and of the states; None if one is not declared."""
-
-    def when_prepared(self, act: Callable[[], None]) -> None:
-        """Call a function when the memory has its size and there is an integration."""
-
-    def execute_events(self) -> None:
-        """Event Mode from its start to its end, inside a step."""
-
-    def stuck(self, time: float, reason: str) -> CallError:
-        """The error for an integrator that cannot go on; time in s."""
-        ...
-
-    def behind_event(self, time: float) -> CallError:
-        """The error if there was an event after the states were copied at a time in s."""
-        ...
-
-
-class ScheduledParts(Protocol):
-    """A Scheduled Execution FMU, as far as the kernel uses it to activate its partitions."""
-
-    callbacks: PartitionCallbacks | None
-    memory: ScheduledMemory
-    version: NDArray[np.int64]
-    """Changes with each activation and each restored state; shape ()."""
-    has_fmu_states: bool
-    clocks: list[Variable]
-    """In the order in which they are activated."""
-    output_clocks: list[Variable]
-    countdowns: list[Variable]
-
-    def places(self, clocks: Sequence[int]) -> list[int]:
-        """Where clocks, by their value references, stand in the memory."""
-        ...
-
-    def second_tick(self, place: int) -> CallError:
-        """The error if a clock ticks a second time at one time."""
-        ...
-
-    def behind_activation(self, time: float) -> CallError:
-        """The error if a partition was activated since a time in s."""
-        ...
-
-
-class ElementParts(Protocol):
-    """An element of semantic adaptation, as far as the kernel uses it."""
-
-    twin: ClassVar[str]
-    """Name of the element in the kernel."""
-    values: ElementValues
-    clocks: list[str]
-    """Names of the clocks."""
-
-    @property
-    def element(self) -> Adaptation:
-        """Its settings."""
-        ...
-
-    def partials(self, unknowns: Sequence[int], knowns: Sequence[int]) -> NDArray[np.float64]:
-        """Partial derivatives of unknowns by knowns, both value references; shape (unknowns, knowns)."""
-        ...
 
 
 class Requests(Protocol):

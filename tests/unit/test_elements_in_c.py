@@ -54,7 +54,7 @@ class InC:
     """An element by the functions of its table, with the methods of an instance."""
 
     def __init__(self, instance: AdaptationInstance[Any]) -> None:
-        self._lent = AdaptationEntry(instance, instance, PLACES)
+        self._lent = AdaptationEntry(instance, PLACES)
         self._table = self._lent.entry
         self._answer = ffi.new("fm_answer *")
         self._update = ffi.new("fm_update *")
@@ -158,7 +158,7 @@ def test_partial_derivatives_are_the_same_in_c(name: str) -> None:
     seed, sensitivity, other = np.array([-0.25]), np.zeros(2), np.zeros(2)
     references = [v.value_reference for v in chosen]
     instance.directional_derivative(references, [u.value_reference], seed, sensitivity)()
-    entry, call = AdaptationEntry(instance, instance, 0), ffi.new("fm_derivative *")
+    entry, call = AdaptationEntry(instance, 0), ffi.new("fm_derivative *")
     call.n_seed, call.seed = 1, ffi.from_buffer("double[]", seed)
     call.n_sensitivity, call.sensitivity = 2, ffi.from_buffer("double[]", other)
     entry.bind_derivative(call, chosen, [u])

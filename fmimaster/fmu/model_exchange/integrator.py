@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import isfinite
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,26 +65,6 @@ class Equations(Protocol):
         """Whether there are continuous inputs, which may jump at communication points."""
 
 
-class CvodeParts(Protocol):
-    """An integration by CVODE, as far as the kernel uses it to continue it."""
-
-    equations: Equations
-    states: Vector
-    work: Vector
-    tolerances: Vector
-    relative: float
-    absolute: float
-    has_jacobian: bool
-    """Whether the Jacobian consists of directional derivatives of the FMU."""
-
-    def allocate(
-        self, derivatives: int, jacobian: int, data: int | None = None
-    ) -> tuple[int, list[int]]:
-        """Allocate the memory of CVODE: addresses of the functions for derivatives and for the Jacobian, and of what is
-        passed to both → addresses of the memory, and of the vectors of states, work and tolerances."""
-        ...
-
-
 class KernelIntegrators(Protocol):
     """The integrators of the kernel; an integration chooses its twin."""
 
@@ -97,8 +77,8 @@ class KernelIntegrators(Protocol):
         """Continue with steps of this length in s."""
 
     @abstractmethod
-    def cvode(self, parts: CvodeParts) -> None:
-        """Continue with the memory of CVODE."""
+    def cvode(self, integration: Any) -> None:
+        """Continue with the memory of an integration by CVODE."""
 
 
 class Integration(ABC):

@@ -17,8 +17,7 @@ from fmimaster.fmu.adaptation_elements import (
     NEAR,
     is_at,
 )
-from fmimaster.fmu.instance import Instance
-from fmimaster.fmu.kernel_entry import ElementParts
+from fmimaster.fmu.adaptation_instance import AdaptationInstance
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.instances import READ, KernelEntry, Variables
@@ -59,25 +58,25 @@ class AdaptationEntry(KernelEntry):
 
     Parameters
     ----------
-    parts : ElementParts
+    instance : AdaptationInstance
     n_places : int
         For states that are saved.
     """
 
-    def __init__(self, instance: Instance, parts: ElementParts, n_places: int) -> None:
+    def __init__(self, instance: AdaptationInstance[Any], n_places: int) -> None:
         super().__init__()
-        self.instance, self._parts = instance, parts
-        values, element = parts.values, parts.element
+        self.instance = self._adaptation = instance
+        values, element = instance.values, instance.element
         self._values = self.lent(ffi.from_buffer("fm_slot[]", values.memory))
         self._element = e = self.made(
             "fm_element",
-            kind=_KINDS[parts.twin],
+            kind=_KINDS[instance.twin],
             size=len(values.memory),
             values=self._values,
             # few of the places are used: memory of the others is never touched
             places=np.zeros(n_places * len(values.memory), np.uint64),
-            clocks=[self._slot(name) for name in parts.clocks],
-            n_clocks=len(parts.clocks),
+            clocks=[self._slot(name) for name in instance.clocks],
+            n_clocks=len(instance.clocks),
             near=NEAR,
             execute=POLICY.execute,
             n_thresholds=len(element.thresholds),
@@ -98,7 +97,7 @@ class AdaptationEntry(KernelEntry):
 
     def bind_derivative(self, call: Any, outputs: Variables, inputs: Variables) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
-        partials = self._parts.partials(
+        partials = self._adaptation.partials(
             [v.value_reference for v in outputs], [v.value_reference for v in inputs]
         )
         self.fill(call, partials=np.ascontiguousarray(partials), derive=lib.fm_multiply_partials)
@@ -118,4 +117,4 @@ class AdaptationEntry(KernelEntry):
         return ()
 
     def _slot(self, name: str) -> Any:
-        return self._values + self._parts.values.places[name]
+        return self._values + self._adaptation.values.places[name]

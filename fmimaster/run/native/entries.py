@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import (
     Binding,
-    ElementParts,
-    ExchangeParts,
     KernelEntries,
     Requests,
-    ScheduledParts,
 )
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.run.native.fmu_entry import VERSIONS, FmuEntry, Lent
 from fmimaster.run.native.header import Context
 from fmimaster.run.native.instances import IsolatedEntry, KernelEntry, PythonEntry
+
+if TYPE_CHECKING:
+    from fmimaster.fmu.adaptation_instance import AdaptationInstance
+    from fmimaster.fmu.model_exchange.instance import ModelExchangeInstance
+    from fmimaster.fmu.scheduled import ScheduledInstance
 
 
 def make_entries(
@@ -74,23 +76,23 @@ class _Ways(KernelEntries[KernelEntry]):
         """By the functions of a Co-Simulation FMU."""
         return FmuEntry(self._lent(binding))
 
-    def of_model_exchange(self, binding: Binding, parts: ExchangeParts) -> KernelEntry:
+    def of_model_exchange(self, binding: Binding, instance: ModelExchangeInstance) -> KernelEntry:
         """By the functions of a Model Exchange FMU, with an integrator of the kernel."""
         from fmimaster.run.native.exchange import ExchangeEntry
 
-        return ExchangeEntry(self._lent(binding), parts)
+        return ExchangeEntry(self._lent(binding), instance)
 
-    def of_scheduled(self, binding: Binding, parts: ScheduledParts) -> KernelEntry:
+    def of_scheduled(self, binding: Binding, instance: ScheduledInstance) -> KernelEntry:
         """By the functions of a Scheduled Execution FMU, whose partitions are activated in C."""
         from fmimaster.run.native.scheduled import ScheduledEntry
 
-        return ScheduledEntry(self._lent(binding), parts)
+        return ScheduledEntry(self._lent(binding), instance)
 
-    def of_element(self, parts: ElementParts) -> KernelEntry:
+    def of_element(self, instance: AdaptationInstance[Any]) -> KernelEntry:
         """By the twin of an element of semantic adaptation."""
         from fmimaster.run.native.adaptation import AdaptationEntry
 
-        return AdaptationEntry(self.instance, parts, len(self.places))
+        return AdaptationEntry(instance, len(self.places))
 
     def of_other_process(self, requests: Requests) -> KernelEntry:
         """By requests to another process."""

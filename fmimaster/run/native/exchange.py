@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.call_log import DISCARD
-from fmimaster.fmu.kernel_entry import ExchangeParts
-from fmimaster.fmu.model_exchange.cvode import address_of, sundials
-from fmimaster.fmu.model_exchange.integrator import CvodeParts, KernelIntegrators
+from fmimaster.fmu.model_exchange.cvode import CvodeIntegration, address_of, sundials
+from fmimaster.fmu.model_exchange.instance import ModelExchangeInstance
+from fmimaster.fmu.model_exchange.integrator import KernelIntegrators
 from fmimaster.fmu.model_exchange.one_step import DISCARDED, NO_DERIVATIVES, TOO_SHORT
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
@@ -42,30 +42,32 @@ class _LentCvode(LentMemory):
         Its Jacobian is not bound yet.
     """
 
-    def __init__(self, parts: CvodeParts, jacobian_references: JacobianReferences) -> None:
+    def __init__(
+        self, integration: CvodeIntegration, jacobian_references: JacobianReferences
+    ) -> None:
         super().__init__()
         self.cvode = c = ffi.new("fm_cvode *")
         for name, function in _FUNCTIONS.items():
             kind = ffi.typeof(getattr(c.sundials, name))
             setattr(c.sundials, name, ffi.cast(kind, address_of(getattr(sundials(), function))))
         derive, linearize = (ffi.addressof(lib, f"fm_cvode_{f}") for f in ("derive", "linearize"))
-        memory, addresses = parts.allocate(_address(derive), _address(linearize), _address(c))
+        memory, addresses = integration.allocate(_address(derive), _address(linearize), _address(c))
         c.memory = ffi.cast("void *", memory)
         vectors = (ffi.cast("void *", vector) for vector in addresses)
         c.states_vector, c.work_vector, c.tolerances_vector = vectors
-        n = len(parts.states)
+        n = len(integration.states)
         self.fill(
             c,
-            states=parts.states,
-            work=parts.work,
-            tolerances=parts.tolerances,
+            states=integration.states,
+            work=integration.work,
+            tolerances=integration.tolerances,
             slopes=np.zeros(n),
             slopes_before=np.zeros(n),
-            relative=parts.relative,
-            absolute=parts.absolute,
-            has_inputs=parts.equations.has_inputs,
+            relative=integration.relative,
+            absolute=integration.absolute,
+            has_inputs=integration.equations.has_inputs,
         )
-        if parts.has_jacobian:
+        if integration.has_jacobian:
             assert jacobian_references is not None
             self.fill(
                 c.jacobian, **derivative_fields(*jacobian_references, np.zeros(n), np.zeros(n))
@@ -86,29 +88,29 @@ _STUCK = {
 class ExchangeEntry(FmuEntry, KernelIntegrators):
     """A Model Exchange FMU as the kernel calls it."""
 
-    def __init__(self, lent: Lent, parts: ExchangeParts) -> None:
+    def __init__(self, lent: Lent, instance: ModelExchangeInstance) -> None:
         super().__init__(lent)
-        self._parts = parts
+        self._instance = instance
         self._n_places = len(lent.places)
-        lent.python.execute_events = parts.execute_events
+        lent.python.execute_events = instance.execute_events
         self._exchange = self.made(
             "fm_exchange",
             fmu=self._fmu,
             python=lent.python.entry,
             version=int(lent.binding.prefix[-1]),
             execute_events=lib.fm_python_events,
-            stops=parts.stops,
-            copies=parts.copies,
-            completes=parts.completes,
-            remembers=parts.integrator.remembers,
+            stops=instance.stops,
+            copies=instance.copies,
+            completes=instance.completes,
+            remembers=instance.integrator.remembers,
         )
         lib.fm_exchange_table(self._exchange, self.entry)
         self._lend_memory()
-        parts.when_prepared(self._prepare)
+        instance.when_prepared(self._prepare)
 
     def _lend_memory(self) -> None:
         """The memory of the instance, which has its size when Initialization Mode is entered, and room for copies."""
-        memory = self._parts.memory
+        memory = self._instance.memory
         n, m, size = len(memory.states), len(memory.indicators), len(memory.values)
         self.fill(
             self._exchange,
@@ -126,7 +128,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
 
     def _prepare(self) -> None:
         self._lend_memory()
-        self._parts.integration.continue_in(self)
+        self._instance.integration.continue_in(self)
 
     def dormand_prince(self, relative: float, absolute: float) -> None:
         """Continue by the method of Dormand and Prince."""
@@ -136,10 +138,9 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
         """Continue by the Euler method."""
         self._continue_by(ffi.new("fm_one_step *", {"step": step}), is_euler=True)
 
-    def cvode(self, parts: CvodeParts) -> None:
+    def cvode(self, integration: CvodeIntegration) -> None:
         """Continue by CVODE."""
-
-        lent = self.lent(_LentCvode(parts, self._parts.jacobian_references))
+        lent = self.lent(_LentCvode(integration, self._instance.jacobian_references))
         self._version.bind_derivative(self._fmu, ffi.addressof(lent.cvode, "jacobian"))
         lib.fm_exchange_cvode(self._exchange, lent.cvode)
 
@@ -158,13 +159,13 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise the error in the words of the instance."""
-        parts = self._parts
+        instance = self._instance
         if status in _STUCK:
-            raise parts.stuck(parts.memory.time, _STUCK[status])
+            raise instance.stuck(instance.memory.time, _STUCK[status])
         if status == lib.FM_STUCK:
-            raise parts.stuck(parts.memory.time, parts.integration.message)
+            raise instance.stuck(instance.memory.time, instance.integration.message)
         if status == lib.FM_BEHIND_EVENT:
-            raise parts.behind_event(self._exchange.wanted)
+            raise instance.behind_event(self._exchange.wanted)
         if status == lib.FM_REFUSED:
             status = DISCARD
         super().raise_failure(function, status, step)

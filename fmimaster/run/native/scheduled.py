@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import CallError
-from fmimaster.fmu.kernel_entry import PartitionCallbacks, ScheduledParts
+from fmimaster.fmu.kernel_entry import PartitionCallbacks
+from fmimaster.fmu.scheduled import ScheduledInstance
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.native.fmu_entry import FmuEntry, Lent
@@ -38,11 +39,11 @@ def make_partition_callbacks() -> PartitionCallbacks:
 class ScheduledEntry(FmuEntry):
     """A Scheduled Execution FMU as the kernel calls it."""
 
-    def __init__(self, lent: Lent, parts: ScheduledParts) -> None:
+    def __init__(self, lent: Lent, instance: ScheduledInstance) -> None:
         super().__init__(lent)
-        self._parts = parts
-        assert parts.callbacks is not None
-        self._scheduled = s = parts.callbacks.kept
+        self._instance = instance
+        assert instance.callbacks is not None
+        self._scheduled = s = instance.callbacks.kept
         self._error: CallError | None = None
         """Of the first call in ``ClockUpdate`` that failed."""
         self.fill(
@@ -51,7 +52,7 @@ class ScheduledEntry(FmuEntry):
             python=lent.python.entry,
             fail=lib.fm_python_update_failed,
             self=self.lent(ffi.new_handle(self)),
-            has_fmu_states=self._parts.has_fmu_states,
+            has_fmu_states=self._instance.has_fmu_states,
             unclocked=ffi.NULL,
         )
         self._lend_memory(len(lent.places))
@@ -60,13 +61,13 @@ class ScheduledEntry(FmuEntry):
 
     def _lend_memory(self, n_places: int) -> None:
         """The memory of the instance, and room for copies."""
-        memory, s = self._parts.memory, self._scheduled
+        memory, s = self._instance.memory, self._scheduled
         self.fill(
             s,
             size=memory.values.nbytes,
             values=memory.values,
             places=np.zeros(n_places * memory.values.nbytes, np.uint8),
-            version=self._parts.version,
+            version=self._instance.version,
             versions=np.zeros(n_places, np.int64),
             counter=memory.n_activations.ctypes.data - memory.values.ctypes.data,
         )
@@ -76,15 +77,15 @@ class ScheduledEntry(FmuEntry):
 
     def _lend_clocks(self) -> None:
         """All clocks, and what is read in ``ClockUpdate``."""
-        parts, s = self._parts, self._scheduled
-        references = [c.value_reference for c in parts.output_clocks]
-        calls = asked_in_calls(parts.countdowns, range(len(parts.countdowns)))
+        instance, s = self._instance, self._scheduled
+        references = [c.value_reference for c in instance.output_clocks]
+        calls = asked_in_calls(instance.countdowns, range(len(instance.countdowns)))
         countdowns = self.table("fm_countdowns", [{"places": [*c.places]} for c in calls])
         self.fill(
             s,
-            n_clocks=len(parts.clocks),
-            clocks=[c.value_reference for c in parts.clocks],
-            output_places=[*parts.places(references)],
+            n_clocks=len(instance.clocks),
+            clocks=[c.value_reference for c in instance.clocks],
+            output_places=[*instance.places(references)],
             n_countdowns=len(calls),
             countdowns=countdowns,
         )
@@ -106,7 +107,7 @@ class ScheduledEntry(FmuEntry):
         is_get = group in READ
         record = self._record(call)
         if segment.type is DataType.CLOCK:
-            self.fill(record, places=[*self._parts.places(segment.value_references)])
+            self.fill(record, places=[*self._instance.places(segment.value_references)])
             call.transfer = lib.fm_scheduled_get_clocks if is_get else lib.fm_scheduled_set_clocks
             return
         if is_get:
@@ -124,8 +125,8 @@ class ScheduledEntry(FmuEntry):
         """Make the call ready that asks for the intervals of clocks."""
         record = self._record(call)
         super().bind_intervals(record.call, references, answers, by_fraction)
-        none = len(self._parts.clocks)
-        places = {c.value_reference: row for row, c in enumerate(self._parts.countdowns)}
+        none = len(self._instance.clocks)
+        places = {c.value_reference: row for row, c in enumerate(self._instance.countdowns)}
         self.fill(record, places=[places.get(clock, none) for clock in references])
         call.transfer = lib.fm_scheduled_ask
 
@@ -149,9 +150,9 @@ class ScheduledEntry(FmuEntry):
         if self._error is not None:
             raise self._error
         if status == lib.FM_SECOND_TICK:
-            raise self._parts.second_tick(s.second)
+            raise self._instance.second_tick(s.second)
         if status == lib.FM_BEHIND_EVENT:
-            raise self._parts.behind_activation(s.wanted)
+            raise self._instance.behind_activation(s.wanted)
         if not function and s.function:  # it was called by what the kernel called
             function = ffi.string(s.function).decode()
         super().raise_failure(function, status, step)
