@@ -33,7 +33,7 @@ from fmimaster.program.fits import wanted_derivatives
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.outputs import Keep
-from fmimaster.program.programs import Programs, Reactions, Replay, Variant
+from fmimaster.program.programs import Programs, Reactions, Replay, ShortStepPrograms, Variant
 from fmimaster.system.states import State
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class ProgramsDraft:
     errors: InputErrors | None = None
     """Checks the inputs."""
     reactions: Sequence[Reactions] = ()
+    short_steps: ShortStepPrograms | None = None
     initialize: Program = field(init=False)
     commit: Program = field(init=False)
     renew: Program = field(init=False)
@@ -202,6 +203,7 @@ def write_other_programs(draft: ProgramsDraft) -> None:
     draft.initialize, draft.reactions = _initialize(
         plan, p, draft.settings[0], draft.request.settling, draft.request.measured
     )
+    draft.short_steps = _short_steps(draft)
     if step := draft.request.checked_step:
         from fmimaster.program.input_errors import input_errors  # only with an event clock
 
@@ -247,6 +249,7 @@ def complete_programs(draft: ProgramsDraft) -> None:
         errors=draft.errors,
         replay=draft.replay,
         reactions=draft.reactions,
+        short_steps=draft.short_steps,
         pending=tuple(pending),
         forces=_forces(plan, p),
         quiet=quiet_programs(plan, p, p.polynomial_inputs),
@@ -270,6 +273,17 @@ PASSES: Sequence[Callable[[ProgramsDraft], None]] = (
     complete_programs,
 )
 """What completes a draft, in order."""
+
+
+def _short_steps(draft: ProgramsDraft) -> ShortStepPrograms | None:
+    """The short steps of instances that are measured; places and a buffer that steps use are free before the first one."""
+    if not draft.reactions:
+        return None
+    from fmimaster.algorithms.reactions import ShortStepWriter  # only where loops are possible
+
+    p = draft.p
+    p.n_places, p.n_buffers = max(p.n_places, len(draft.reactions)), max(p.n_buffers, 1)
+    return ShortStepWriter(p)
 
 
 def _loop_notes(draft: ProgramsDraft) -> tuple[list[str], list[str], list[str]]:
@@ -329,10 +343,6 @@ def _initialize(
         end=State.STEP_MODE,
         history=bool(p.history),
     )
-    if reactions:
-        from fmimaster.algorithms.reactions import emit_trials  # only where loops are possible
-
-        emit_trials(plan, p, reactions)
     return program, reactions
 
 

@@ -5,12 +5,16 @@ ones hides a loop. Inputs are changed by a small part of their magnitude, one at
 outputs may be read with any inputs; and over two very short steps, for FMUs that can go back and declare nothing, or have
 reacted to more than they declare. An output that depends on an input through states changes in proportion to the length of
 the step, or less.
+
+Instances with equally many inputs are measured together, each with its own inputs: the cost is proportional to the number
+of instances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import ClassVar
+from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +26,13 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import has_clocks
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import FunctionHook, Hook
+from fmimaster.program.hook import FunctionHook
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.programs import Question, Reactions
+from fmimaster.program.instructions.steps import Repeat, Restore, Save, Until
+from fmimaster.program.programs import Question, Reactions, Seen, ShortSteps
 from fmimaster.program.store import ValueStore
 from fmimaster.system.declarations import Interface
-from fmimaster.system.model import Model
+from fmimaster.system.model import DataType, Model
 from fmimaster.system.states import State
 
 SHIFT = 1e-3
@@ -35,10 +40,6 @@ SHIFT = 1e-3
 
 LENGTHS = 1 / 64, 1 / 512
 """Lengths of the two short steps, as parts of a usual one."""
-
-MOST_TRIED = 5
-"""Most components of a system in which FMUs that declare all dependencies get short steps: to write the programs of these
-takes a time that grows with the square of the number."""
 
 MOST_INPUTS = 200
 """Most inputs of an instance that are changed, one at a time."""
@@ -100,166 +101,196 @@ def _is_unsure(model: Model, inputs: Sequence[str], outputs: Sequence[str]) -> b
 
 def emit_reactions(plan: Plan, p: Emitter, instances: Collection[int]) -> list[Reactions]:
     """Write the measurement at instances in Initialization Mode, after all values agree; then all values are restored."""
-    found = []
-    for question in questions(plan, instances):
-        i, slots = question.instance, plan.layout.slots
-        places = tuple(slots[i, Group.OUTPUTS, name] for name in question.outputs)
-        result = Reactions(question, plan.instances[i].name, places)
-        feeds_itself = i in plan.sources[i]
-        begin, compare = _Outputs(result), _Compare(result)
-        p.get(i, Group.SOURCES)
-        p.call(begin)
-        p.exchange(i, Group.SOURCES)
-        p.call(compare.base)
-        p.get(i, Group.SOURCES)
-        p.call(compare)
-        for row, name in enumerate(question.inputs):
-            for sign in (1.0, -1.0):
-                if feeds_itself:
-                    p.call(begin.restored)
-                p.move(i)
-                p.call(_Shift(result, plan, name, sign))
-                p.set_inputs(i)
-                p.get(i, Group.SOURCES)
-                p.call(compare.of(row))
-        if feeds_itself:
-            p.call(begin.restored)
-        p.exchange(i, Group.SOURCES)
-        p.call(compare.last)
-        found.append(result)
+    found = [
+        Reactions(q, plan.instances[q.instance].name, _can_be_tried(plan, q.instance))
+        for q in questions(plan, instances)
+    ]
+    for members in _alike(found):
+        measured = _Measurement(plan, members, signs=(1.0, -1.0))
+        numbers = [r.question.instance for r in members]
+        for i in numbers:
+            p.move(i)
+        p.call(FunctionHook("outputs before a measurement", measured.begin))
+        p.write(Repeat(measured.passes, measured.passes, bounded=True))
+        p.call(FunctionHook("changed inputs", measured.shift))
+        for i in numbers:
+            p.set_inputs(i)
+            p.get(i, Group.SOURCES)
+        p.call(FunctionHook("reactions of outputs", measured.compare))
+        p.write(Until(np.inf))
     return found
 
 
-def emit_trials(plan: Plan, p: Emitter, found: Iterable[Reactions]) -> None:
-    """Write the short steps of each FMU that can go back. They are done where they decide: see
-    :meth:`Reactions.needs_steps`."""
-    buffer = None
-    for result in found:
-        planned = plan.instances[result.question.instance]
-        can = planned.model.capabilities
-        is_free = can.can_get_and_set_fmu_state and can.can_handle_variable_communication_step_size
-        has_events = planned.event_mode or planned.may_return_early or has_clocks(planned.model)
-        is_few = bool(result.question.open) or len(plan.instances) <= MOST_TRIED
-        if is_few and is_free and not has_events:
-            buffer = p.new_buffer() if buffer is None else buffer
-            _emit_trial(plan, p, result, buffer)
+def _alike(reactions: Iterable[Reactions]) -> Iterable[list[Reactions]]:
+    """Those with equally many inputs together: no FMU is called for the inputs of others."""
+    found: dict[int, list[Reactions]] = {}
+    for one in reactions:
+        found.setdefault(len(one.question.inputs), []).append(one)
+    return found.values()
 
 
-def _emit_trial(plan: Plan, p: Emitter, result: Reactions, buffer: int) -> None:
-    """Write one short step for each input: with equal inputs twice, then with one changed at a time."""
-    i = result.question.instance
-    places, compare = p.save([i]), _Compare(result)
-    p.keep_in(buffer)
-    for rows, row in enumerate((None, None, *range(len(result.question.inputs)))):
-        p.move(i)
-        if row is not None:
-            p.call(_Shift(result, plan, result.question.inputs[row], 1.0))
-        p.set(i, Group.CONTINUOUS)
-        p.step(i)
-        p.get(i)
-        p.call(compare.base if rows == 0 else compare if row is None else compare.of(row))
-        p.restore(places)
+def _can_be_tried(plan: Plan, i: int) -> bool:
+    """Whether an instance can do short steps and go back, without events."""
+    planned = plan.instances[i]
+    can = planned.model.capabilities
+    is_free = can.can_get_and_set_fmu_state and can.can_handle_variable_communication_step_size
+    return is_free and not (
+        planned.event_mode or planned.may_return_early or has_clocks(planned.model)
+    )
+
+
+@dataclass(frozen=True)
+class ShortStepWriter:
+    """Writes and checks the short steps of instances that need them: few do, so they are written during the start."""
+
+    emitter: Emitter = field(compare=False)
+    """That of the run."""
+
+    def __call__(self, reactions: Sequence[Reactions]) -> Iterator[ShortSteps]:
+        """Short steps of instances with equally many inputs at a time."""
+        for members in _alike(reactions):
+            yield self._trial(members)
+
+    def _trial(self, members: Sequence[Reactions]) -> ShortSteps:
+        plan, p, buffer = self.emitter.plan, self.emitter.another(), 0
+        measured = _Measurement(plan, members, signs=(1.0,))
+        numbers = [r.question.instance for r in members]
+        for place, i in enumerate(numbers):
+            p.write(Save(i, place))
+        p.keep_in(buffer)
+        for i in numbers:
+            p.move(i)
+        p.call(FunctionHook("outputs before a measurement", measured.begin))
+        p.write(Repeat(measured.passes, measured.passes, bounded=True))
+        for i in numbers:
+            p.move(i)
+        p.call(FunctionHook("changed inputs", measured.shift))
+        for i in numbers:
+            p.set(i, Group.CONTINUOUS)
+            p.step(i)
+            p.get(i)
+        p.call(FunctionHook("reactions of outputs", measured.compare))
+        for place, i in enumerate(numbers):
+            p.write(Restore(i, place))
         p.recall(buffer)
-    trial = p.program("trial")
-    p.restore(places)
-    p.recall(buffer)
-    back = p.program("back")
-    ready, both = State.STEP_MODE, Program("trial", trial.instructions + back.instructions)
-    check(both, plan, begin=ready, end=ready, history=bool(p.history))
-    result.trial, result.back = trial, back
+        p.write(Until(np.inf))
+        trial = p.program("trial")
+        for place, i in enumerate(numbers):
+            p.write(Restore(i, place))
+        p.recall(buffer)
+        back = p.program("back")
+        ready, both = State.STEP_MODE, Program("trial", trial.instructions + back.instructions)
+        check(both, plan, begin=ready, end=ready, history=bool(p.history))
+        return ShortSteps(members, trial, back)
 
 
-class _Shift(Hook):
-    """Changes an input of an instance, within its limits."""
+class _Measurement:
+    """Passes over instances with equally many inputs: one without changes, one for each input, and one without changes.
 
-    def __init__(self, result: Reactions, plan: Plan, name: str, sign: float) -> None:
-        i = result.question.instance
-        variable = plan.instances[i].model.variable(name)
-        assert variable is not None
-        self.name = f"shift of {result.name}.{name}"
-        self._result, self._sign = result, sign
-        self._type, self._slot = plan.layout.slots[i, Group.CONTINUOUS, name]
-        self._nominal = abs(variable.nominal)
-        self._min = -np.inf if variable.min is None else variable.min
-        self._max = np.inf if variable.max is None else variable.max
+    After all passes but the last one, the outputs in the store are those from before.
+    """
 
-    def __call__(self, store: ValueStore) -> bool:
-        """Change it."""
-        self._result.is_busy = True
-        values = store.values[self._type][self._slot]
-        size = SHIFT * np.maximum(np.abs(values), self._nominal)
-        shifted = values + self._sign * size
-        values[:] = np.where((shifted < self._min) | (shifted > self._max), values, shifted)
-        return False
+    def __init__(self, plan: Plan, members: Sequence[Reactions], signs: Sequence[float]) -> None:
+        self._plan, self._members = plan, members
+        rows = range(len(members[0].question.inputs))
+        self._changes = [None, *product(rows, signs), None]
+        """Of each pass: input and sign."""
+        self.passes = len(self._changes)
+        self._done = 0
 
+    def begin(self, store: ValueStore) -> None:
+        """Outputs are those from before the measurement, and inputs those that fit to them."""
+        self._done, members, slots = 0, self._members, self._plan.layout.slots
+        nodes = [(r.question.instance, name) for r in members for name in r.question.outputs]
+        self._outputs = _Elements([slots[i, Group.OUTPUTS, name] for i, name in nodes])
+        self._inputs = [
+            _Inputs(self._plan, [(r.question.instance, r.question.inputs[row]) for r in members])
+            for row in range(len(members[0].question.inputs))
+        ]
+        self._before = self._outputs.read(store)
+        self._given = [inputs.read(store) for inputs in self._inputs]
+        self._seen, first = Seen.of(len(self._inputs), len(nodes)), 0
+        for one in members:
+            end = first + len(one.question.outputs)
+            one.seen[one.at], one.is_busy, first = self._seen.part(first, end), True, end
 
-class _Outputs(Hook):
-    """Copies the outputs of a measurement; no buffer, which would hold those of all instances."""
+    def shift(self, store: ValueStore) -> None:
+        """Change the inputs of this pass, and no others."""
+        for inputs, given in zip(self._inputs, self._given, strict=True):
+            inputs.write(store, given)
+        if (change := self._changes[self._done]) is not None:
+            row, sign = change
+            self._inputs[row].shift(store, sign)
 
-    name: ClassVar[str] = "outputs before a measurement"  # type: ignore[misc]
-
-    def __init__(self, result: Reactions) -> None:
-        self.places = result.outputs
-        self.values: list[NDArray[np.float64]] = []
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Copy them."""
-        self.values = [store.values[kind][slot].copy() for kind, slot in self.places]
-        return False
-
-    @property
-    def restored(self) -> Hook:
-        """A hook that writes the copies back."""
-
-        def restore(store: ValueStore) -> None:
-            for (kind, slot), value in zip(self.places, self.values, strict=True):
-                store.values[kind][slot] = value
-
-        return FunctionHook(self.name, restore)
-
-
-class _Compare(Hook):
-    """Compares outputs with equal inputs with those of the first call, and notes the changes."""
-
-    name: ClassVar[str] = "reactions of outputs"  # type: ignore[misc]
-
-    def __init__(self, result: Reactions) -> None:
-        self.result, self.base = result, _Outputs(result)
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Note the changes."""
-        self._note(store, self.result.noise[self.result.at])
-        return False
-
-    def of(self, row: int) -> Hook:
-        """A hook that notes the changes by an input."""
-
-        def note(store: ValueStore) -> None:
-            self._note(store, self.result.changes[self.result.at, row])
-
-        return FunctionHook(self.name, note)
-
-    @property
-    def last(self) -> Hook:
-        """A hook that notes the changes after all inputs were set back."""
-
-        def note(store: ValueStore) -> None:
-            self(store)
-            self.result.is_busy = False
-
-        return FunctionHook(self.name, note)
-
-    def _note(self, store: ValueStore, noted: NDArray[np.float64]) -> None:
-        result = self.result
-        for k, (kind, slot) in enumerate(result.outputs):
-            then, now = self.base.values[k], store.values[kind][slot]
-            noted[k] = max(noted[k], _difference(then, now))
-            result.sizes[result.at, k] = float(np.abs(then).max(initial=0.0))
+    def compare(self, store: ValueStore) -> None:
+        """Note how outputs differ from those of the first pass."""
+        now, seen, change = self._outputs.read(store), self._seen, self._changes[self._done]
+        if self._done == 0:
+            self._base = now
+            seen.sizes[:] = self._outputs.largest(np.abs(now))
+        noted = seen.noise if change is None else seen.changes[change[0]]
+        np.maximum(noted, self._outputs.largest(_difference(self._base, now)), out=noted)
+        self._done += 1
+        if self._done < self.passes:
+            self._outputs.write(store, self._before)
+            return
+        for one in self._members:
+            one.is_busy = False
 
 
-def _difference(then: NDArray[np.float64], now: NDArray[np.float64]) -> float:
-    """The largest change of an element; infinite where a value has become NaN."""
+class _Elements:
+    """The elements of some variables in the value store."""
+
+    def __init__(self, places: Sequence[tuple[DataType, slice]]) -> None:
+        self._number = len(places)
+        parts: dict[DataType, tuple[list[int], list[int]]] = {}
+        for number, (kind, slot) in enumerate(places):
+            index, owners = parts.setdefault(kind, ([], []))
+            index += range(slot.start, slot.stop)
+            owners += [number] * (slot.stop - slot.start)
+        self._parts = [(kind, np.array(index, int)) for kind, (index, _) in parts.items()]
+        self.owners = np.array([number for _, owners in parts.values() for number in owners], int)
+        """Number of the variable of each element."""
+
+    def read(self, store: ValueStore) -> NDArray[np.float64]:
+        """All elements, one after the other."""
+        return np.concatenate([store.values[t][index] for t, index in self._parts], dtype=float)
+
+    def write(self, store: ValueStore, values: NDArray[np.float64]) -> None:
+        """Give the elements these values."""
+        at = 0
+        for kind, index in self._parts:
+            store.values[kind][index] = values[at : at + len(index)]
+            at += len(index)
+
+    def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The largest value among the elements of each variable; at least 0."""
+        found = np.zeros(self._number)
+        np.maximum.at(found, self.owners, values)
+        return found
+
+
+class _Inputs(_Elements):
+    """One input of each instance."""
+
+    def __init__(self, plan: Plan, nodes: Sequence[Node]) -> None:
+        super().__init__([plan.layout.slots[i, Group.CONTINUOUS, name] for i, name in nodes])
+        every = [v for i, name in nodes if (v := plan.instances[i].model.variable(name))]
+        self._nominal = np.array([abs(v.nominal) for v in every])[self.owners]
+        self._min = np.array([-np.inf if v.min is None else v.min for v in every])[self.owners]
+        self._max = np.array([np.inf if v.max is None else v.max for v in every])[self.owners]
+
+    def shift(self, store: ValueStore, sign: float) -> None:
+        """Change them by a small part of their magnitude, within their limits."""
+        values = self.read(store)
+        shifted = values + sign * SHIFT * np.maximum(np.abs(values), self._nominal)
+        is_outside = (shifted < self._min) | (shifted > self._max)
+        self.write(store, np.where(is_outside, values, shifted))
+
+
+def _difference(then: NDArray[np.float64], now: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The change of each element; infinite where a value has become NaN."""
     equal = (then == now) | (np.isnan(then) & np.isnan(now))
     with np.errstate(invalid="ignore"):
         change = np.where(equal, 0.0, np.abs(now - then))
-    return float(np.where(np.isnan(change), np.inf, change).max(initial=0.0))
+    return np.where(np.isnan(change), np.inf, change)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from fmimaster.base.text import listed
@@ -71,7 +71,7 @@ def contradicts(
         return [part for part in parts_of(arcs) if is_loop(part, arcs)]
 
     real = loops({**models, **changed})
-    is_wrong = any(any(_found_wrong(n, models[n], model)) for n, model in changed.items())
+    is_wrong = any(_found_wrong(models[n], model) for n, model in changed.items())
     return bool(measured.refused) or is_wrong or (bool(real) and real != loops(models))
 
 
@@ -91,21 +91,36 @@ def used_with(
         As the cards have changed them.
     """
     changed, notes, warnings = dict(cards.models), list(cards.notes), list(cards.warnings)
+    seen, wrong = dict[str, list[str]](), dict[str, list[str]]()
     for name, model in _changed(measured, models).items():
         changed[name] = model
-        notes += _found_out(name, models[name], model)
-        warnings += _found_wrong(name, models[name], model)
+        if pairs := _pairs(_found_out(models[name], model)):
+            seen.setdefault(pairs, []).append(name)
+        if pairs := _pairs(_found_wrong(models[name], model)):
+            wrong.setdefault(pairs, []).append(name)
+    notes += (
+        f"No dependencies of outputs are declared by {_quoted(names)}; measured at the start: {pairs} directly. Loops "
+        "through these dependencies are real."
+        for pairs, names in seen.items()
+    )
+    warnings += (
+        f"Dependencies (ModelStructure) are declared wrongly by the FMU of {_quoted(names)}: measured at the start, "
+        f"{pairs} directly. This run takes that into account. Correct the FMU."
+        for pairs, names in wrong.items()
+    )
     if measured.ignoring:
-        names = listed([f"'{name}'" for name in sorted(measured.ignoring)], _NAMES)
         notes.append(
-            f"Inputs of {names} are held: derivatives of inputs are accepted (canInterpolateInputs), but outputs are "
-            "those of constant inputs, as measured at the start."
+            f"Inputs of {_quoted(sorted(measured.ignoring))} are held: derivatives of inputs are accepted "
+            "(canInterpolateInputs), but outputs are those of constant inputs, as measured at the start."
         )
+    refused: dict[str, list[str]] = {}
     for name, reason in measured.refused.items():
-        warnings.append(
-            f"Whether outputs of '{name}' depend directly on its inputs was not found out at the start of the run: "
-            f"{reason}. What the FMU declares is used."
-        )
+        refused.setdefault(reason, []).append(name)
+    warnings += (
+        f"Whether outputs of {_quoted(names)} depend directly on inputs was not found out at the start of the run: "
+        f"{reason}. What the FMU declares is used."
+        for reason, names in refused.items()
+    )
     known = {*cards.known, *measured.found, *measured.refused}
     silent = {n: c for n, c in components.items() if models[n].assumed_dependencies}
     kept = {n: c for n, c in silent.items() if n not in known and n not in cards.models}
@@ -139,28 +154,23 @@ def _changed(measured: MeasuredAtStart, models: Mapping[str, Model]) -> dict[str
     return changed
 
 
+def _quoted(names: Iterable[str]) -> str:
+    return listed([f"'{name}'" for name in names], _NAMES)
+
+
 def _pairs(dependencies: Mapping[str, Collection[str]]) -> str:
-    """``"'y' on 'u'"``, for each output with inputs."""
-    names = {
-        output: listed([f"'{u}'" for u in sorted(inputs)], _NAMES)
-        for output, inputs in dependencies.items()
-        if inputs
-    }
+    """``"'y' on 'u'"``, for each output with inputs; empty for none."""
+    names = {output: _quoted(sorted(inputs)) for output, inputs in dependencies.items() if inputs}
     return listed([f"'{output}' on {inputs}" for output, inputs in names.items()], _NAMES)
 
 
-def _found_out(name: str, declared: Model, measured: Model) -> Iterator[str]:
-    """A note about outputs that declare nothing, and were seen to depend on inputs."""
-    seen = {o: measured.dependencies[o] for o in sorted(declared.assumed_dependencies)}
-    if any(seen.values()):
-        yield (
-            f"'{name}' does not declare on which inputs its outputs depend; measured at the start: {_pairs(seen)} "
-            "directly. Loops through these dependencies are real."
-        )
+def _found_out(declared: Model, measured: Model) -> Mapping[str, frozenset[str]]:
+    """Output that declares nothing → inputs on which it was seen to depend."""
+    return {o: measured.dependencies[o] for o in sorted(declared.assumed_dependencies)}
 
 
-def _found_wrong(name: str, declared: Model, measured: Model) -> Iterator[str]:
-    """A warning about dependencies that are declared not to exist, and were seen."""
+def _found_wrong(declared: Model, measured: Model) -> Mapping[str, frozenset[str]]:
+    """Output → inputs on which it was seen to depend, although that is declared not to be so."""
     wrong: dict[str, frozenset[str]] = {}
     for before, after, assumed in (
         (declared.dependencies, measured.dependencies, declared.assumed_dependencies),
@@ -173,11 +183,7 @@ def _found_wrong(name: str, declared: Model, measured: Model) -> Iterator[str]:
         for output, inputs in after.items():
             if output not in assumed and (more := inputs - before[output]):
                 wrong[output] = wrong.get(output, frozenset()) | more
-    if wrong:
-        yield (
-            f"The FMU of '{name}' declares its dependencies (ModelStructure) wrongly: measured at the start, "
-            f"{_pairs(wrong)} directly. This run takes that into account. Correct the FMU."
-        )
+    return wrong
 
 
 def _kept_dependencies(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.inputs import Fit
-from fmimaster.system.model import DataType
 
 if TYPE_CHECKING:
     from fmimaster.program.input_errors import InputErrors
@@ -140,6 +139,33 @@ class Question:
     """Outputs whose dependencies are not declared; the declarations of the others may be wrong."""
 
 
+class Seen(NamedTuple):
+    """What was seen at an instance in one place of measurement."""
+
+    changes: NDArray[np.float64]
+    """Shape (inputs, outputs): largest change of each output by each input."""
+    noise: NDArray[np.float64]
+    """Shape (outputs,): largest change of each output with equal inputs."""
+    sizes: NDArray[np.float64]
+    """Shape (outputs,): magnitudes of the outputs."""
+
+    @staticmethod
+    def of(inputs: int, outputs: int) -> Seen:
+        """Nothing yet."""
+        return Seen(np.zeros((inputs, outputs)), np.zeros(outputs), np.zeros(outputs))
+
+    def part(self, first: int, end: int) -> Seen:
+        """That of some outputs, which shares the arrays."""
+        return Seen(*(array[..., first:end] for array in self))
+
+    def reacted(self) -> NDArray[np.bool_]:
+        """Shape (inputs, outputs): whether the input has changed the output."""
+        changed: NDArray[np.bool_] = self.changes > np.maximum(
+            NEGLIGIBLE * self.sizes, NOISE * self.noise
+        )
+        return changed
+
+
 @dataclass(slots=True, eq=False)
 class Reactions:
     """What was measured at one instance."""
@@ -147,39 +173,25 @@ class Reactions:
     question: Question
     name: str
     """Of the instance."""
-    outputs: Sequence[tuple[DataType, slice]]
-    """Their places in the value store."""
-    trial: Program = Program("trial", ())
-    """A short step for each input; empty if it is not done."""
-    back: Program = Program("back", ())
-    """Restores the state and the outputs after it."""
+    can_step: bool
+    """Whether it can do short steps and go back."""
     at: int = AT_START
     """Where it is measured now."""
     is_busy: bool = False
-    """Whether inputs are being changed in Initialization Mode."""
-    is_tried: bool = False
-    """Whether both short steps were done."""
-    changes: NDArray[np.float64] = field(init=False)
-    """Shape (3, inputs, outputs): largest change of each output by each input, in each place of measurement."""
-    noise: NDArray[np.float64] = field(init=False)
-    """Shape (3, outputs): largest change of each output with equal inputs."""
-    sizes: NDArray[np.float64] = field(init=False)
-    """Shape (3, outputs): magnitudes of the outputs."""
-
-    def __post_init__(self) -> None:
-        inputs, outputs = len(self.question.inputs), len(self.question.outputs)
-        self.changes = np.zeros((3, inputs, outputs))
-        self.noise, self.sizes = np.zeros((3, outputs)), np.zeros((3, outputs))
+    """Whether its inputs are being changed."""
+    seen: dict[int, Seen] = field(default_factory=dict)
+    """Place of measurement → what was seen there."""
 
     @property
     def is_steady(self) -> bool:
         """Whether the outputs have come back with the inputs, in Initialization Mode."""
-        return bool((self.noise[AT_START] <= NEGLIGIBLE * self.sizes[AT_START]).all())
+        seen = self.seen[AT_START]
+        return bool((seen.noise <= NEGLIGIBLE * seen.sizes).all())
 
     @property
     def at_start(self) -> Mapping[str, frozenset[str]]:
         """Output → inputs to which it reacts in Initialization Mode."""
-        return self._named(self._seen(AT_START))
+        return self._named(self.seen[AT_START].reacted())
 
     def needs_steps(self, declared: Mapping[str, frozenset[str]]) -> bool:
         """Whether short steps decide: an output declares no dependencies, or reacts to more than it declares.
@@ -191,20 +203,20 @@ class Reactions:
         reacts = (
             seen - declared.get(output, frozenset()) for output, seen in self.at_start.items()
         )
-        return bool(self.trial.instructions) and (bool(self.question.open) or any(reacts))
+        return self.can_step and (bool(self.question.open) or any(reacts))
 
     @property
     def in_steps(self) -> Mapping[str, frozenset[str]] | None:
         """Output → inputs to which it reacts at once in a step; None if no short steps were done."""
-        if not self.is_tried:
+        if SHORTER not in self.seen:
             return None
-        grows = self.changes[SHORTER] > DIRECT * self.changes[LONGER]
-        return self._named(self._seen(SHORTER) & grows)
+        shorter = self.seen[SHORTER]
+        grows = shorter.changes > DIRECT * self.seen[LONGER].changes
+        return self._named(shorter.reacted() & grows)
 
-    def _seen(self, at: int) -> NDArray[np.bool_]:
-        least = np.maximum(NEGLIGIBLE * self.sizes[at], NOISE * self.noise[at])
-        seen: NDArray[np.bool_] = self.changes[at] > least
-        return seen
+    def forget_steps(self) -> None:
+        """Nothing was seen in short steps."""
+        self.seen = {AT_START: self.seen[AT_START]}
 
     def _named(self, seen: NDArray[np.bool_]) -> dict[str, frozenset[str]]:
         inputs = self.question.inputs
@@ -212,6 +224,20 @@ class Reactions:
             output: frozenset(name for name, is_seen in zip(inputs, column, strict=True) if is_seen)
             for output, column in zip(self.question.outputs, seen.T, strict=True)
         }
+
+
+class ShortSteps(NamedTuple):
+    """Short steps of some instances."""
+
+    reactions: Sequence[Reactions]
+    steps: Program
+    """A short step for each input, from the same state."""
+    back: Program
+    """Restores the states and the outputs after it."""
+
+
+ShortStepPrograms = Callable[[Sequence[Reactions]], Iterator[ShortSteps]]
+"""The short steps of instances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +279,8 @@ class Programs:
     """For the start of the run."""
     reactions: Sequence[Reactions] = ()
     """What is measured at the start because it decides about loops."""
+    short_steps: ShortStepPrograms | None = None
+    """The short steps by which it is measured further; None if nothing is measured."""
     pending: tuple[str, ...] = ()
     """Notes about loops that may be none, which this measurement decides."""
     resume: Program = Program("resume", ())

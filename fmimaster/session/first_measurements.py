@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.reactions import LENGTHS
-from fmimaster.base.errors import SimulationError
+from fmimaster.base.errors import CallError, SimulationError
 from fmimaster.cards.at_start import contradicts, measured_at_start
 from fmimaster.cards.measured import MeasuredAtStart
-from fmimaster.program.programs import LONGER, SHORTER, Reactions
+from fmimaster.program.programs import LONGER, SHORTER, Reactions, ShortSteps
 from fmimaster.session.work_thread import StartsAnew
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ log = logging.getLogger("fmimaster")
 
 def refuse_failed(session: SessionParts, error: SimulationError) -> None:
     """Start anew without the measurement at an FMU that has failed in it; nothing if none was measured then."""
-    for reactions in session.programs.reactions:
-        if reactions.is_busy:
-            raise _not_measured(reactions, error) from error
+    busy = [one.name for one in session.programs.reactions if one.is_busy]
+    if busy:
+        raise _not_measured(busy, error) from error
 
 
 def settle_loops(session: SessionParts) -> None:
@@ -34,39 +35,57 @@ def settle_loops(session: SessionParts) -> None:
     executor, plan, reactions = session.executor, session.plan, session.programs.reactions
     counted = executor.calls.copy()
     models = {planned.name: planned.model for planned in plan.instances}
-    for one in reactions:
-        if one.needs_steps(models[one.name].dependencies):
-            _try_short_steps(session, one)
+    unsure = [one for one in reactions if one.needs_steps(models[one.name].dependencies)]
+    if unsure:
+        _try_short_steps(session, unsure)
     executor.calls[:] = counted
     measured = measured_at_start(reactions, models)
     if contradicts(measured, models, plan.links):
         raise StartsAnew(measured)
 
 
-def _try_short_steps(session: SessionParts, reactions: Reactions) -> None:
-    """Measure over short steps, unless an event comes first or a step is not done as it should."""
-    start, executor = session.start.seconds, session.executor
+def _try_short_steps(session: SessionParts, reactions: Sequence[Reactions]) -> None:
+    """Measure over short steps, unless an event comes first; those that do not do a step as they should are left out."""
+    start, executor, short_steps = (
+        session.start.seconds,
+        session.executor,
+        session.programs.short_steps,
+    )
     usual = min(
         float(session.prepared.schedule.rule.exact_size),
         session.stop.seconds - session.start.seconds,
     )
-    if executor.next_events.min() <= start + usual * max(LENGTHS):
+    if short_steps is None or executor.next_events.min() <= start + usual * max(LENGTHS):
         return
-    try:
-        for reactions.at, part in zip((LONGER, SHORTER), LENGTHS, strict=True):
-            outcome = executor.run(reactions.trial, start, start + part * usual)
-            executor.run(reactions.back, start, start)
-            if outcome.stopped is not None or outcome.terminate or outcome.event_requests:
-                return
-    except SimulationError as error:
-        raise _not_measured(reactions, error) from error
-    reactions.is_tried = True
+    for trial in short_steps(reactions):
+        if not _is_done(session, trial, usual) and len(trial.reactions) > 1:
+            for one in trial.reactions:  # some can do it
+                _try_short_steps(session, [one])
 
 
-def _not_measured(reactions: Reactions, error: SimulationError) -> StartsAnew:
-    """The end of a run in which an FMU has failed while its dependencies were measured."""
+def _is_done(session: SessionParts, trial: ShortSteps, usual: float) -> bool:
+    """Whether both short steps were done; otherwise nothing was seen in them."""
+    start, executor = session.start.seconds, session.executor
+    for place, part in zip((LONGER, SHORTER), LENGTHS, strict=True):
+        for one in trial.reactions:
+            one.at = place
+        try:
+            outcome = executor.run(trial.steps, start, start + part * usual)
+            executor.run(trial.back, start, start)
+        except SimulationError as error:
+            raise _not_measured([one.name for one in trial.reactions], error) from error
+        if outcome.stopped is not None or outcome.terminate or outcome.event_requests:
+            for one in trial.reactions:
+                one.forget_steps()
+            return False
+    return True
+
+
+def _not_measured(names: Sequence[str], error: SimulationError) -> StartsAnew:
+    """The end of a run in which an FMU has failed while dependencies of these were measured."""
+    failed = [error.instance] if isinstance(error, CallError) else names
     reason = f"with slightly changed inputs, {error}".rstrip(".")
-    return StartsAnew(MeasuredAtStart(refused={reactions.name: reason}))
+    return StartsAnew(MeasuredAtStart(refused=dict.fromkeys(failed, reason)))
 
 
 def measure_replay(session: SessionParts) -> None:
