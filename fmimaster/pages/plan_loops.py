@@ -11,7 +11,7 @@ from fmimaster.plan.graph import Node
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.listing import UnsolvedLoop, unsolved_loops
+from fmimaster.program.listing import UnsolvedLoop, undeclared, unsolved_loops
 from fmimaster.system.constraints import FORCE, GAP, INPUTS
 
 _MOST_SHOWN = 8
@@ -39,7 +39,7 @@ def _loop(loop: AlgebraicLoop, plan: Plan, treatment: str, why: str) -> dict[str
         "path": _path(loop, plan),
         "components": [plan.instances[i].name for i in loop.instances],
         "assumed": loop.assumed,
-        "undeclared": [plan.instances[i].name for i in _undeclared(loop, plan)]
+        "undeclared": [plan.instances[i].name for i in undeclared(loop, plan)]
         if loop.assumed
         else [],
         "treatment": treatment,
@@ -71,13 +71,6 @@ def _path(loop: AlgebraicLoop, plan: Plan) -> list[str]:
     while (following := heads[path[-1]][0]) != first:
         path.append(following)
     return [_name(node, plan) for node in (*path, first)]
-
-
-def _undeclared(loop: AlgebraicLoop, plan: Plan) -> list[int]:
-    """Instances with an output in the loop whose dependencies are not declared."""
-    return sorted(
-        {i for i, name in loop.variables if name in plan.instances[i].model.assumed_dependencies}
-    )
 
 
 # Treatment ------------------------------------------------------------------------------------------------------------
@@ -165,11 +158,6 @@ def possible(plan: Plan, found: Sequence[Mapping[str, Any]]) -> list[str]:
             told.append(
                 f"If {_quoted(lacking)} could save and restore the state (canGetAndSetFMUState), loop {k} of Step Mode"
                 " could be solved in each step."
-            )
-        if loop["undeclared"]:
-            told.append(
-                f"If {_quoted(loop['undeclared'])} declared on which inputs the outputs depend (ModelStructure), it would"
-                f" be known whether loop {k} of Step Mode exists."
             )
     if stuck:
         told.append(

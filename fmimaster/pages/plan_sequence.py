@@ -164,10 +164,9 @@ def _stale_inputs(facts: Mapping[str, Any]) -> list[str]:
     if not stale:
         return []
     if len(stale) == total and len(about["levels"]) == 1 and total > 1:
-        lines = [
+        return [
             "  All components start from the same communication point, so their order has no influence."
         ]
-        return [*lines, *_in_sequence(facts)]
     return [
         "  The component steps before its source, so the value is from an earlier time.",
         f"  The cost of the sequence is {about['cost']:.12g}: the sum of the weights, {about['weights']}.",
@@ -184,23 +183,6 @@ def _leading(inputs: Sequence[str]) -> list[str]:
         f"  Fresh: {named(inputs)}, but held over the whole step at the value of its end, half a step early on average.",
         "  The cost treats these inputs as exact. Use --mode lin, or let fmimaster optimize find a sequence by "
         "simulations.",
-    ]
-
-
-def _in_sequence(facts: Mapping[str, Any]) -> list[str]:
-    """The inputs that would be fresh if the components stepped one after the other."""
-    place = {name: k for k, name in enumerate(facts["order"])}
-    weight = {(s["target"], s["source"]): s["weight"] for s in facts["sequence"]["stale"]}
-    late = [
-        c
-        for c in facts["connections"]
-        if place[c["sourceComponent"]] >= place[c["targetComponent"]]
-    ]
-    total = len(facts["connections"])
-    cost = sum(weight[c["target"], c["source"]] for c in late)
-    return [
-        f"  With --algorithm GaussSeidel, {total - len(late)} of {total} inputs would have the value of the end of the"
-        f" step (cost of the others: {cost:.12g})."
     ]
 
 

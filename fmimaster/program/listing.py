@@ -142,22 +142,22 @@ def loop_notes(
             for i in unsolved.loop.instances
             if not plan.instances[i].model.capabilities.can_get_and_set_fmu_state
         ]
-        undeclared = _undeclared(unsolved, plan)
+        silent = undeclared(unsolved.loop, plan)
         what = f"{_loop(unsolved, plan)} is not solved in Step Mode"
         instead = f"Instead {_broken(unsolved, plan)}."
-        is_measured = bool(undeclared) and {*undeclared} <= {*measured}
+        is_measured = bool(silent) and {*silent} <= {*measured}
         if is_measured and unsolved.loop.assumed:
             pending.append(
-                f"{_loop(unsolved, plan)} may not be a loop: {_names(undeclared, plan)} {_do(undeclared)} not declare on "
-                f"which inputs {_their(undeclared)} outputs depend. This is measured at the start of the run; if it is a "
+                f"{_loop(unsolved, plan)} may not be a loop: {_names(silent, plan)} {_do(silent)} not declare on "
+                f"which inputs {_their(silent)} outputs depend. This is measured at the start of the run; if it is a "
                 "loop, it is solved in Step Mode."
             )
         elif loops is Loops.NONE:
             notes.append(f"{what}, as the settings say (loops). {instead}")
         elif unsolved.loop.assumed and loops is Loops.REAL:
             notes.append(
-                f"{what}, because it may not be a loop: {_names(undeclared, plan)} {_do(undeclared)} not declare on "
-                f"which inputs {_their(undeclared)} outputs depend. {instead} If the FMUs repeat a step exactly, "
+                f"{what}, because it may not be a loop: {_names(silent, plan)} {_do(silent)} not declare on "
+                f"which inputs {_their(silent)} outputs depend. {instead} If the FMUs repeat a step exactly, "
                 "loops=Loops.ALL (--loops all) solves it."
             )
         elif stuck and not (hindrance and set(unsolved.loop.instances) <= {*plan.settled}):
@@ -171,8 +171,8 @@ def loop_notes(
             warnings.append(f"{what}: {hindrance} {instead}")
         elif not is_measured:
             notes.append(
-                f"{what} as a whole, because a part of it may not be a loop: {_names(undeclared, plan)} "
-                f"{_do(undeclared)} not declare on which inputs {_their(undeclared)} outputs depend. {instead} If the "
+                f"{what} as a whole, because a part of it may not be a loop: {_names(silent, plan)} "
+                f"{_do(silent)} not declare on which inputs {_their(silent)} outputs depend. {instead} If the "
                 "FMUs repeat a step exactly, loops=Loops.ALL (--loops all) solves it."
             )
     return notes, warnings, pending
@@ -193,14 +193,10 @@ def _broken(unsolved: UnsolvedLoop, plan: Plan) -> str:
     return listed(said)
 
 
-def _undeclared(unsolved: UnsolvedLoop, plan: Plan) -> list[int]:
-    """The instances of the loop that do not declare the dependencies of its outputs."""
+def undeclared(loop: AlgebraicLoop, plan: Plan) -> list[int]:
+    """Instances with an output in the loop whose dependencies are not declared."""
     return sorted(
-        {
-            i
-            for i, name in unsolved.loop.variables
-            if name in plan.instances[i].model.assumed_dependencies
-        }
+        {i for i, name in loop.variables if name in plan.instances[i].model.assumed_dependencies}
     )
 
 
