@@ -115,8 +115,8 @@ class DerivativeCheck:
 def _compared(loop: Loop) -> list[_Compared]:
     """The derivatives that can be compared and were not yet."""
     plan, found, errors = loop.plan, list[_Compared](), loop.programs.errors
-    # with held inputs it is not known whether the derivative has the change of the inputs, nor with lines by which rate
-    follow = loop.programs.polynomial_inputs - (errors.on_lines if errors else frozenset())
+    # with held inputs it is not known whether the derivative has the change of the inputs, nor with a line at which rate
+    follow = loop.programs.polynomial_inputs - (errors.at_other_rates if errors else frozenset())
     for s in loop.indicators.sets:
         if s.internal_step:
             continue  # its outputs change at its own steps only

@@ -93,8 +93,8 @@ def test_balls_by_polynomials_without_slopes_keep_their_speeds() -> None:
     """These know no speed of a neighbour after a hit, so that the balls at rest move by 1e-9 m/s. They shared hits by such
     an approach, and the run ended with an error."""
     inputs, cradle = Jacobi(Polynomial(3, 0, adaptive=True)), "systems/cradle-fmi2.ssp"
-    with pytest.warns(AccuracyWarning, match="prediction"):
-        r = run(reference_path(cradle), PZ[0], inputs, step_size=0.05, stop_time=2.8)
+    r = run(reference_path(cradle), PZ[0], inputs, step_size=0.05, stop_time=2.8)
+    assert not r.statistics.warnings
     assert r["ball1.x"] == approx(-0.5 * np.maximum(np.cos(np.pi * r.time), 0.0), abs=1e-7)
     assert [r[f"ball{k}.v"][-1] for k in (2, 3, 4)] == approx([0.0] * 3, abs=1e-7)
 
