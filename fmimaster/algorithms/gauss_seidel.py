@@ -10,8 +10,6 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import (
     AlongLine,
     AtEnd,
-    AtMiddle,
-    Corrected,
     InputMode,
     Order,
     held_connections,
@@ -27,11 +25,6 @@ from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.levels import bounded_levels, level_sets
 from fmimaster.sequences.methods import GIVEN
 from fmimaster.sequences.weights import FeedThrough, units_of
-
-MODES: Mapping[str, InputMode] = {
-    mode.name: mode for mode in (AtEnd(), AtMiddle(), AlongLine(), Corrected(), Subsequence())
-}
-"""Modes by their names on the command line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
-from fmimaster.base.text import aligned, in_short, section
+from fmimaster.base.text import aligned, section
 from fmimaster.commands import settings
 from fmimaster.commands.text import write
+from fmimaster.configure.named import setting_text
 from fmimaster.studies.optimization.error_budget import ErrorBudget, Share, error_budget
 
 
@@ -21,7 +22,7 @@ def run(arguments: Namespace) -> int:
     simulation = settings.simulation(arguments)
     budget = error_budget(simulation)
     algorithm = simulation.prepare().completed(simulation).algorithm_used
-    write(_page(budget, in_short(algorithm)))
+    write(_page(budget, setting_text(algorithm)))
     return 0
 
 

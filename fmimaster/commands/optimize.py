@@ -7,21 +7,19 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from itertools import count as numbers
 from typing import Any, TypeVar
 
-from fmimaster.algorithms.gauss_seidel import MODES, GaussSeidel
-from fmimaster.algorithms.modes import AlongLine, InputMode
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.modes import AlongLine
 from fmimaster.base.errors import FmimasterError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.text import aligned, count, section
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, tell, write, write_json
-from fmimaster.configure.named import among
-from fmimaster.configure.reading import polynomial_text
-from fmimaster.inputs.polynomial import HOLD
+from fmimaster.configure.named import among, setting_text
 from fmimaster.studies.optimization.sequence_search import FoundSequence, Method, SequenceSearch
 from fmimaster.studies.optimization.signature import Candidate, Signature
 from fmimaster.studies.optimization.trial import stale_arcs
@@ -178,7 +176,7 @@ def facts(found: FoundSequence, search: SequenceSearch) -> dict[str, Any]:
     return {
         "system": search.prepared.description.system.name,
         "method": repr(search.method),
-        "algorithm": repr(found.algorithm),
+        "algorithm": setting_text(found.algorithm),
         "sequence": list(found.components),
         "cost": found.cost,
         "base": list(found.base),
@@ -215,7 +213,7 @@ def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
     name = search.prepared.description.system.name
     runs = count(search.simulations, "simulation")
     lines = [
-        f"{name}, {algorithm_words(found.algorithm)}, method {type(search.method).__name__.lower()}, {runs}"
+        f"{name}, {setting_text(found.algorithm)}, method {type(search.method).__name__.lower()}, {runs}"
     ]
     lines += section("Sequence", [f"  {', '.join(found.components)}"])
     rows = [
@@ -253,25 +251,7 @@ def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
 
 def options(algorithm: GaussSeidel, components: Iterable[str]) -> list[str]:
     """The options of the command line that set an algorithm and a sequence."""
-    words = ["--algorithm", "gauss-seidel", "--mode", _mode_words(algorithm.mode)]
-    words += ["--levels"] * algorithm.levels
-    if algorithm.inputs != HOLD:
-        words += ["--inputs", polynomial_text(algorithm.inputs)]
-    return [*words, "--sequence", ",".join(components)]
-
-
-def _mode_words(mode: InputMode) -> str:
-    """A mode as the command line accepts it."""
-    usual = MODES[mode.name]
-    given = ((f.name, getattr(mode, f.name)) for f in fields(type(mode)))  # type: ignore[arg-type]
-    changed = [f"{name}={value}" for name, value in given if value != getattr(usual, name)]
-    return mode.name + (f":{','.join(changed)}" if changed else "")
-
-
-def algorithm_words(algorithm: GaussSeidel) -> str:
-    """An algorithm in short words."""
-    more = "" if algorithm.inputs == HOLD else f", inputs {polynomial_text(algorithm.inputs)}"
-    return f"Gauss-Seidel, mode {_mode_words(algorithm.mode)}{more}"
+    return ["--algorithm", setting_text(algorithm), "--sequence", ",".join(components)]
 
 
 def _candidate_rows(found: FoundSequence) -> list[tuple[str, ...]]:

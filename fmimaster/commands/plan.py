@@ -11,8 +11,9 @@ from fmimaster.base.files import given_path
 from fmimaster.base.installation import check_matplotlib
 from fmimaster.base.text import aligned, flowing, section
 from fmimaster.commands import settings
-from fmimaster.commands.optimize import algorithm_words, candidate_facts, number, searched, told
+from fmimaster.commands.optimize import candidate_facts, number, searched, told
 from fmimaster.commands.text import note, write, write_json
+from fmimaster.configure.named import setting_text
 from fmimaster.front.simulation import Simulation
 from fmimaster.pages.plan import page
 from fmimaster.studies.optimization.comparison import (
@@ -82,7 +83,7 @@ def comparison(simulation: Simulation) -> dict[str, Any]:
     seconds = search.runs.seconds
     found = compromises(search.prepared.plan, search.groups, seconds, cores) if cores > 1 else ()
     return {
-        "algorithm": algorithm_words(search.runs.algorithm),
+        "algorithm": setting_text(search.runs.algorithm),
         "sequences": [_compared(row) for row in rows],
         "threads": cores,
         "compromises": [

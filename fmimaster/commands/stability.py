@@ -17,10 +17,11 @@ from fmimaster.algorithms.waveform import Waveform
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import check_matplotlib
-from fmimaster.base.text import aligned, count, in_short, section
+from fmimaster.base.text import aligned, count, section
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, write
+from fmimaster.configure.named import setting_text
 from fmimaster.fmu.process_state import fmu_output_to_log
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT
@@ -76,7 +77,7 @@ def run(arguments: Namespace) -> int:
         Advisor(simulation, at=arguments.at, longest=arguments.longest) as advisor,
     ):
         limit = advisor.limit()
-        lines = [*_head(advisor, in_short(advisor.algorithm)), *_page(advisor, limit)]
+        lines = [*_head(advisor, setting_text(advisor.algorithm)), *_page(advisor, limit)]
         if figure is not None:
             _draw(advisor, limit, figure)
     if arguments.compare:

@@ -1,16 +1,23 @@
-"""Names of what settings stand for, and ``KEY=VALUE`` settings in a text.
+"""Names of what settings stand for, and settings ``KEY=VALUE``: read from a text, and written as one.
 
 What a name stands for is imported when it is read: help pages need only the names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from enum import Enum
-from typing import Any, TypeVar
+from fractions import Fraction
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fmimaster.base.errors import OptionError, did_you_mean
+from fmimaster.base.public_names import at_place
+from fmimaster.base.text import in_short
+
+if TYPE_CHECKING:
+    from fmimaster.steps.step_rule import StepRule
 
 _Choice = TypeVar("_Choice", bound=Enum)
 
@@ -32,8 +39,6 @@ KINDS = (
 """Names in ``inputs.polynomial.KINDS``."""
 METHODS = ("automatic", "count", "nearest-neighbour", "upstream")
 """Names in ``sequences.methods.METHODS``."""
-MODES = ("end", "mid", "lin", "held", "sub")
-"""Names in ``algorithms.gauss_seidel.MODES``."""
 NO_TOLERANCE = "none"
 """``plan.plan.NO_TOLERANCE``."""
 
@@ -44,6 +49,13 @@ ALGORITHMS: Mapping[str, str] = {
     "GaussSeidel": "algorithms.gauss_seidel:GaussSeidel",
     "Sequential": "algorithms.sequential:Sequential",
     "AutomaticSequence": "algorithms.sequential:AutomaticSequence",
+}
+MODES: Mapping[str, str] = {
+    "end": "algorithms.modes:AtEnd",
+    "mid": "algorithms.modes:AtMiddle",
+    "lin": "algorithms.modes:AlongLine",
+    "held": "algorithms.modes:Corrected",
+    "sub": "algorithms.subsequence:Subsequence",
 }
 EVENT_CLOCKS: Mapping[str, str] = {
     "look-ahead": "events.look_ahead:LookAhead",
@@ -135,7 +147,7 @@ def settings_of(
     OptionError
     """
     found: dict[str, Any] = {}
-    for pair in filter(None, text.split(",")):
+    for pair in _pairs(text, defaults, parsers or {}):
         key, equals, value = pair.partition("=")
         field = next((f for f in defaults if plain_name(f) == plain_name(key)), None)
         if field is None:
@@ -151,6 +163,21 @@ def settings_of(
         parse = (parsers or {}).get(field)
         what, value = f"{where} {name}:{key}", value.strip()
         found[field] = parse(value) if parse else _value(what, value, defaults[field])
+    return found
+
+
+def _pairs(text: str, defaults: Mapping[str, Any], parsers: Mapping[str, Any]) -> list[str]:
+    """The settings of a text: ``"inputs=2,1"`` and ``"mode=lin:sub_steps=1"``, for example. What follows a value that has
+    settings of its own, and is no setting of the object, belongs to this value."""
+    keys, found = {*map(plain_name, defaults)}, list[str]()
+    for pair in filter(None, text.split(",")):
+        key, begun = pair.partition("=")[0], found[-1] if found else ""
+        has_more = begun.partition("=")[0].strip() in parsers
+        continues = ":" in begun or pair.strip()[:1].isdecimal()
+        if has_more and continues and plain_name(key) not in keys:
+            found[-1] += f",{pair}"
+        else:
+            found.append(pair)
     return found
 
 
@@ -170,3 +197,100 @@ def _value(what: str, text: str, default: object) -> float | bool | str:
     except ValueError:
         example = "" if default is None else f", such as {default:g}"
         raise OptionError(f"{what}={text}: expected a number{example}.") from None
+
+
+# Written: the one spelling of a method wherever it is printed or stored ------------------------------------------------
+
+_NAMES = {
+    place: name
+    for table in (ALGORITHMS, MODES, EVENT_CLOCKS, STEP_RULES, SOLVERS, FAULT_POLICIES)
+    for name, place in table.items()
+}
+"""Place → name."""
+_NOT_READ = {"stale", "interpolation", "points", "derivatives", "history", "late", "adaptive"}
+"""Settings of algorithms and polynomials that only Python can set."""
+_BY_INPUTS = "degree"
+"""Setting of a rule that follows from the inputs."""
+
+
+def setting_text(value: object) -> str:
+    """A setting as the text that sets it, in Python and on the command line; what has no such text, as Python writes it.
+
+    Examples
+    --------
+    >>> from fmimaster.algorithms import AlongLine, GaussSeidel
+    >>> from fmimaster.inputs import LINEAR
+    >>> setting_text(GaussSeidel(LINEAR, mode=AlongLine()))
+    'GaussSeidel:inputs=linear,mode=lin'
+    """
+    found = _text(value)
+    return in_short(value) if found is None else found
+
+
+def steps_text(rule: StepRule[Any]) -> str:
+    """The step sizes of a run: their number, or the text of the rule that determines them."""
+    if rule.is_fixed and len(rule.sizes) == 1:
+        return f"steps of {float(rule.exact_size):g} s"
+    return f"steps by {setting_text(rule)}"
+
+
+def _text(value: Any) -> str | None:
+    """The text; None if there is none."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Fraction):
+        decimal = repr(float(value))
+        return decimal if Fraction(decimal) == value else str(value)
+    if isinstance(value, int | float | str):
+        return str(value)
+    possible = (
+        (name, settings)
+        for name, usual in _named(value)
+        if (settings := _settings(value, usual)) is not None
+    )
+    name, settings = min(possible, key=lambda one: len(one[1]), default=("", []))
+    return ":".join([name, ",".join(settings)] if settings else [name]) or None
+
+
+def _named(value: Any) -> Iterator[tuple[str, Any]]:
+    """Names that the text may begin with, and what each stands for without settings."""
+    kind = f"{type(value).__module__}:{type(value).__qualname__}".removeprefix("fmimaster.")
+    if kind == "inputs.polynomial:Polynomial":
+        yield from at_place("inputs.polynomial:KINDS").items()
+        yield f"{value.points},{value.derivatives}", type(value)(*value.numbers)
+    for place, name in _NAMES.items():
+        if place == kind or place.startswith(f"{kind}."):
+            yield name, at_place(place)()
+
+
+def _settings(value: Any, usual: Any) -> list[str] | None:
+    """``KEY=VALUE`` of all that is not as usual; None if a text cannot set it."""
+    found: list[str] = []
+    for name in (f.name for f in fields(usual)):
+        now, before = getattr(value, name), getattr(usual, name)
+        if now == before or name == _BY_INPUTS:
+            continue
+        if name == "estimators":  # their settings are those of the rule
+            if [*map(type, now)] != [*map(type, before)]:
+                return None
+            inside = [_settings(*pair) for pair in zip(now, before, strict=True)]
+            if None in inside:
+                return None
+            found += [one for settings in inside for one in settings or ()]
+            continue
+        text = None if name in _NOT_READ else _text(now)
+        is_word = before is None and name != "size" and isinstance(now, str | Fraction)
+        if text is None or (is_word and not _is_number(text)):
+            return None
+        found.append(f"{name}={text}")
+    return found
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is one: what is None by default is read as a number."""
+    try:
+        return isfinite(float(text))
+    except ValueError:
+        return False

@@ -79,9 +79,7 @@ def mode(text: str, where: str = "mode") -> InputMode:
     OptionError
     """
     name, _, settings = text.partition(":")
-    kind: type[InputMode] = type(
-        at_place("algorithms.gauss_seidel:MODES")[among("mode", name, MODES)]
-    )
+    kind: type[InputMode] = at_place(MODES[among("mode", name, MODES)])
     return kind(**settings_of(where, name, defaults_of(kind), settings))
 
 
@@ -118,16 +116,6 @@ def polynomial(text: str, where: str = "inputs") -> Polynomial:
         )
     defaults = {key: getattr(kind, key) for key in _OF_POLYNOMIALS}
     return replace(kind, **settings_of(where, name, defaults, settings))
-
-
-def polynomial_text(kind: Polynomial) -> str:
-    """A polynomial as a text."""
-    named = (name for name, one in at_place("inputs.polynomial:KINDS").items() if one == kind)
-    plain = type(kind)(*kind.numbers)
-    given = ((key, getattr(kind, key)) for key in _OF_POLYNOMIALS)
-    changed = [f"{k}={str(v).lower()}" for k, v in given if v != getattr(plain, k)]
-    numbers = f"{kind.points},{kind.derivatives}"
-    return next(named, ":".join([numbers, *([",".join(changed)] if changed else [])]))
 
 
 def inputs_by_name(texts: Sequence[str]) -> Iterator[tuple[str, str]]:

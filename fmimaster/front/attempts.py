@@ -22,7 +22,8 @@ from fmimaster.base.errors import (
     SimulationError,
 )
 from fmimaster.base.files import given_path
-from fmimaster.base.text import in_short, listed
+from fmimaster.base.text import listed
+from fmimaster.configure.named import setting_text
 from fmimaster.configure.settings import Settings
 from fmimaster.front.single_run import Ran, hidden, judge, measured, simulated
 from fmimaster.plan.layout import Group
@@ -393,7 +394,7 @@ def _acting_outside(structures: Sequence[Prepared]) -> str:
 
 
 def _in_words(change: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={in_short(value)}" for name, value in change.items())
+    return ", ".join(f"{name}={setting_text(value)}" for name, value in change.items())
 
 
 def first_sentence(error: Exception) -> str:

@@ -9,7 +9,8 @@ from math import gcd
 from typing import Any
 
 from fmimaster.base.errors import FmimasterError
-from fmimaster.base.text import aligned, fitted, in_short, section
+from fmimaster.base.text import aligned, fitted, section
+from fmimaster.configure.named import setting_text
 from fmimaster.configure.settings import Settings
 from fmimaster.pages import plan_events, plan_loops, plan_sequence
 from fmimaster.pages.clocks_and_bonds import bonds_page, clocks_of_plan, clocks_page, planned_bonds
@@ -69,12 +70,13 @@ def plan_facts(
     sequence = plan_sequence.sequence(plan, late, settings.sequence)
     return {
         "system": prepared.description.system.name,
-        "algorithm": in_short(settings.algorithm_used),
-        "eventClock": in_short(clock) if clock else None,
+        "algorithm": setting_text(settings.algorithm_used),
+        "eventClock": setting_text(clock) if clock else None,
         "times": {
             "start": float(schedule.start),
             "stop": float(schedule.stop),
             "step": float(schedule.rule.exact_size),
+            "rule": setting_text(rule),
             "origins": _origins(settings, prepared),
             "points": [float(p) for p in schedule.points],
             "control": rule.control,

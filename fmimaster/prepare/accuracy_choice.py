@@ -10,7 +10,7 @@ from typing import Any
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.gauss_seidel import HELD, LINES
 from fmimaster.base.errors import OptionError
-from fmimaster.base.text import in_short
+from fmimaster.configure.named import setting_text
 from fmimaster.configure.settings import Settings
 from fmimaster.steps.doubling_errors import PowerResidual
 from fmimaster.steps.pid import PID
@@ -166,8 +166,12 @@ def choose(
     )
     if finds_events:
         clock = completed.clock_used
-        by = in_short(rule) if clock is None else f"{type(clock).__name__} with {in_short(rule)}"
-        return replace(found, reason=f"steps of {by}, which finds the events, and is not changed")
+        by = (
+            setting_text(rule)
+            if clock is None
+            else f"{setting_text(rule)} with {setting_text(clock)}"
+        )
+        return replace(found, reason=f"steps by {by}, which finds the events, and is not changed")
     models = {c.name: c.model for c in system.components}
     algorithm, inputs = _inputs(settings, system)
     fixed = _fixed_because(system, models, isinstance(given, StepRule))

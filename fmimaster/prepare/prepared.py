@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from fractions import Fraction
@@ -15,11 +15,13 @@ from fmimaster.base.errors import LoopError, SimulationError
 from fmimaster.base.installation import installed_version
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse
+from fmimaster.configure.named import setting_text
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.model_exchange.integrator import exchange_notes
 from fmimaster.fmu.shared_library import FMI3
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.step_groups import Loops
 from fmimaster.program.programs import Programs
 from fmimaster.steps.schedule import Schedule
 from fmimaster.system.archive import file_hash
@@ -221,8 +223,9 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         ``"fmimaster"``, ``"python"``: versions; ``"platform"``; ``"started"``: date and time of the start (ISO 8601, UTC);
         ``"system"``: its path as it was given, or its name; ``"components"``: for each its ``"name"``, and ``"file"`` and
         ``"sha256"`` if it is a file; ``"start_time"`` and ``"stop_time"`` in s; ``"settings"``: those that differ from
-        their defaults, as text if JSON has no such value; ``"notes"``: choices for settings that the user did not give;
-        ``"clocks"``: columns that are clocks, if there are any.
+        their defaults; ``"chosen"``: what the run uses for others; both as text if JSON has no such value, which
+        :class:`fmimaster.Simulation` and the command line read; ``"notes"``: the reasons of choices; ``"clocks"``: columns
+        that are clocks, if there are any.
         The run adds ``"end_time"`` in s, ``"steps"`` and ``"events"``, which are numbers, ``"wall_time"`` of the loop
         over time in s, and ``"warnings"``.
     """
@@ -242,9 +245,10 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         "settings": {
             name: plain(value)
             for name, value in settings.changed().items()
-            # results do not depend on a process; what was chosen is in the notes
+            # results do not depend on a process
             if name != "process" and name not in prepared.chosen.settings
         },
+        "chosen": {name: plain(value) for name, value in _chosen(prepared)},
         "notes": list(prepared.notes),
         **({"clocks": clocks} if clocks else {}),
     }
@@ -260,7 +264,20 @@ def plain(value: Any) -> Any:
         return {str(name): plain(entry) for name, entry in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [plain(entry) for entry in value]
-    return str(value)
+    return setting_text(value)
+
+
+def _chosen(prepared: Prepared) -> Iterator[tuple[str, Any]]:
+    """Settings that were not given, by name, as the user could give them."""
+    schedule, measured = prepared.schedule, prepared.measured
+    for name, value in prepared.chosen.settings.items():
+        if name != "loops":
+            yield name, value
+    if measured is not None and prepared.plan.step_loops:
+        solved = Loops.ALL if prepared.plan.step_groups else Loops.REAL
+        yield "loops", solved if measured.solves else Loops.NONE
+    if schedule.is_chosen or schedule.is_suggested:
+        yield "step_size", schedule.rule.size
 
 
 def _system(prepared: Prepared, settings: Settings) -> str:

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fmimaster.base.text import count, in_short, named
+from fmimaster.base.text import count, named
+from fmimaster.configure.named import setting_text, steps_text
 from fmimaster.configure.settings import Settings
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.statistics import Statistics
@@ -55,13 +56,10 @@ def _lines(
         made.setdefault(_made_from(component, planned.model), []).append(f"'{planned.name}'")
     for (file, what), names in made.items():
         yield f"{named(names)}: {file}{what}"
-    rule = schedule.rule
-    steps = f"in steps of {float(rule.exact_size):g} s" if rule.is_fixed else f"by {in_short(rule)}"
-    yield (
-        f"{float(schedule.start):g} s to {float(schedule.stop):g} s {steps}, {in_short(settings.algorithm_used)}"
-    )
+    method = f"{setting_text(settings.algorithm_used)}, {steps_text(schedule.rule)}"
+    yield f"{float(schedule.start):g} s to {float(schedule.stop):g} s by {method}"
     if settings.clock_used is not None:
-        yield f"events by {in_short(settings.clock_used)}"
+        yield f"events by {setting_text(settings.clock_used)}"
     if not settings.algorithm_used.is_parallel:
         order = [f"'{plan.instances[i].name}'" for i in plan.trigger_sequence]
         yield f"the components step in the order {named(order)}"

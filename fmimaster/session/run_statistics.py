@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fmimaster.base.text import count, in_short, named
+from fmimaster.base.text import count, named
+from fmimaster.configure.named import setting_text, steps_text
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.instance import Instance
 from fmimaster.instants.instant import Instant
@@ -173,12 +174,12 @@ def methods(prepared: Prepared, settings: Settings) -> Iterator[str]:
     plan, rule, algorithm = prepared.plan, prepared.schedule.rule, settings.algorithm_used
     names = [f"'{plan.instances[i].name}'" for i in plan.trigger_sequence]
     order = "" if algorithm.is_parallel else f", in the order {named(names)}"
-    yield f"steps by {in_short(algorithm)}{order}; their ends by {in_short(rule)}"
+    yield f"{setting_text(algorithm)}{order}; {steps_text(rule)}"
     clock = settings.clock_used
     stopping = [f"'{i.name}'" for i in plan.instances if i.may_return_early]
     modes = [f"'{i.name}'" for i in plan.instances if i.event_mode]
     if clock is not None:
-        yield f"events located by {in_short(clock)}"
+        yield f"events located by {setting_text(clock)}"
     elif rule.watches_discrete_outputs:
         yield "events located by undone steps"
     if stopping:

@@ -149,7 +149,7 @@ def test_11_strict_makes_lateness_an_error(tmp_path: Path) -> None:
 def test_12_the_report_lists_methods_and_fall_backs_with_counts(tmp_path: Path) -> None:
     r, _, _ = run(tmp_path, ["r"], algorithm=GaussSeidel(), sequence=LAST)
     assert r.statistics.methods == (
-        "steps by GaussSeidel(), in the order 'q', 'r' and 'p'; their ends by FixedStep(size='0.1')",
+        "GaussSeidel, in the order 'q', 'r' and 'p'; steps of 0.1 s",
         "early return of 'p' and 'r'",
         "Event Mode of 'p' and 'r'",
     )

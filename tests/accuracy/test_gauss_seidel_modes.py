@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.algorithms import AlongLine, GaussSeidel, InputMode, Jacobi
-from fmimaster.algorithms.gauss_seidel import MODES
+from fmimaster.configure import named, reading
 from fmimaster.events import EarlyReturn
 from fmimaster.run import Backend
 from fmimaster.sequences.levels import level_sets
 from fmimaster.steps import FixedStep
+
+MODES = {name: reading.mode(name) for name in named.MODES}
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE = np.genfromtxt(DATA / "seq_paper_24.csv", delimiter=",", names=True, dtype=None)

@@ -15,13 +15,15 @@ from linear_fmu import linear_fmu
 
 from fmimaster import Simulation, SystemBuilder
 from fmimaster.algorithms import AlongLine, GaussSeidel
-from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.base.errors import SimulationError
+from fmimaster.configure import named, reading
 from fmimaster.run import Backend
 from fmimaster.studies.optimization.sequence_search import SequenceSearch
 from fmimaster.studies.optimization.signature import Signature
 from fmimaster.studies.optimization.trial import stale_arcs
 from fmimaster.studies.optimization.weights import Fuzzy, Propagated
+
+MODES = {name: reading.mode(name) for name in named.MODES}
 
 DATA = Path(__file__).parents[1] / "data"
 RANDOM: list[dict[str, Any]] = json.loads((DATA / "seq_random_n4.json").read_text())

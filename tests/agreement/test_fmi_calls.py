@@ -27,7 +27,7 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.algorithms.gauss_seidel import MODES
+from fmimaster.configure import named, reading
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.predictive import Predictive
 from fmimaster.inputs import FIRST_ORDER, HOLD, Polynomial
@@ -37,6 +37,8 @@ from fmimaster.run import Backend
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.ramp import Ramp
 from fmimaster.system import Lifetime
+
+MODES = {name: reading.mode(name) for name in named.MODES}
 
 pytestmark = pytest.mark.in_this_process("calls are traced in the process of the run")
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome
 
 from fmimaster import reference_path
-from fmimaster.configure.reading import polynomial_text
+from fmimaster.configure.named import setting_text
 from fmimaster.inputs import Polynomial
 
 Run = Callable[..., Outcome]
@@ -78,14 +78,14 @@ def test_inputs_that_cannot_be_understood_are_refused(
     [
         (Polynomial(2, 0), "linear"),
         (Polynomial(4, 0), "4,0"),
-        (Polynomial(1, 0, compensation=0.8), "1,0:compensation=0.8"),
-        (Polynomial(2, 1, mean=True), "2,1:mean=true"),
-        (Polynomial(2, 0, sub_steps=4), "2,0:sub_steps=4"),
+        (Polynomial(1, 0, compensation=0.8), "hold:compensation=0.8"),
+        (Polynomial(2, 1, mean=True), "hermite:mean=true"),
+        (Polynomial(2, 0, sub_steps=4), "linear:sub_steps=4"),
     ],
     ids=str,
 )
 def test_a_polynomial_is_said_as_it_is_taken(
     run: Run, car: Path, polynomial: Polynomial, words: str
 ) -> None:
-    assert polynomial_text(polynomial) == words
+    assert setting_text(polynomial) == words
     assert run("plan", car, "--inputs", words).status == 0

@@ -38,7 +38,7 @@ def test_the_page_has_the_sequence_and_the_options_and_the_copy_sets_it(
     assert outcome.status == 0
     assert f"Sequence\n  {', '.join(CHOSEN)}\n" in outcome.out
     assert "predicted" in outcome.out
-    assert f"--algorithm gauss-seidel --mode lin --sequence {','.join(CHOSEN)}" in outcome.out
+    assert f"--algorithm GaussSeidel:mode=lin --sequence {','.join(CHOSEN)}" in outcome.out
     assert read_system(copy).sequence == CHOSEN
     assert f"Sequence of stepping\n  {', '.join(CHOSEN)}\n" in command(capfd, "info", copy).out
     plan = command(capfd, "plan", copy, "--algorithm", "gauss-seidel", "--json", *SHORT[:4])
@@ -62,13 +62,13 @@ def test_the_options_have_the_settings_of_the_algorithm(optimize: Callable[..., 
     found = json.loads(
         optimize("--json", "--mode", "lin:sub_steps=7", "--inputs", "linear", "--verify", "0").out
     )
-    words = ["--algorithm", "gauss-seidel", "--mode", "lin:sub_steps=7", "--inputs", "linear"]
-    assert found["options"][:-1] == [*words, "--sequence"]
+    algorithm = "GaussSeidel:inputs=linear,mode=lin:sub_steps=7"
+    assert found["options"][:-1] == ["--algorithm", algorithm, "--sequence"]
 
 
 def test_inputs_by_name_stay_what_they_are(optimize: Callable[..., Outcome]) -> None:
     found = json.loads(optimize("--algorithm", "gauss-seidel", "--inputs", "adaptive", *FEW).out)
-    assert found["options"][4:6] == ["--inputs", "adaptive"]
+    assert found["options"][1] == "GaussSeidel:inputs=adaptive"
 
 
 def test_a_bounded_number_of_levels_has_no_sequence(optimize: Callable[..., Outcome]) -> None:
@@ -262,7 +262,7 @@ def test_plan_compares_sequences_by_prediction_and_simulation(
     compared = json.loads(outcome.out)["comparison"]
     monkeypatch.setenv("COLUMNS", "100")
     lines = comparison_page(compared)
-    assert lines[1] == "Sequences compared (Gauss-Seidel, mode lin)"
+    assert lines[1] == "Sequences compared (GaussSeidel:mode=lin)"
     assert max(map(len, lines)) <= 100
     assert sum(line.startswith("  S") for line in lines) == len(compared["sequences"])
     rows = compared["sequences"]

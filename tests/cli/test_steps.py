@@ -164,7 +164,8 @@ def test_fmus_with_clocks_use_event_mode_though_it_is_declined(run: Run, two_mas
 
 def test_the_plan_names_the_event_clock(run: Run, two_mass: Path) -> None:
     options = ("--event-clock", "predictive", "--step-size", "0.1")
-    assert "Predictive(" in run("plan", two_mass, *options).out.splitlines()[0]
+    first = run("plan", two_mass, *options).out.splitlines()[0]
+    assert first == "two-mass, Jacobi:inputs=adaptive, predictive"
     assert json.loads(run("plan", two_mass, *PLAIN, "--json").out)["eventClock"] is None
 
 

@@ -351,7 +351,7 @@ def test_an_event_clock_keeps_its_steps_and_inputs() -> None:
     results = clocked.run()
     notes = results.statistics.notes
     assert any(
-        "steps of Predictive with Ramp(size=0.01), which finds the events" in n for n in notes
+        "steps by ramp:size=0.01 with predictive, which finds the events" in n for n in notes
     )
     assert "accuracy 0.001 reached" in notes[-1]
     assert results.statistics.steps < 5000

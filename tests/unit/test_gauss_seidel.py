@@ -22,14 +22,16 @@ from fmimaster.algorithms import (
     Waveform,
 )
 from fmimaster.algorithms.assemble import ProgramsRequest, assemble
-from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.base.errors import OptionError
+from fmimaster.configure import named, reading
 from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
 from fmimaster.plan.step_groups import Loops
 from fmimaster.results.results import Results
 from fmimaster.sequences.levels import level_sets
 from fmimaster.system.model import DataType
 from fmimaster.system.states import FmiCall
+
+MODES = {name: reading.mode(name) for name in named.MODES}
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 

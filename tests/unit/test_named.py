@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from inspect import signature
 from typing import Any
 
@@ -18,14 +19,16 @@ from fmimaster.algorithms import (
     GaussSeidel,
     Jacobi,
     Sequential,
+    Waveform,
 )
-from fmimaster.algorithms.gauss_seidel import MODES
 from fmimaster.base.public_names import at_place
+from fmimaster.base.text import in_short
 from fmimaster.commands import conformance, settings
 from fmimaster.commands.cli import _parser
 from fmimaster.commands.simulate import REFERENCE_TOLERANCE
-from fmimaster.configure import named
-from fmimaster.configure.reading import polynomial, polynomial_text
+from fmimaster.configure import named, reading
+from fmimaster.configure.named import setting_text, steps_text
+from fmimaster.configure.reading import polynomial
 from fmimaster.conformance.measures import ConformanceLimits
 from fmimaster.conformance.run import check_conformance
 from fmimaster.events import Check, LookAhead, Predictive
@@ -41,7 +44,7 @@ from fmimaster.plan.plan import NO_TOLERANCE
 from fmimaster.results.columns import TOLERANCE
 from fmimaster.run import Backend
 from fmimaster.sequences.methods import METHODS
-from fmimaster.steps import PID, FixedStep, FreeStep, Ramp
+from fmimaster.steps import PID, FixedStep, FreeStep, PowerResidual, PredictorCorrector, Ramp
 from fmimaster.steps.step_rule import StepRule
 
 
@@ -128,7 +131,56 @@ def test_a_number_as_text_stays_a_step_size(size: Any) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_inputs_by_their_names(name: str) -> None:
-    assert polynomial(polynomial_text(polynomial(name.upper()))) == KINDS[name]
+    assert polynomial(setting_text(polynomial(name.upper()))) == KINDS[name]
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (reading.algorithm, "Jacobi"),
+        (reading.algorithm, "Jacobi:inputs=4,1"),
+        (reading.algorithm, "Jacobi:inputs=3,1:mean=true"),
+        (
+            reading.algorithm,
+            "GaussSeidel:inputs=linear:sub_steps=4,mode=lin:sub_steps=1,levels=true",
+        ),
+        (reading.algorithm, "GaussSeidel:inputs=hermite:mean=true,levels=true,most_levels=2"),
+        (reading.algorithm, "AutomaticSequence:extrapolation=quadratic"),
+        (reading.mode, "sub:parts=3"),
+        (reading.event_clock, "predictive:near=0.0001"),
+        (reading.event_clock, "none"),
+        (reading.step_rule, "grid:size=1/60"),
+        (reading.step_rule, "locate:size=0.1,tolerance=1e-08"),
+        (reading.step_rule, "ecco:size=0.01,smallest=0.0001"),
+        (reading.step_rule, "step-doubling:relative=0.01,safety=0.7"),
+        (reading.solver, "cvode:relative=1e-08,jacobian=directional"),
+        (reading.fault_policy, "restart:tries=5"),
+    ],
+)
+def test_the_text_of_a_setting_is_read_back(read: Callable[[str], Any], text: str) -> None:
+    assert read(setting_text(read(text))) == read(text)
+    assert setting_text(read(text)) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        GaussSeidel(stale=frozenset({("a", "b")})),
+        Jacobi(Polynomial(3, 1, adaptive=True)),
+        PID(0.1, estimators=(PowerResidual(), PredictorCorrector())),
+        replace(PID.step_doubling(0.1), reject_above=None),
+        Waveform(Jacobi()),
+        Sequential("upper"),
+    ],
+    ids=str,
+)
+def test_a_setting_without_a_text_is_written_as_python_writes_it(value: Any) -> None:
+    assert setting_text(value) == in_short(value)
+
+
+def test_steps_as_exact_fractions_are_written_as_numbers() -> None:
+    assert setting_text(FixedStep(Fraction(1, 200))) == "grid:size=0.005"
+    assert steps_text(FixedStep(Fraction(1, 200))) == "steps of 0.005 s"
 
 
 def test_inputs_of_single_connections_mix_texts_and_objects() -> None:
@@ -239,7 +291,6 @@ def test_help_pages_show_the_names_and_defaults_that_count() -> None:
     assert tuple(backend.value for backend in Backend) == named.BACKENDS
     assert tuple(KINDS) == named.KINDS
     assert tuple(METHODS) == named.METHODS
-    assert tuple(MODES) == named.MODES
     defaults = Simulation("a.fmu")
     assert (defaults.backend, defaults.loops_used) == (Backend(named.BACKENDS[0]), Loops("real"))
     assert (LoopSolver().relative, NO_TOLERANCE) == (1e-8, named.NO_TOLERANCE)

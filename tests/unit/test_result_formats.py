@@ -334,12 +334,25 @@ def test_a_mat_file_has_the_form_of_dymola(mixed: Results, tmp_path: Path) -> No
 def test_metadata_tells_where_results_come_from(results: Results) -> None:
     about = results.metadata
     assert about["system"] == str(SYSTEM)
-    assert about["settings"] == {"stop_time": 0.2, "event_clock": "NoEventClock()"}
+    assert about["settings"] == {"stop_time": 0.2, "event_clock": "none"}
     assert [c["name"] for c in about["components"]] == ["upper", "lower"]
     assert {len(c["sha256"]) for c in about["components"]} == {64}
     assert (about["start_time"], about["stop_time"], about["end_time"]) == (0.0, 0.2, 0.2)
     assert (about["steps"], about["events"]) == (20, 0)
     assert about["wall_time"] > 0
+
+
+@pytest.mark.parametrize("system", ["two-mass-b1-fmi3", "thermostat-fmi2", "quarter-car-b-fmi3"])
+def test_metadata_repeat_a_run_whose_methods_were_chosen(system: str) -> None:
+    path = reference_path(f"systems/{system}.ssp")
+    first = Simulation(path, stop_time=0.5).run()
+    about = first.metadata
+    assert about["chosen"]
+    again = Simulation(path, **about["settings"], **about["chosen"]).run()
+    assert not again.metadata["chosen"]
+    assert {n: again[n].tolist() for n in again.names} == {
+        n: first[n].tolist() for n in first.names
+    }
 
 
 def test_a_data_frame_has_units_and_metadata(mixed: Results) -> None:

@@ -33,7 +33,7 @@ def test_the_log_names_versions_files_choices_and_the_end(caplog: pytest.LogCapt
     assert re.fullmatch(rf"'a' and 'b': {fmu}, Dahlquist, FMI 2\.0 by fmimaster \S+", found[2])
     assert found[3:8] == [
         "'constant': PythonComponent (Python)",
-        "0 s to 0.5 s in steps of 0.1 s, GaussSeidel()",
+        "0 s to 0.5 s by GaussSeidel, steps of 0.1 s",
         "the components step in the order 'constant', 'a' and 'b'",
         "executed by the interpreter in Python",
         "note: step size 0.1 s from 'a', the smallest that an FMU suggests",
