@@ -166,7 +166,7 @@ class ShortStepWriter:
             p.move(i)
         p.call(FunctionHook("changed inputs", measured.shift))
         for i in numbers:
-            p.set(i, Group.CONTINUOUS)
+            p.set_inputs(i)
             p.step(i)
             p.get(i)
         p.call(FunctionHook("reactions of outputs", measured.compare))

@@ -19,6 +19,7 @@ from scipy.linalg import expm
 from fmimaster import Results, Simulation, SystemBuilder
 from fmimaster.base.errors import AccuracyWarning, CallError
 from fmimaster.run import Backend
+from fmimaster.system.model import DataType
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
@@ -182,10 +183,11 @@ def delayed(factor: float) -> PythonFmu:
     )
 
 
-def decaying() -> PythonFmu:
+def decaying(**more: Any) -> PythonFmu:
     """y is a state: x' = u - x."""
     return unit(
         1.0,
+        **more,
         states={"x": 1.0},
         outputs={"y": lambda v: v.x},
         step=lambda v, h: setattr(v, "x", v.x + h * (v.u - v.x)),
@@ -205,6 +207,20 @@ def test_a_loop_that_is_none_costs_no_second_start_and_no_note(simulation: Simul
     results = simulation(units, RING, stop_time=0.3, step_size=0.1).run()
     assert [len(u.instances) for u in units.values()] == [1, 1]
     assert not any("loop" in text for text in results.statistics.notes)
+    assert results.statistics.warnings == ()
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_short_steps_have_discrete_inputs_too(simulation: Simulate) -> None:
+    boolean = {"attributes": {"is_on": {"type": DataType.BOOLEAN}}}
+    units = {
+        "a": decaying(inputs={"u": 0.0, "is_on": False}, **boolean),
+        "b": decaying(),
+        "switch": PythonFmu(outputs={"is_on": lambda v: True}, **boolean),
+    }
+    ring = [*RING, "switch.is_on -> a.is_on"]
+    results = simulation(units, ring, stop_time=0.3, step_size=0.1).run()
+    assert results.time[-1] == 0.3
     assert results.statistics.warnings == ()
 
 
