@@ -212,7 +212,7 @@ def test_a_loop_that_is_none_costs_no_second_start_and_no_note(simulation: Simul
 
 @pytest.mark.usefixtures("each_executor")
 def test_short_steps_have_discrete_inputs_too(simulation: Simulate) -> None:
-    boolean = {"attributes": {"is_on": {"type": DataType.BOOLEAN}}}
+    boolean: dict[str, Any] = {"attributes": {"is_on": {"type": DataType.BOOLEAN}}}
     units = {
         "a": decaying(inputs={"u": 0.0, "is_on": False}, **boolean),
         "b": decaying(),
