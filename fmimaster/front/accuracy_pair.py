@@ -272,7 +272,7 @@ WARNED_ABOVE = 0.05
 """Coupling error above which the results are less accurate than they should be."""
 
 AIM = 0.01
-"""Coupling error at which the step size of a warning aims."""
+"""Coupling error at which the step size of a warning aims; up to it, loops that are not solved do not matter."""
 
 NOTHING = 1e-10
 """Largest value of an output, relative to the usual one, that may be an error of 0: of rounding, or since an event is

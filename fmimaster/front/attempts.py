@@ -321,13 +321,13 @@ class RunsForResult:
         """The run with its number, and with why it is not the first one; also in its files."""
         if found is None and not self._told:
             return self._with_loops_told(ran)
-        from fmimaster.front.accuracy_pair import warnings_of
+        from fmimaster.front.accuracy_pair import AIM, warnings_of
 
         size, completed = ran.prepared.schedule.rule.exact_size, ran.completed(self._settings)
         of_bonds = tuple[str, ...]()
         of_number = () if found is None else (*warnings_of(completed, float(size), found),)
         if found is not None and found.outputs:
-            ran = measured(ran, is_small=not of_number)
+            ran = measured(ran, is_small=not of_number and (found.estimate or 0.0) <= AIM)
             if ran.prepared.plan.power_bonds:
                 from fmimaster.front.bond_directions import reversed_bonds  # few systems have them
 

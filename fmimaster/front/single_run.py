@@ -87,7 +87,7 @@ def measured(ran: Ran, *, is_small: bool) -> Ran:
     Parameters
     ----------
     is_small
-        Whether the error needs no warning: that a loop is not solved is a note then.
+        Whether that a loop is not solved is a note, because it matters little.
     """
     statistics, metadata = ran.results.statistics, ran.results.metadata
     notes = ran.unsolved if is_small else ()
