@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from math import isclose
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -155,14 +156,27 @@ class LibraryCalls(Instance):
             DISCARD: "The step cannot be completed. Try a smaller step size.",
             FATAL: "The FMU cannot be used any more in this process.",
         }.get(status, "Check its inputs, parameters and step size.")
+        fixed = "" if step is None else self._other_step(step)
         raise CallError(
-            f"{function} of '{self.name}' returned {word}{where}{size}{objection(self.prefix, name, status)}. "
+            f"{function} of '{self.name}' returned {word}{where}{size}{objection(self.prefix, name, status)}. {fixed}"
             + (f"Messages of the FMU:{said}" if said else f"The FMU gave no message. {advice}"),
             instance=self.name,
             function=function,
             status=word,
             messages=tuple(self.messages.last),
             time=time,
+        )
+
+    def _other_step(self, step: float) -> str:
+        """A remedy, if an FMU that may need equal steps suggests others; empty if not."""
+        suggested = self.model.default_experiment.step_size
+        can_vary = self.model.capabilities.can_handle_variable_communication_step_size
+        if can_vary or suggested is None or isclose(step, suggested):
+            return ""
+        return (
+            f"It suggests steps of {suggested:g} s, and may not do others (canHandleVariableCommunicationStepSize is "
+            f"false): step_size (--step-size {suggested:g}), or for this component alone MultiRate "
+            f"(--component-step-size {self.name}={suggested:g}). "
         )
 
     def said(self) -> str:

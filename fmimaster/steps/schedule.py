@@ -42,7 +42,7 @@ class Schedule:
     is_chosen: bool = False
     """Whether the step size is neither given nor suggested."""
     is_suggested: bool = False
-    """Whether it is the default of an FMU, which does not know to what it is connected."""
+    """Whether it is the default of an FMU, which can do other steps, and does not know to what it is connected."""
     base: TimeBase = field(init=False)
     """Resolution in which all of them are integers."""
 
@@ -134,7 +134,7 @@ def make_schedule(
         if described.step_size is not None and exact(described.step_size) < stop - first:
             return described.step_size
         size = _suggested(models, stop - first, notes)
-        is_chosen, is_suggested = size is None, size is not None
+        is_chosen, is_suggested = size is None, size is not None and not _of_fixed(models)
         return _usual_size(stop - first, intervals, notes) if size is None else size
 
     rule = rule.completed(models, usual)
@@ -288,6 +288,15 @@ def _suggested(models: Mapping[str, Model], span: Fraction, notes: list[str]) ->
     sizes = {n: s for n, s in said.items() if s}
     if not sizes:
         return None
+    fixed = {n: s for n, s in _of_fixed(models).items() if exact(s) < span}
+    if fixed and (shorter := min(sizes.values())) < min(fixed.values()):
+        name = min(fixed, key=fixed.__getitem__)
+        notes.append(
+            f"step size {fixed[name]:g} s from '{name}', which may not do other steps "
+            f"(canHandleVariableCommunicationStepSize is false); another FMU suggests {shorter:g} s: sub-steps "
+            "(--sub-steps) do not need shorter communication steps"
+        )
+        return fixed[name]
     name = min(sizes, key=sizes.__getitem__)
     if exact(sizes[name]) >= span:
         notes.append(
@@ -310,6 +319,12 @@ def round_to_125(value: Fraction) -> Fraction:
     power = Fraction(10) ** floor(log10(value.numerator) - log10(value.denominator))
     # a half and ten: the logarithm of a number just below or above a power of ten may be rounded to it
     return max(power * k for k in (Fraction(1, 2), 1, 2, 5, 10) if power * k <= value)
+
+
+def _of_fixed(models: Mapping[str, Model]) -> dict[str, float]:
+    """Names of FMUs that suggest a step size, and may not do other steps."""
+    said = {n: m.default_experiment.step_size for n, m in models.items() if not _varies(m)}
+    return {n: s for n, s in said.items() if s}
 
 
 def _varies(model: Model) -> bool:

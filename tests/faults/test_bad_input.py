@@ -612,6 +612,17 @@ def test_a_failed_step_is_told_with_the_words_of_the_fmu(
     )
 
 
+def test_a_failed_step_names_the_steps_that_an_fmu_suggests_that_needs_equal_ones(
+    run: Run, faulty: Path
+) -> None:
+    fault_values = ["--start-value", "fault", 3, "--start-value", "faultTime", "0.5"]
+    times = ["--stop-time", "1", "--step-size"]
+    message = run("simulate", faulty, *fault_values, *times, "0.25").error
+    assert "It suggests steps of 0.1 s, and may not do others" in message
+    assert "--component-step-size Faulty=0.1" in message
+    assert "It suggests" not in run("simulate", faulty, *fault_values, *times, "0.1").error
+
+
 def test_a_discarded_step_is_told_with_the_words_of_the_fmu(run: Run, faulty: Path) -> None:
     fault_values = ["--start-value", "fault", "2", "--start-value", "faultTime", "0.5"]
     message = run("simulate", faulty, *fault_values).error

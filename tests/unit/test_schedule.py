@@ -58,6 +58,19 @@ def test_what_nobody_else_says_is_taken_from_the_fmus_and_noted() -> None:
     )
 
 
+def test_an_fmu_that_needs_equal_steps_gets_those_that_it_suggests() -> None:
+    models = {"a": model(step_size=0.5, fixed=True), "b": model(step_size=0.25)}
+    s = make_schedule(models, SILENT, stop_time=2)
+    assert s.rule.exact_size == Fraction(1, 2)
+    assert not s.is_suggested  # no shorter steps are tried
+    (note,) = s.notes
+    assert note.startswith("step size 0.5 s from 'a', which may not do other steps")
+    assert "another FMU suggests 0.25 s" in note
+    assert make_schedule(models, SILENT, stop_time=2, step_size="1/10").notes == ()
+    whole = {"a": model(step_size=2.0, fixed=True), "b": model(step_size=0.25)}
+    assert make_schedule(whole, SILENT, stop_time=2).rule.exact_size == Fraction(1, 4)
+
+
 def test_a_fixed_internal_step_size_counts_as_a_suggestion() -> None:
     models = {"a": model(internal=0.125)}
     assert make_schedule(models, SILENT, stop_time=1).rule.exact_size == Fraction(1, 8)
