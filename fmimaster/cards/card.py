@@ -235,9 +235,7 @@ def _dataclass(kind: Any, value: Any, where: str) -> Any:
     )
 
 
-@cache
-def _types(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+_types = cache(get_type_hints)
 
 
 def _without_none(arguments: tuple[Any, ...]) -> Any:

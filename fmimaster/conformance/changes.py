@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.base.text import aligned, count, flowing, section
-from fmimaster.conformance.measures import Measure, json_number, percent_of
+from fmimaster.conformance.measures import Measure, json_number
 from fmimaster.conformance.page import (
     moment,
     percent,
@@ -24,6 +24,7 @@ from fmimaster.conformance.page import (
 )
 from fmimaster.conformance.sheet import Cell, Sheet, SheetColumn, SheetRow, write_sheet
 from fmimaster.conformance.verdict import ConformanceRun, Verdict, VerdictOutcome
+from fmimaster.results.comparison import percent_of
 
 NOTICEABLE = 1e-6
 """Change of a root mean square, relative to the range of the reference, that is no rounding error."""

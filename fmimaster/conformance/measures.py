@@ -14,7 +14,7 @@ from fmimaster.base.text import count, named
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.conformance.reference_file import shaped
 from fmimaster.results.columns import numbers
-from fmimaster.results.comparison import Comparison, Deviation, compare, jumps
+from fmimaster.results.comparison import Comparison, Deviation, compare, jumps, percent_of
 from fmimaster.results.deviations import JumpTimes, band, jump_times
 from fmimaster.results.table import Table
 
@@ -267,11 +267,6 @@ def _problems(
                 f"'{d.name}': the jump at t = {jumps.time:.6g} s is {jumps.largest:.3g} s away in the results; "
                 f"the limit is {limits.jump_time:g} s."
             )
-
-
-def percent_of(part: float) -> str:
-    """``"2.13 %"``."""
-    return f"{100 * part:.3g} %"
 
 
 def _jumps(known: int, missed: int, added: int, largest: float, time: float) -> JumpTimes:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from math import gcd
 from typing import Any
 
 from fmimaster.base.errors import FmimasterError
@@ -21,6 +19,7 @@ from fmimaster.program.instructions.base import Program
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.steps.step_rule import StepRule
+from fmimaster.system.clocks import common_divisor
 from fmimaster.system.declarations import standard_in_words
 
 
@@ -294,15 +293,8 @@ def _late_by_rates(delay: Delay, plan: Plan, rule: StepRule[Any]) -> dict[str, A
         plan.instances[i].name for i in (delay.route.link.source, delay.route.link.target)
     )
     size, published = rule.size_of(target), rule.size_of(source)
-    late = size + published - _common(size, published)
+    late = size + published - common_divisor(size, published)
     return {
         "late": f"up to {float(late):.6g} s late",
         "why": f"'{target}' is set when its step begins; '{source}' has a new value every {float(published):.6g} s",
     }
-
-
-def _common(a: Fraction, b: Fraction) -> Fraction:
-    """The largest time such that both are multiples of it."""
-    return Fraction(gcd(a.numerator * b.denominator, b.numerator * a.denominator), 1) / (
-        a.denominator * b.denominator
-    )

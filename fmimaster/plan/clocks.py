@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import gcd
 from typing import NamedTuple
 
 from fmimaster.base.errors import DescriptionError, OptionError
@@ -13,7 +12,7 @@ from fmimaster.base.text import listed
 from fmimaster.plan.events import Trigger
 from fmimaster.plan.policy import EventUse, has_clocks
 from fmimaster.plan.variables import Chosen
-from fmimaster.system.clocks import ClockAttributes, IntervalVariability
+from fmimaster.system.clocks import ClockAttributes, IntervalVariability, common_divisor
 from fmimaster.system.model import Causality, DataType, Model, Variable
 from fmimaster.system.resolved import Link, ResolvedComponent, ResolvedSystem
 
@@ -115,15 +114,8 @@ class Rhythm:
             return None
         if self.interval is None or other.interval is None:
             return True
-        common = _divisor(self.interval, other.interval)
+        common = common_divisor(self.interval, other.interval)
         return (self.shift - other.shift) % common == 0
-
-
-def _divisor(a: Fraction, b: Fraction) -> Fraction:
-    """The greatest number of which both are multiples."""
-    return Fraction(
-        gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator
-    )
 
 
 class Rhythms:

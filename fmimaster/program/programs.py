@@ -304,15 +304,16 @@ class Programs:
     @property
     def extrapolates(self) -> bool:
         """Whether inputs are extrapolated from points before a step."""
-        every = [*self.variants, *([self.restart] if self.restart else [])]
-        return any(isinstance(i, Fit) and i.history for v in every for i in v.attempt.instructions)
+        return any(i.history for i in self._fits())
 
     @property
     def follows_lines(self) -> bool:
         """Whether inputs go through outputs of several instants: values from before a jump must not be among them."""
+        return any(i.history or i.buffers for i in self._fits())
+
+    def _fits(self) -> Iterator[Fit]:
         every = [*self.variants, *([self.restart] if self.restart else [])]
-        fits = (i for v in every for i in v.attempt.instructions if isinstance(i, Fit))
-        return any(i.history or i.buffers for i in fits)
+        return (i for v in every for i in v.attempt.instructions if isinstance(i, Fit))
 
     @property
     def attempt(self) -> Program:

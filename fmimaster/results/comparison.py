@@ -134,14 +134,14 @@ class Comparison:
         verdict = "" if d.relative <= self.tolerance else "beyond"
         if d.alone:
             verdict += f": {count(d.alone, 'value')} of one only"
-        numbers = (f"{d.rms:.3g}", _percent(d.relative), f"{d.largest:.3g}", f"{d.time:.6g} s")
+        numbers = (f"{d.rms:.3g}", percent_of(d.relative), f"{d.largest:.3g}", f"{d.time:.6g} s")
         return d.name, d.unit, *numbers, verdict
 
     def _end(self) -> Iterator[str]:
         span = f"from t = {self.start_time:g} s to {self.stop_time:g} s"
         of = count(len(self.deviations), "variable")
         wrong = f"{len(self.beyond)} of {of} beyond" if self.beyond else f"{of} within"
-        yield f"compared with the reference {span}: {wrong} the tolerance of {_percent(self.tolerance)}"
+        yield f"compared with the reference {span}: {wrong} the tolerance of {percent_of(self.tolerance)}"
         yield from map(str, self.phase_errors)
         if self.missing:
             yield f"not compared, because the results lack them: {named(self.missing)}"
@@ -234,7 +234,8 @@ def _phase_errors(names: Sequence[str], results: Table, reference: Table) -> Ite
             yield PhaseError(name, *counts)
 
 
-def _percent(part: float) -> str:
+def percent_of(part: float) -> str:
+    """``"2.13 %"``."""
     return f"{100 * part:.3g} %"
 
 

@@ -289,10 +289,6 @@ class EventExecution(LoopPart):
         s.event_log.events.append(event)
         return answer.terminate
 
-    def of_ticks(self, ticks: frozenset[int]) -> PlannedEvent:
-        """What an event is in which these clocks tick, by their triggers, and nothing else happens."""
-        return self.plan_of(ticks=ticks)
-
     def have_ticked(
         self, counts: Mapping[int, int], last: frozenset[int], outcome: Outcome | None, rows: int
     ) -> bool:
@@ -313,7 +309,7 @@ class EventExecution(LoopPart):
         """
         s = self._state
         self.ticks.skip(counts)
-        planned = self.of_ticks(last) if last else None
+        planned = self.plan_of(ticks=last) if last else None
         if planned is not None:
             s.index = rows
             self._note_outcome(planned, last)

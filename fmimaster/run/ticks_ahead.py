@@ -259,7 +259,7 @@ class TicksAhead:
             triggers = [clocks[n] for n in np.flatnonzero(one)]
             if not triggers:
                 continue
-            planned = self._events.execution.of_ticks(frozenset(triggers))
+            planned = self._events.execution.plan_of(ticks=frozenset(triggers))
             numbers[k], codes[k] = len(programs), len(causes)
             programs.append(planned.program)
             causes.append(cause_of_ticks(self._loop.plan, triggers))

@@ -186,7 +186,8 @@ class Attendance:
             # few systems change their structure
             from fmimaster.session.structure_changes import StructureChanges
 
-            self.session.changes = StructureChanges(self.session, self._structures)
+            changes = StructureChanges(self.session, self._structures)
+            self.session.steps_over_changes = changes.steps
         return self.session
 
     def _follow(self, session: Session) -> None:

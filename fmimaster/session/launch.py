@@ -26,7 +26,6 @@ from fmimaster.session.attendance import Attendance
 from fmimaster.session.work_thread import ProgressCallback, Signals
 
 if TYPE_CHECKING:
-    from fmimaster.cards.measured import MeasuredAtStart
     from fmimaster.session.checkpoints import Checkpoints
 
 log = logging.getLogger("fmimaster")
@@ -62,12 +61,17 @@ def attended_run(
         logs_calls=settings.logs_calls,
         call_log_file=None if settings.fmi_log_file is None else given_path(settings.fmi_log_file),
     )
-    try:
-        prepared = prepare(settings, loader)
+
+    def made(given: Settings) -> tuple[Prepared, Structures | None, Settings]:
+        prepared = prepare(given, loader)
         completed = prepared.completed(settings)
         structures = structures_of(completed, prepared, partial(prepare, loader=loader))
         if settings.strict and prepared.accuracy_warnings:
             raise AccuracyError(prepared.accuracy_warnings)
+        return prepared, structures, completed
+
+    try:
+        prepared, structures, completed = made(settings)
         last = [prepared] if structures is None else structures.last
         _check_states(settings, prepared, last)
         read = files_read(settings, prepared)
@@ -90,14 +94,6 @@ def attended_run(
         loader.close()
         raise
 
-    def again(measured: MeasuredAtStart) -> tuple[Prepared, Structures | None, Settings]:
-        prepared = prepare(replace(settings, loops=measured), loader)
-        completed = prepared.completed(settings)
-        structures = structures_of(completed, prepared, partial(prepare, loader=loader))
-        if settings.strict and prepared.accuracy_warnings:
-            raise AccuracyError(prepared.accuracy_warnings)
-        return prepared, structures, completed
-
     later = prepared.programs.unsolved if settings.error_estimate is not False else ()
     for text in prepared.warnings:  # at once: the run may take long
         if text not in later:
@@ -113,7 +109,7 @@ def attended_run(
         checkpoints=checkpoints,
         structures=structures,
         output_file=output_file if isinstance(output_file, str | os.PathLike) else None,
-        again=again,
+        again=lambda measured: made(replace(settings, loops=measured)),
     )
     if writer is not None:
         files.enter_context(writer)

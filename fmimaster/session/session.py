@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fmimaster.base.errors import SimulationError
 from fmimaster.base.files import given_path
@@ -51,14 +51,6 @@ if TYPE_CHECKING:
     from fmimaster.session.checkpoints import Checkpoints
 
 log = logging.getLogger("fmimaster")
-
-
-class ChangesOfStructure(Protocol):
-    """Changes of the structure of a system during a run."""
-
-    def steps(self, until: Instant) -> Iterator[None]:
-        """Step until an instant; yields as :meth:`Stepper.advance` does."""
-        ...
 
 
 class Session:
@@ -139,8 +131,8 @@ class Session:
         """Whether all rows were recorded, and only the FMUs are still to be terminated and freed."""
         self.when_complete: Callable[[], None] = lambda: None
         """Called when all rows were recorded, before FMUs are terminated."""
-        self.changes: ChangesOfStructure | None = None
-        """What changes the structure of the system during the run."""
+        self.steps_over_changes: Callable[[Instant], Iterator[None]] | None = None
+        """Steps as :meth:`Stepper.advance` does, of a system whose structure changes during the run."""
         self._seconds = 0.0
         """Wall time in s of the loop, without the time since ``_begun``."""
         self._begun: float | None = None
@@ -247,7 +239,7 @@ class Session:
         self._begun = perf_counter()
         self.start_seconds = self.start_seconds or self._begun - self._made
         try:
-            for _ in self._steps(until):
+            for _ in (self.steps_over_changes or self.stepper.advance)(until):
                 if self.executor.rows.room <= OFTEN or self.rows.error is not None:
                     self.rows.hand_on()
                 self.facts.hand_on()
@@ -259,12 +251,6 @@ class Session:
                     self._put_back()
         finally:
             self._seconds, self._begun = self.seconds, None
-
-    def _steps(self, until: Instant) -> Iterator[None]:
-        """Step until an instant; yields as :meth:`Stepper.advance` does."""
-        if self.changes is None:
-            return self.stepper.advance(until)
-        return self.changes.steps(until)
 
     def take_structure(self, prepared: Prepared, names: Collection[str]) -> None:
         """Go on with another structure: instances that exist in both stay as they are, others are made.

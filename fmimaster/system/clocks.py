@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum, IntEnum
 from fractions import Fraction
+from math import gcd
 from numbers import Integral
 from typing import Any, TypeAlias, cast
 
@@ -64,6 +65,13 @@ def _exact(value: Time) -> Fraction:
     if abs(int(text.lower().partition("e")[2] or 0)) > _MOST_DIGITS:
         raise OverflowError
     return Fraction(text)
+
+
+def common_divisor(a: Fraction, b: Fraction) -> Fraction:
+    """The greatest number of which both are multiples."""
+    return Fraction(
+        gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator
+    )
 
 
 class IntervalVariability(Enum):

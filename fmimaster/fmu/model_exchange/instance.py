@@ -48,11 +48,6 @@ class ModelExchangeInstance(ExchangeSteps):
     def _functions_for(self, kernel: KernelEntries[E]) -> E:
         return kernel.of_model_exchange(self.binding, self)
 
-    @property
-    def jacobian_references(self) -> tuple[list[int], list[int]] | None:
-        """Value references of the derivatives and of the states; None if one is not declared."""
-        return self.equations.jacobian_references
-
     def when_prepared(self, act: Callable[[], None]) -> None:
         """Call a function when the memory has its size and there is an integration."""
         self._prepared = act

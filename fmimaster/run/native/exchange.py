@@ -140,7 +140,7 @@ class ExchangeEntry(FmuEntry, KernelIntegrators):
 
     def cvode(self, integration: CvodeIntegration) -> None:
         """Continue by CVODE."""
-        lent = self.lent(_LentCvode(integration, self._instance.jacobian_references))
+        lent = self.lent(_LentCvode(integration, self._instance.equations.jacobian_references))
         self._version.bind_derivative(self._fmu, ffi.addressof(lent.cvode, "jacobian"))
         lib.fm_exchange_cvode(self._exchange, lent.cvode)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from fmimaster.results.results import Results
 from fmimaster.steps.locate import Locate
 from fmimaster.studies.demos import superdense
 from fmimaster.studies.demos.stage import TEXT, Stage, legend, plain, write_files
-from fmimaster.studies.demos.superdense import SuperdenseAxis
+from fmimaster.studies.demos.superdense import SuperdenseAxis, demo_fmu
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
 
@@ -38,10 +37,6 @@ MODES = ("idle", "working")
 """Of the police officer."""
 MESSAGES = ("toIdle", "toWork")
 LIGHT, POLICE = "light", "police"
-
-
-def _fmu(model: str) -> Path:
-    return reference_path(f"fmi3/{model}.fmu")
 
 
 # Traffic light and police officer -------------------------------------------------------------------------------------
@@ -58,9 +53,9 @@ def traffic(idle: int = 100, working: int = 200, first: str = LIGHT) -> SystemDe
         The unit that ticks first if both are to tick at one superdense time.
     """
     builder = SystemBuilder("traffic")
-    builder.add(LIGHT, _fmu("TrafficLight"), priority=int(first != LIGHT))
+    builder.add(LIGHT, demo_fmu("TrafficLight"), priority=int(first != LIGHT))
     officer = {"idle": idle, "working": working}
-    builder.add(POLICE, _fmu("PoliceOfficer"), officer, priority=int(first != POLICE))
+    builder.add(POLICE, demo_fmu("PoliceOfficer"), officer, priority=int(first != POLICE))
     builder.connect("police.toWork", "light.toOff")
     builder.connect("police.toIdle", "light.toAuto")
     return builder.build()

@@ -32,7 +32,8 @@ Point = tuple[float, int, str, float]
 """Time in s, superdense index, signal, value."""
 
 
-def _fmu(model: str) -> Path:
+def demo_fmu(model: str) -> Path:
+    """A reference FMU of FMI 3.0."""
     return reference_path(f"fmi3/{model}.fmu")
 
 
@@ -152,7 +153,7 @@ def table(suite: Sequence[tuple[SuperdenseCase, Results]]) -> list[tuple[str, ..
 
 def _one(test: int) -> SystemDescription:
     builder = SystemBuilder("superdense")
-    builder.add("superdense", _fmu("Superdense"), {"test": test})
+    builder.add("superdense", demo_fmu("Superdense"), {"test": test})
     return builder.build()
 
 
@@ -167,7 +168,7 @@ def _add_source(
         "values": [*times.values(), *rest],
         "resolution": resolution,
     }
-    builder.add(name, _fmu("EventSource"), parameters)
+    builder.add(name, demo_fmu("EventSource"), parameters)
 
 
 _DELAYED = {"d0": "source.value", "d1": "delay1.out", "d2": "delay2.out", "d3": "delay3.out"}
@@ -184,7 +185,7 @@ def _delays() -> SystemDescription:
     _add_source(builder, "source", {1: 7.0})
     clock, value = "source.event", "source.value"
     for name in ("delay1", "delay2", "delay3"):
-        builder.add(name, _fmu("EventDelay"))
+        builder.add(name, demo_fmu("EventDelay"))
         _connect_event(builder, clock, value, f"{name}.in")
         clock, value = f"{name}.out.tick", f"{name}.out"
     return builder.build()
@@ -192,7 +193,7 @@ def _delays() -> SystemDescription:
 
 def _adder() -> SystemDescription:
     builder = SystemBuilder("adder")
-    builder.add("adder", _fmu("EventAdder"))
+    builder.add("adder", demo_fmu("EventAdder"))
     for name, times in (("e1", {1: 1.0, 2: 1.0, 3: 1.0}), ("e2", {2: 10.0, 4: 10.0})):
         _add_source(builder, name, times)
         _connect_event(builder, f"{name}.event", f"{name}.value", f"adder.{name}")
@@ -202,7 +203,7 @@ def _adder() -> SystemDescription:
 def _sampler() -> SystemDescription:
     builder = SystemBuilder("sampler")
     _add_source(builder, "source", {})
-    builder.add("sampler", _fmu("Sampler"), {"interval.counter": 1, "interval.resolution": 4})
+    builder.add("sampler", demo_fmu("Sampler"), {"interval.counter": 1, "interval.resolution": 4})
     builder.connect("source.ramp", "sampler.u")
     return builder.build()
 
@@ -212,10 +213,10 @@ def _sampled_step(delays: int) -> SystemDescription:
     builder = SystemBuilder("sampled step")
     _add_source(builder, "source", {1: 1.0})
     at_one = {"interval.counter": 1, "shift.counter": 1, "interval.resolution": 1}
-    builder.add("sampler", _fmu("Sampler"), at_one)
+    builder.add("sampler", demo_fmu("Sampler"), at_one)
     clock, value = "source.event", "source.value"
     if delays:
-        builder.add("delay", _fmu("EventDelay"))
+        builder.add("delay", demo_fmu("EventDelay"))
         _connect_event(builder, clock, value, "delay.in")
         clock, value = "delay.out.tick", "delay.out"
     _connect_event(builder, clock, value, "sampler.e")
@@ -231,7 +232,7 @@ def _countdown(policy: int) -> SystemDescription:
     builder = SystemBuilder("countdown")
     _add_source(builder, "source", {10: 1.0, 11: 1.0}, resolution=10)
     quarter = {"interval.counter": 5, "interval.resolution": 20}
-    builder.add("countdown", _fmu("Countdown"), {**quarter, "policy": policy})
+    builder.add("countdown", demo_fmu("Countdown"), {**quarter, "policy": policy})
     builder.connect("source.event", "countdown.start")
     return builder.build()
 
@@ -239,7 +240,7 @@ def _countdown(policy: int) -> SystemDescription:
 def _zero_countdown() -> SystemDescription:
     builder = SystemBuilder("zero countdown")
     _add_source(builder, "source", {1: 1.0})
-    builder.add("countdown", _fmu("Countdown"), {"interval.counter": 0})
+    builder.add("countdown", demo_fmu("Countdown"), {"interval.counter": 0})
     builder.connect("source.event", "countdown.start")
     return builder.build()
 
