@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from math import floor, inf, isfinite, log10
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from fmimaster.results.columns import numbers
 from fmimaster.results.deviations import band
 from fmimaster.results.table import Table
-from fmimaster.system.declarations import attribute_name
 
 MOST_CURVES = 10
 """Most curves of an FMU: as many as a reference of the cross-check may have."""
@@ -58,27 +56,6 @@ class ComparedCurve:
     band_time: Numbers = ()
     lower: Numbers = ()
     upper: Numbers = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The curve as JSON values."""
-        return {attribute_name(f.name): getattr(self, f.name) for f in fields(self)}
-
-    @staticmethod
-    def from_json(facts: Mapping[str, Any]) -> ComparedCurve:
-        """The curve from :meth:`to_json`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If the facts are of another form.
-        """
-        read: dict[str, Callable[[Any], Any]] = {
-            **dict.fromkeys((f.name for f in fields(ComparedCurve)), _numbers),
-            "name": str,
-            "unit": str,
-            "held": bool,
-        }
-        return ComparedCurve(**{n: kind(facts[attribute_name(n)]) for n, kind in read.items()})
 
 
 def curves(
@@ -142,10 +119,6 @@ def _band(results: Table, reference: Table, name: str) -> tuple[Numbers, Numbers
     places = np.union1d(thinned(limits.time, limits.lower), thinned(limits.time, limits.upper))
     lower, upper = _rounded(limits.lower[places]), _rounded(limits.upper[places])
     return _rounded(limits.time[places]), lower, upper
-
-
-def _numbers(values: Iterable[Any]) -> Numbers:
-    return tuple(None if value is None else float(value) for value in values)
 
 
 def _rounded(values: Array) -> Numbers:

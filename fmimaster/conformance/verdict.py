@@ -13,9 +13,10 @@ from typing import Any
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, parsed_json, read_whole
 from fmimaster.base.text import aligned, clipped, count, fitted, section
+from fmimaster.cards.card import from_json
 from fmimaster.conformance.curve import ComparedCurve
 from fmimaster.conformance.measures import Measure
-from fmimaster.system.declarations import Interface, attribute_name
+from fmimaster.system.declarations import Interface, attribute_name, to_json
 
 VERDICTS_FILE = "verdicts.jsonl"
 """In the output folder of a run: a line for the run, then a line for each verdict."""
@@ -145,7 +146,7 @@ class Verdict:
         given["outcome"], given["cause"] = self.outcome.value, self.cause.value
         given["notes"] = list(self.notes)
         given["measures"] = [measure.to_json() for measure in self.measures]
-        given["curves"] = [curve.to_json() for curve in self.curves]
+        given["curves"] = to_json(self.curves)
         return {attribute_name(name): value for name, value in given.items()}
 
     @classmethod
@@ -164,7 +165,7 @@ class Verdict:
         )
         known["notes"] = tuple(known["notes"])
         known["measures"] = tuple(map(Measure.from_json, known["measures"]))
-        known["curves"] = tuple(map(ComparedCurve.from_json, known["curves"]))
+        known["curves"] = from_json(tuple[ComparedCurve, ...], known["curves"])
         return cls(**known)
 
 
