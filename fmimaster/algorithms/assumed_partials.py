@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
@@ -54,7 +54,7 @@ def correct_and_check(plan: Plan, p: Emitter, assumed: Iterable[int]) -> None:
         Instances with such partial derivatives.
     """
     check = AssumedPartials(plan, tuple(_outputs(plan, assumed)))
-    p.call(_Uncorrected(check))
+    p.call(FunctionHook("outputs before correction", check.note))
     p.correct_means()
     p.call(check)
 
@@ -123,6 +123,12 @@ class AssumedPartials(Hook):
         object.__setattr__(self, "strikes", np.zeros(n))
         object.__setattr__(self, "bends", np.zeros(n))
         object.__setattr__(self, "dropped", np.full((3, n), np.nan))
+
+    def note(self, store: ValueStore) -> None:
+        """Note the outputs before they are corrected."""
+        values = store.values[DataType.FLOAT64]
+        for k, one in enumerate(self.outputs):
+            self.before[k] = values[one.slot]
 
     def __call__(self, store: ValueStore) -> bool:
         """Compare; outputs of an instance whose partial derivatives are wrong get their values from before."""
@@ -212,18 +218,3 @@ class AssumedPartials(Hook):
     @property
     def _kept(self) -> tuple[NDArray[np.float64], ...]:
         return self.dropped, self.noted, self.strikes, self.bends
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Uncorrected(Hook):
-    """Notes the outputs before they are corrected."""
-
-    check: AssumedPartials
-    name: ClassVar[str] = "outputs before correction"  # type: ignore[misc]
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Note them."""
-        values = store.outputs[DataType.FLOAT64]
-        for k, one in enumerate(self.check.outputs):
-            self.check.before[k] = values[one.slot]
-        return False

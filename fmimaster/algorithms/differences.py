@@ -10,7 +10,7 @@ from fmimaster.plan.corrections import Correction, Means
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import FunctionHook
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
@@ -45,46 +45,28 @@ class _Input:
         """Slot of the input among the Float64 values."""
         return int(self.route.target.start) + self.element
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shift(Hook):
-    """Shifts an input by its magnitude: the effect of rounding is smallest, and the outputs are linear. Where that is only
-    assumed, it is shifted by a small part of it."""
-
-    name: str
-    input: _Input
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Shift it."""
-        value = self.input.value(store)
-        variable = self.input.route.link.input
+    def shift(self, store: ValueStore) -> None:
+        """Shift it by its magnitude: the effect of rounding is smallest, and the outputs are linear. Where that is only
+        assumed, it is shifted by a small part of it."""
+        value = self.value(store)
+        variable = self.route.link.input
         size = max(abs(value), abs(variable.nominal))
-        if self.input.correction.means is Means.ASSUMED:
+        if self.correction.means is Means.ASSUMED:
             size *= SMALL
         above = (inf if variable.max is None else variable.max) - value
         below = value - (-inf if variable.min is None else variable.min)
         change = min(size, above) if above >= min(size, below) else -min(size, below)
-        store.values[DataType.FLOAT64][self.input.slot] = value + change
-        return False
+        store.values[DataType.FLOAT64][self.slot] = value + change
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Difference(Hook):
-    """Change of the outputs, divided by the change of an input → partial derivatives."""
-
-    name: str
-    input: _Input
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Store them."""
-        of, values = self.input, store.values[DataType.FLOAT64]
-        before = store.buffers[of.buffer][0][DataType.FLOAT64]
-        change = values.item(of.slot) - of.value(store)
-        slots = [k for slot in of.correction.slots for k in range(slot.start, slot.stop)]
+    def compare(self, store: ValueStore) -> None:
+        """Change of the outputs, divided by the change of the input → partial derivatives."""
+        values = store.values[DataType.FLOAT64]
+        before = store.buffers[self.buffer][0][DataType.FLOAT64]
+        change = values.item(self.slot) - self.value(store)
+        slots = [k for slot in self.correction.slots for k in range(slot.start, slot.stop)]
         for row, k in enumerate(slots):
             difference = (values.item(k) - before.item(k)) / change if change else 0.0
-            store.partials[of.instance][row, of.column] = difference
-        return False
+            store.partials[self.instance][row, self.column] = difference
 
 
 def emit_differences(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
@@ -104,10 +86,10 @@ def emit_differences(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
                 shifted = _Input(i, correction, route, element, column, buffer)
                 name = f"{plan.instances[i].name}.{route.link.input.name}"
                 p.move(i)
-                p.call(_Shift(f"shift of {name}", shifted))
+                p.call(FunctionHook(f"shift of {name}", shifted.shift))
                 p.set_inputs(i)
                 p.get(i)
-                p.call(_Difference(f"partial derivatives by {name}", shifted))
+                p.call(FunctionHook(f"partial derivatives by {name}", shifted.compare))
                 p.recall(buffer)
                 column += 1
         p.exchange(i)

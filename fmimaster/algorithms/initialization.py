@@ -17,7 +17,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import FunctionHook
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.programs import ChangedStructure, Reactions
 from fmimaster.program.store import ValueStore
@@ -207,7 +207,7 @@ def _emit_right_limits(
         p.get(i)
     for i in who.late:
         p.move(i)
-    p.call(_RecordedInputs(plan, (*who.corrected, *who.late)))
+    p.call(_recorded_inputs(plan, (*who.corrected, *who.late)))
     modes = sorted({*who.modes, *joined})
     if modes:
         emit_updates(plan, p, modes, settling)
@@ -221,24 +221,20 @@ def _emit_right_limits(
     p.remember()
 
 
-class _RecordedInputs(Hook):
+def _recorded_inputs(plan: Plan, instances: Collection[int]) -> FunctionHook:
     """Inputs that are recorded ← the inputs in the store, of instances from which nothing may be read in Step Mode."""
+    slots = plan.layout.slots
+    pairs = [
+        (kind, slot, slots[i, Group.OUTPUTS, name][1])
+        for i in instances
+        for group in (Group.CONTINUOUS, Group.DISCRETE)
+        for segment in plan.layout.segments(i, group)
+        for kind, name, slot in ((segment.type, *pair) for pair in segment.slots().items())
+        if (i, Group.OUTPUTS, name) in slots
+    ]
 
-    name = "recorded inputs"
-
-    def __init__(self, plan: Plan, instances: Collection[int]) -> None:
-        slots = plan.layout.slots
-        self._pairs = [
-            (kind, slot, slots[i, Group.OUTPUTS, name][1])
-            for i in instances
-            for group in (Group.CONTINUOUS, Group.DISCRETE)
-            for segment in plan.layout.segments(i, group)
-            for kind, name, slot in ((segment.type, *pair) for pair in segment.slots().items())
-            if (i, Group.OUTPUTS, name) in slots
-        ]
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Copy the values."""
-        for kind, source, target in self._pairs:
+    def copy(store: ValueStore) -> None:
+        for kind, source, target in pairs:
             store.values[kind][target] = store.values[kind][source]
-        return False
+
+    return FunctionHook("recorded inputs", copy)
