@@ -63,17 +63,17 @@ def questions(plan: Plan, chosen: Collection[int]) -> Iterator[Question]:
     for part in components(arcs):
         inside = set(part)
         for i in sorted({i for i, _ in part if len(part) > 1} & set(chosen)):
+            every = [u for u in fed[i] if (i, u) in inside]
             inputs = [
                 u
-                for u in fed[i]
-                if (i, u) in inside
-                and _can_be_changed(models[i], u)
-                and (i, Group.CONTINUOUS, u) in slots
-            ]
+                for u in every
+                if _can_be_changed(models[i], u) and (i, Group.CONTINUOUS, u) in slots
+            ][:MOST_INPUTS]
             outputs = tuple(y for y in read[i] if (i, y) in inside)
             if _is_unsure(models[i], inputs, outputs):
                 silent = tuple(y for y in outputs if y in models[i].assumed_dependencies)
-                yield Question(i, tuple(inputs[:MOST_INPUTS]), outputs, silent)
+                fixed = tuple(u for u in every if u not in inputs)
+                yield Question(i, tuple(inputs), fixed, outputs, silent)
 
 
 def _by_instance(nodes: Iterator[Node]) -> dict[int, tuple[str, ...]]:

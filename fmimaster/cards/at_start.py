@@ -55,6 +55,7 @@ def measured_at_start(
             in_step_mode=steps,
             outputs=question.outputs,
             inputs=question.inputs,
+            refused=question.fixed,
         )
     return MeasuredAtStart(found, refused)
 
@@ -94,7 +95,7 @@ def used_with(
     seen, wrong = dict[str, list[str]](), dict[str, list[str]]()
     for name, model in _changed(measured, models).items():
         changed[name] = model
-        if pairs := _pairs(_found_out(models[name], model)):
+        if pairs := _pairs(_found_out(models[name], measured.found.get(name))):
             seen.setdefault(pairs, []).append(name)
         if pairs := _pairs(_found_wrong(models[name], model)):
             wrong.setdefault(pairs, []).append(name)
@@ -140,7 +141,9 @@ def used_with(
 def _changed(measured: MeasuredAtStart, models: Mapping[str, Model]) -> dict[str, Model]:
     """The models that a measurement changes, changed."""
     changed = {
-        name: with_dependencies(models[name], found, found.in_step_mode or {})
+        name: with_dependencies(
+            models[name], found, found.in_step_mode or {}, frozenset(found.refused)
+        )
         for name, found in measured.found.items()
     }
     for name in sorted(measured.ignoring):
@@ -164,9 +167,10 @@ def _pairs(dependencies: Mapping[str, Collection[str]]) -> str:
     return listed([f"'{output}' on {inputs}" for output, inputs in names.items()], _NAMES)
 
 
-def _found_out(declared: Model, measured: Model) -> Mapping[str, frozenset[str]]:
+def _found_out(declared: Model, found: Feedthrough | None) -> Mapping[str, Collection[str]]:
     """Output that declares nothing → inputs on which it was seen to depend."""
-    return {o: measured.dependencies[o] for o in sorted(declared.assumed_dependencies)}
+    in_steps = {} if found is None else found.in_step_mode or {}
+    return {o: in_steps.get(o, ()) for o in sorted(declared.assumed_dependencies)}
 
 
 def _found_wrong(declared: Model, measured: Model) -> Mapping[str, frozenset[str]]:

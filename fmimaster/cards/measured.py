@@ -211,7 +211,10 @@ class MeasuredAtStart:
 
 
 def with_dependencies(
-    model: Model, found: Feedthrough, in_steps: Mapping[str, Collection[str]]
+    model: Model,
+    found: Feedthrough,
+    in_steps: Mapping[str, Collection[str]],
+    unknown: frozenset[str] | None = None,
 ) -> Model:
     """The model with dependencies as they were seen: those that are not declared at all, and those that are missing.
 
@@ -221,10 +224,19 @@ def with_dependencies(
     ----------
     in_steps : output → inputs
         What counts as seen in Step Mode; in Initialization Mode, what has changed there.
+    unknown
+        Inputs by which a loop is still an assumption; by default all that were not measured. A run measures only inputs in
+        cycles of connections: by the others there is no loop.
     """
-    dependencies, assumed = _seen(found, model.dependencies, model.assumed_dependencies, in_steps)
+    dependencies, assumed = _seen(
+        found, model.dependencies, model.assumed_dependencies, in_steps, unknown
+    )
     initial, initial_assumed = _seen(
-        found, model.initial_dependencies, model.assumed_initial_dependencies, found.at_start
+        found,
+        model.initial_dependencies,
+        model.assumed_initial_dependencies,
+        found.at_start,
+        unknown,
     )
     return replace(
         model,
@@ -240,6 +252,7 @@ def _seen(
     declared: Mapping[str, frozenset[str]],
     assumed: frozenset[str],
     seen: Mapping[str, Collection[str]],
+    unknown: frozenset[str] | None,
 ) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
     """Dependencies of each output, and the outputs for which they are still assumed."""
     tested = frozenset(measured.inputs) - frozenset(measured.refused)
@@ -249,4 +262,8 @@ def _seen(
         | (inputs - tested if output in replaced else inputs)
         for output, inputs in declared.items()
     }
-    return found, frozenset(o for o in assumed if o not in replaced or found[o] - tested)
+
+    def is_open(output: str) -> bool:
+        return bool(found[output] - tested if unknown is None else found[output] & unknown)
+
+    return found, frozenset(o for o in assumed if o not in replaced or is_open(o))

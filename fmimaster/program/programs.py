@@ -134,6 +134,9 @@ class Question:
 
     instance: int
     inputs: tuple[str, ...]
+    """Those that are changed."""
+    fixed: tuple[str, ...]
+    """Those that cannot be changed."""
     outputs: tuple[str, ...]
     open: tuple[str, ...]
     """Outputs whose dependencies are not declared; the declarations of the others may be wrong."""

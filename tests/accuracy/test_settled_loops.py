@@ -202,6 +202,23 @@ def test_outputs_that_react_in_steps_only_are_found_by_short_steps(simulation: S
 
 
 @pytest.mark.usefixtures("each_executor")
+def test_an_input_from_outside_of_a_loop_does_not_make_the_loop_an_assumption(
+    simulation: Simulate,
+) -> None:
+    """Only inputs in cycles are measured; on the others the outputs may depend, and it makes no loop."""
+    both = {"inputs": {"u": 0.0, "w": 0.0}}
+    a = unit(1.0, **both, outputs={"y": lambda v: -2.0 * v.u + v.w})
+    b = unit(1.0, **both, outputs={"y": lambda v: 1.5 * v.u + v.w})
+    source = PythonFmu(outputs={"y": lambda v: 1.0})
+    fed = [*RING, "source.y -> a.w", "source.y -> b.w"]
+    made = simulation({"a": a, "b": b, "source": source}, fed, stop_time=0.3, step_size=0.1)
+    results = made.run()
+    assert results["a.y"][-1] == pytest.approx(-1 / 4, rel=1e-9)  # y = -2 (1.5 y + 1) + 1
+    (note,) = [text for text in results.statistics.notes if "measured at the start" in text]
+    assert "'a', 'b'; measured at the start: 'y' on 'u' directly" in note
+
+
+@pytest.mark.usefixtures("each_executor")
 def test_a_loop_that_is_none_costs_no_second_start_and_no_note(simulation: Simulate) -> None:
     units = {"a": decaying(), "b": decaying()}
     results = simulation(units, RING, stop_time=0.3, step_size=0.1).run()
