@@ -100,11 +100,13 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
     (void)references, (void)time;
     if (!address)
         return FM_MISSING;
-    for (int d = 1; d <= fmu->most_orders; d++)
-        for (size_t w = 0; w < n; w++)
-            fmu->rates[(size_t)(d - 1) * n + w] = d <= degree ? derivatives[(size_t)d * n + w] : 0.0;
-    return ((derivatives_t)address)(fmu->component, fmu->rate_references, (size_t)fmu->most_orders * n, fmu->orders,
-                                    fmu->rates);
+    const double *rates = derivatives + n;
+    if (degree < fmu->most_orders) {
+        for (size_t r = 0; r < (size_t)fmu->most_orders * n; r++)
+            fmu->rates[r] = r < (size_t)degree * n ? rates[r] : 0.0;
+        rates = fmu->rates;
+    }
+    return ((derivatives_t)address)(fmu->component, fmu->rate_references, (size_t)fmu->most_orders * n, fmu->orders, rates);
 }
 
 /* Fmi2Instance._discarded in fmimaster/fmu/fmi2.py. */

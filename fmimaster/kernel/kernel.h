@@ -494,6 +494,8 @@ struct fm_kernel {
     /* outputs per type, copies of them, and when they were read */
     void *outputs[FM_TYPES];
     size_t output_sizes[FM_TYPES];
+    const fm_range *all_outputs; /* the types that there are, whole */
+    int n_types;
     const fm_copy *buffers, *history; /* the history: newest first */
     const double *nominals[FM_TYPES]; /* of Float64 and Float32 */
     double *read;
@@ -868,7 +870,7 @@ typedef struct {
     const size_t *rows;    /* of each of its values among the continuous inputs */
     int n_inputs, degree;  /* all of these; -1 before any polynomial was given */
     double centre;
-    double *coefficients, *values; /* as they were given last; room for all inputs */
+    double *coefficients;          /* as they were given last */
     const int *source_degree;      /* of the polynomials in the value store */
     const double *source_centre, *source_coefficients;
     double begin;          /* of a step, until its first update was read; NAN after it */

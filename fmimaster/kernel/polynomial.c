@@ -11,10 +11,12 @@
 #include <string.h>
 
 /* A derivative of the output that feeds an input, as it is among these outputs. */
-static double output_of(const fm_route *route, int derivative, void *const *outputs)
+static inline double output_of(const fm_route *route, int derivative, void *const *outputs)
 {
     if (derivative > 0)
         return ((const double *)outputs[FM_FLOAT64])[route->derivatives[derivative - 1]];
+    if (route->source_type == FM_FLOAT64)
+        return ((const double *)outputs[FM_FLOAT64])[route->source];
     return fm_as_double(route->source_type,
                      (const char *)outputs[route->source_type] + route->source * fm_size[route->source_type]);
 }
@@ -27,7 +29,7 @@ void fm_evaluate(const double *coefficients, int degree, int n, double s, double
 }
 
 /* The copies of the outputs that a polynomial may go through: buffers, then the history. */
-static const fm_copy *earlier(const fm_kernel *k, const fm_fit *f, int b)
+static inline const fm_copy *earlier(const fm_kernel *k, const fm_fit *f, int b)
 {
     return b < f->n_buffers ? &k->buffers[f->buffers[b]] : &k->history[b - f->n_buffers];
 }
@@ -167,7 +169,7 @@ static double constant(const fm_kernel *k, const fm_fitted *wanted, const double
 
 /* The line through the two newest points of a route, by the same operations as fm_hermite; 0 if there are no two, or if the
  * second one is too near. */
-static int line(const fm_kernel *k, const fm_fit *f, const fm_route *route, int n_copies, double nearest, double centre,
+static inline int line(const fm_kernel *k, const fm_fit *f, const fm_route *route, int n_copies, double nearest, double centre,
                 double *part)
 {
     int j = route->source_instance;
@@ -195,14 +197,16 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
     int i = c->instance, rows = f->is_constant ? 1 : f->rows;
     int first = k->route_begin[i], n = k->route_begin[i + 1] - first;
     double length = k->end - k->begin, centre = k->begin + c->fit.at * length;
-    memset(k->coefficients[i], 0, sizeof(double) * (size_t)(rows * n));
+    double *coefficients = k->coefficients[i];
     for (int w = 0; w < n; w++) {
         const fm_fitted *wanted = &f->inputs[w];
         const fm_route *route = &k->routes[first + w];
         double ends[2];
         if (wanted->is_line && line(k, f, route, wanted->n_copies, FM_NEAREST * length, centre, ends)) {
-            k->coefficients[i][w] = ends[0] * route->factor + route->offset;
-            k->coefficients[i][n + w] = ends[1] * route->factor;
+            coefficients[w] = ends[0] * route->factor + route->offset;
+            coefficients[n + w] = ends[1] * route->factor;
+            for (int d = 2; d < rows; d++)
+                coefficients[d * n + w] = 0.0;
             continue;
         }
         struct points p = {.route = route, .wanted = wanted};
@@ -227,14 +231,27 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
                                      wanted->compensation, p.times[0], (k->begin + wanted->mean * length) - centre,
                                      p.n + (p.near != NONE) > 1, k->lacking[i] + FM_MOST_GIVEN * w,
                                      k->given_from[i] + FM_MOST_GIVEN * w, FM_MOST_GIVEN);
-        for (int d = 0; d < size; d++)
-            k->coefficients[i][d * n + w] = part[d];
+        for (int d = 0; d < rows; d++)
+            coefficients[d * n + w] = d < size ? part[d] : 0.0;
     }
     k->centre[i] = centre;
     k->degree[i] = rows - 1;
     if (f->is_constant) {
-        memcpy(c->fit.inputs->values, k->coefficients[i], sizeof(double) * c->fit.inputs->size);
+        memcpy(c->fit.inputs->values, coefficients, sizeof(double) * c->fit.inputs->size);
         k->degree[i] = -1;
+    }
+}
+
+/* The derivatives of the polynomials at a time, from the first one on; n of each order. */
+static void differentiate(const double *coefficients, int n, int degree, double s, double *derivatives)
+{
+    double weights[FM_MOST_NODES];
+    for (int p = 0; p <= degree; p++)
+        weights[p] = 1.0;
+    for (int order = 1; order <= degree; order++) {
+        fm_next_weights(weights, degree, order);
+        for (int w = 0; w < n; w++)
+            derivatives[(order - 1) * n + w] = fm_derivative_at(coefficients + w, weights, n, degree, order, s);
     }
 }
 
@@ -242,24 +259,24 @@ int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const cha
 {
     const fm_instance *instance = &k->instances[i];
     int n = (int)segment->size, degree = k->degree[i];
-    double *values = segment->values, *derivatives = k->scratch;
+    const double *coefficients = k->coefficients[i];
+    double *values = segment->values, *derivatives = k->scratch, s = k->at[i] - k->centre[i];
     k->follows[i] = 1; /* it is given a polynomial each time from now on, also when the value is held again */
-    if (degree >= 0)
-        fm_evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], values);
+    if (degree == 1) { /* a line, by the same operations */
+        for (int w = 0; w < n; w++) {
+            derivatives[n + w] = 0.0 * s + coefficients[n + w];
+            derivatives[w] = values[w] = derivatives[n + w] * s + coefficients[w];
+        }
+    } else {
+        if (degree >= 0)
+            fm_evaluate(coefficients, degree, n, s, values);
+        copy_doubles(derivatives, values, n);
+        differentiate(coefficients, n, degree, s, derivatives + n);
+    }
     int status = segment->transfer(segment);
     *function = segment->function;
     if (fm_failed(status))
         return status;
-    memcpy(derivatives, values, sizeof(double) * (size_t)n);
-    double weights[FM_MOST_NODES];
-    for (int p = 0; p <= degree; p++)
-        weights[p] = 1.0;
-    for (int order = 1; order <= degree; order++) {
-        fm_next_weights(weights, degree, order);
-        for (int w = 0; w < n; w++)
-            derivatives[order * n + w] =
-                fm_derivative_at(k->coefficients[i] + w, weights, n, degree, order, k->at[i] - k->centre[i]);
-    }
     return instance->set_polynomials(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
-                                 k->at[i], function);
+                                     k->at[i], function);
 }

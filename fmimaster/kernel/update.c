@@ -6,25 +6,23 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "numerics.h"
 #include "status.h"
-
-#include <string.h>
 
 void fm_take_polynomials(fm_updates *u, const double *values, double time)
 {
     const double *source = *u->source_degree < 0 ? values : u->source_coefficients;
     u->degree = *u->source_degree < 0 ? 0 : *u->source_degree;
     u->centre = *u->source_degree < 0 ? time : *u->source_centre;
-    memcpy(u->coefficients, source, sizeof(double) * (size_t)((u->degree + 1) * u->n_inputs));
+    copy_doubles(u->coefficients, source, (u->degree + 1) * u->n_inputs);
 }
 
 /* The values of the polynomials at a time. */
-static void give_inputs(fm_updates *u, double time)
+static inline void give_inputs(fm_updates *u, double time)
 {
-    double *values = u->inputs.values;
-    fm_evaluate(u->coefficients, u->degree, u->n_inputs, time - u->centre, u->values);
+    double *values = u->inputs.values, s = time - u->centre;
     for (size_t i = 0; i < u->inputs.size; i++)
-        values[i] = u->values[u->rows[i]];
+        values[i] = fm_horner(u->coefficients + u->rows[i], u->n_inputs, u->degree, s);
     int status = u->inputs.transfer(&u->inputs);
     if (fm_failed(status)) {
         u->failed = 1; /* the step ends with it */

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "doubles.h"
 
 #include <math.h>
 #include <string.h>
@@ -83,7 +84,7 @@ int fm_move_triggers(fm_kernel *k, const fm_instruction *c)
 }
 
 /* Values of one type, from one array to another, which begin at an index. */
-static int copy_values(const fm_kernel *k, int type, void *target, const void *source, size_t start, size_t n)
+static inline int copy_values(const fm_kernel *k, int type, void *target, const void *source, size_t start, size_t n)
 {
     size_t bytes = fm_size[type], begin = start * bytes;
     if (fm_is_object(type))
@@ -94,8 +95,8 @@ static int copy_values(const fm_kernel *k, int type, void *target, const void *s
 
 int fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source)
 {
-    for (int t = 0; t < FM_TYPES; t++) {
-        int status = k->output_sizes[t] ? copy_values(k, t, target[t], source[t], 0, k->output_sizes[t]) : FM_OK;
+    for (const fm_range *r = k->all_outputs, *end = r + k->n_types; r < end; r++) {
+        int status = copy_values(k, r->type, target[r->type], source[r->type], 0, r->n);
         if (status != FM_OK)
             return status;
     }
@@ -105,7 +106,7 @@ int fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source
 /* One copy ← another one, or the outputs. */
 static int copy_all(const fm_kernel *k, const fm_copy *target, void *const *source, const double *read)
 {
-    memcpy(target->read, read, sizeof(double) * (size_t)k->n_instances);
+    copy_doubles(target->read, read, k->n_instances);
     return fm_copy_outputs(k, target->outputs, source);
 }
 

@@ -248,7 +248,6 @@ class _Updates(LentMemory):
             rows=chosen,
             n_inputs=n,
             coefficients=np.zeros_like(coefficients),
-            values=np.zeros(n),
             source_degree=courses.degree[i:],
             source_centre=courses.centre[i:],
             source_coefficients=coefficients,

@@ -104,6 +104,8 @@ class Lender(LentMemory):
         for kind, array in store.values.items():
             if kind.dtype == object:
                 self.objects.lend(array)
+        sizes = [{"type": TYPES[kind], "n": len(a)} for kind, a in store.outputs.items() if len(a)]
+        self.fill(k, all_outputs=self.table("fm_range", sizes), n_types=len(sizes))
         for kind, array in store.outputs.items():
             t = TYPES[kind]
             k.output_sizes[t] = len(array)
