@@ -3,9 +3,9 @@ event clock."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
@@ -23,7 +23,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.steps.step_rule import StepRule
-from fmimaster.system.declarations import Scope
+from fmimaster.system.declarations import EventDeclaration, Scope
 from fmimaster.system.model import Model
 from fmimaster.system.resolved import ResolvedSystem
 
@@ -219,7 +219,8 @@ def _refuse_fixed_steps(met: _Met, clock: EventClock) -> None:
         if not model.capabilities.can_handle_variable_communication_step_size:
             raise OptionError(
                 f"The event clock {type(clock).__name__} needs steps of different sizes, but '{name}' cannot "
-                "vary its step size (canHandleVariableCommunicationStepSize is false). Leave the event clock out."
+                "vary its step size (canHandleVariableCommunicationStepSize is false). Leave the event clock out, and use "
+                "short steps."
             )
 
 
@@ -279,8 +280,19 @@ def _refuse_nothing_to_do(met: _Met, clock: EventClock) -> None:
         )
 
 
-def without_event_clock(system: ResolvedSystem, followed: Collection[int]) -> Iterator[str]:
-    """Warnings: events that need the inputs of their instant, in a run without an event clock.
+class Unclocked(NamedTuple):
+    """Events that need the inputs of their instant, in a run without an event clock."""
+
+    text: str
+    """A warning."""
+    events: tuple[tuple[str, EventDeclaration], ...]
+    """Each with the name of its component."""
+
+
+def without_event_clock(
+    system: ResolvedSystem, followed: Collection[int], event_mode: bool | None
+) -> Iterator[Unclocked]:
+    """Such events: those that are shared, and those whose inputs are held.
 
     Private events are found and executed by their FMU. Discrete inputs are held in any case, until an event changes them.
 
@@ -288,30 +300,44 @@ def without_event_clock(system: ResolvedSystem, followed: Collection[int]) -> It
     ----------
     followed
         Instances whose continuous inputs are polynomials in a step.
+    event_mode
+        The setting.
     """
-    alone, held = [], []
+    alone, held = list[tuple[str, EventDeclaration]](), list[tuple[str, EventDeclaration]]()
     links = {(k.target, k.input.name): k for k in system.links}
     for i, c in enumerate(without_lone_events(system).components):
         for event in c.model.events:
-            name, inputs = f"'{c.name}.{event.name}'", inputs_of(event, c.model)
+            inputs = inputs_of(event, c.model)
             fed = [links[i, n] for n in inputs if (i, n) in links]
             if event.scope is Scope.SHARED:
                 by_file = bool(fed) and all(system.components[k.source].is_input for k in fed)
-                alone += [] if by_file or (i, event.trigger) in links else [name]
+                alone += [] if by_file or (i, event.trigger) in links else [(c.name, event)]
             elif event.scope is Scope.COUPLED:
                 is_held = i not in followed and any(k.input.is_continuous for k in fed)
-                held += [name] if is_held else []
+                held += [(c.name, event)] if is_held else []
+    if not alone and not held:
+        return
+    from fmimaster.events.predictive import Predictive  # few systems need it
+
     instead = "Use event_clock=Predictive() (--event-clock predictive)"
+    if reason := why_not(system, Predictive(), event_mode):
+        instead = f"No event clock can fire them here. {reason.rstrip('.')}"
     if alone:
-        yield (
+        yield Unclocked(
             "There is no event clock, so each FMU executes its shared events alone, by its own inputs and at its own "
-            f"time: {listed(alone)}. {instead}"
+            f"time: {_names(alone)}. {instead}",
+            tuple(alone),
         )
     if held:
-        yield (
+        yield Unclocked(
             "There is no event clock, and inputs are held over a step, so events that depend on them may be a step early "
-            f"or late, or missing: {listed(held)}. {instead}"
+            f"or late, or missing: {_names(held)}. {instead}",
+            tuple(held),
         )
+
+
+def _names(events: Iterable[tuple[str, EventDeclaration]]) -> str:
+    return listed(f"'{component}.{event.name}'" for component, event in events)
 
 
 def _what_fits(met: _Met) -> str:

@@ -14,6 +14,7 @@ from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
 from fmimaster.cards.use import CardUse, use_cards
 from fmimaster.configure.requirements import (
+    Unclocked,
     refuse_plan,
     refuse_plan_with_rates,
     refuse_rates,
@@ -372,14 +373,14 @@ def _scheduled(draft: Draft) -> Schedule:
     )
 
 
-def _unclocked(draft: Draft) -> tuple[str, ...]:
-    """Warnings about events that need an event clock, in a run without one."""
+def _unclocked(draft: Draft) -> tuple[Unclocked, ...]:
+    """Events that need an event clock, in a run without one."""
     if draft.settings.clock_used is not None:
         return ()
     followed: Collection[int] = draft.programs.polynomial_inputs
     if draft.schedule.rule.watches_discrete_outputs:  # undone steps find what events change
         followed = range(len(draft.plan.instances))
-    return tuple(without_event_clock(draft.resolved, followed))
+    return tuple(without_event_clock(draft.resolved, followed, draft.settings.event_mode))
 
 
 def _event_use(settings: Settings, order: StepOrder) -> EventUse:

@@ -31,6 +31,7 @@ from fmimaster.system.resolved import OpenInput
 
 if TYPE_CHECKING:
     from fmimaster.cards.measured import MeasuredAtStart
+    from fmimaster.configure.requirements import Unclocked
     from fmimaster.fmu.model_exchange.integrator import Integrator
     from fmimaster.prepare.accuracy_choice import Choice
     from fmimaster.run.loop import InputJump
@@ -102,8 +103,8 @@ class Prepared:
     """The FMUs that have processes of their own."""
     left_out: Sequence[str] = ()
     """Signals of the input that have no open input here."""
-    unclocked: Sequence[str] = ()
-    """Warnings about events that need an event clock, in a run without one."""
+    unclocked: Sequence[Unclocked] = ()
+    """Events that need an event clock, in a run without one."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)
@@ -173,7 +174,7 @@ class Prepared:
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Those of :attr:`warnings` that report a loss of accuracy."""
         return (
-            *self.unclocked,
+            *(one.text for one in self.unclocked),
             *self.programs.accuracy_warnings,
             *late_indicators(
                 [i.name for i in self.plan.instances],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.statistics import NO_RUN, Statistics
 from fmimaster.results.table import Table
+
+if TYPE_CHECKING:
+    from fmimaster.results.passed_events import PassedEvents  # few runs pass events
 
 
 class Column(Protocol):
@@ -66,6 +69,8 @@ class Recorder:
         and the last row; None keeps all rows.
     growth : Growth or None
         Looks at all rows.
+    passed : PassedEvents or None
+        Counts events in them.
     allow_nan : bool
         Whether an output may be NaN or infinite; else the first one is an error, and the rows before it stay.
     """
@@ -79,6 +84,7 @@ class Recorder:
         start: float = 0.0,
         interval: float | None = None,
         growth: Growth | None = None,
+        passed: PassedEvents | None = None,
         allow_nan: bool = False,
     ) -> None:
         self._columns = columns
@@ -86,6 +92,7 @@ class Recorder:
         self._interval = interval
         self._allow_nan = allow_nan
         self.growth = growth or Growth(())
+        self.passed = passed
         self._last_index = -1
         self._last_kept = np.nan
         """Time in s of the last row that the interval has kept."""
@@ -154,6 +161,8 @@ class Recorder:
 
     def _append(self, times: NDArray[np.float64], block: Block) -> None:
         self.growth.look(times, block)
+        if self.passed is not None:
+            self.passed.look(times, block)
         if self._interval is not None and len(times):
             self._last_row = _copied(times[-1:], {k: v[-1:] for k, v in block.items()})
             index = output_intervals(times, self._start, self._interval)
@@ -204,6 +213,7 @@ class Recorder:
             "last row": self._last_row,
             "last kept": self._last_kept,
             "growth": self.growth.remembered(),
+            "passed": None if self.passed is None else self.passed.remembered(),
         }
 
     def remember(self, known: Mapping[str, Any]) -> None:
@@ -211,6 +221,8 @@ class Recorder:
         self._last_index, self._last_row = known["last index"], known["last row"]
         self._last_kept = known["last kept"]
         self.growth.remember(known["growth"])
+        if self.passed is not None:
+            self.passed.remember(known["passed"])
 
     def add_again(self, times: NDArray[np.float64], block: Block) -> None:
         """Add rows that another recorder of this run has kept."""

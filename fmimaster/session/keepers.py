@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from fmimaster.apart.shared_run import SharedNumber, SharedRun
 from fmimaster.base.errors import FmimasterError
 from fmimaster.configure.settings import Settings
 from fmimaster.plan.variables import Recorded
+from fmimaster.prepare.prepared import Prepared
 from fmimaster.record.causes import Event, Steps
 from fmimaster.record.plain_data import event_facts
 from fmimaster.record.step_series import Part, RepeatedSteps, StepSeries, with_more
@@ -26,8 +27,10 @@ from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.goal import REFRESH
 from fmimaster.run.loop import RunState
 from fmimaster.run.rows import RowBlock
-from fmimaster.steps.schedule import Schedule
 from fmimaster.system.model import DataType
+
+if TYPE_CHECKING:
+    from fmimaster.results.passed_events import PassedEvents
 
 Rows = tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]
 """Times, and the values per type, shape (rows, columns)."""
@@ -167,10 +170,11 @@ class RowKeeper:
 def recorder_of(
     columns: Sequence[Recorded],
     settings: Settings,
-    schedule: Schedule,
+    prepared: Prepared,
     writer: RowWriter | None,
 ) -> Recorder:
-    """The recorder of a run: its columns, the rows that it keeps, and which of them may grow."""
+    """The recorder of a run: its columns, the rows that it keeps, which of them may grow, and the events that it counts."""
+    schedule = prepared.schedule
     recorder = Recorder(
         columns,
         expected_rows=schedule.expected_rows(settings.output_interval),
@@ -184,11 +188,29 @@ def recorder_of(
                 if c.usual is not None and c.present is None
             ]
         ),
+        passed=_passed_events(columns, prepared) if prepared.unclocked else None,
         allow_nan=settings.allow_nan,
     )
     if (shared := shared_run.keeper_of_rows()) is not None:
         recorder.spool = shared.put_rows
     return recorder
+
+
+def _passed_events(columns: Sequence[Recorded], prepared: Prepared) -> PassedEvents:
+    """Counts the events that need an event clock, as far as outputs show them that are recorded in any case."""
+    from fmimaster.results.passed_events import Indicated, PassedEvents  # few runs need it
+
+    at = {c.name: (c.type, c.column.start) for c in columns if c.present is None}
+    found = []
+    for name, event in (event for one in prepared.unclocked for event in one.events):
+        counter = at.get(f"{name}.{event.announce}")
+        pairs = [
+            (at.get(f"{name}.{z.name}"), at.get(f"{name}.{z.derivative}")) for z in event.indicators
+        ]
+        shown = [(z[1], -1 if dz is None else dz[1]) for z, dz in pairs if z is not None]
+        if counter is not None or (pairs and len(shown) == len(pairs)):
+            found.append(Indicated(f"{name}.{event.name}", counter, tuple(shown)))
+    return PassedEvents(found, DataType.FLOAT64)
 
 
 MOST_EVENTS, MOST_STEPS = 1000, 10_000

@@ -221,7 +221,7 @@ class _LeftOver:
         prepared, settings = run.prepared, run.settings
         if isinstance(writer, CsvWriter):
             writer.go_on_behind(shared[SharedNumber.FILE_SIZE])
-        recorder = recorder_of(run.columns, settings, prepared.schedule, writer)
+        recorder = recorder_of(run.columns, settings, prepared, writer)
         events, damage = self._take_records(recorder)
         recorded = shared[SharedNumber.RECORDED]
         kept = recorder.rows if shared.spools_rows else recorded  # else they are in the file

@@ -104,7 +104,7 @@ def run_statistics(session: SessionParts) -> Statistics:
         is_parallel=is_parallel,
         warnings=_each_once(
             earlier.warnings,
-            prepared.warnings,
+            with_passed_events(session, prepared.warnings),
             warnings_of_run(session),
         ),
         notes=_each_once(
@@ -149,6 +149,14 @@ def warnings_of_run(session: SessionParts) -> tuple[str, ...]:
         *(text for instance in session.instances for text in instance.warnings),
         *session.rows.recorder.growth.warnings(),
     )
+
+
+def with_passed_events(session: SessionParts, texts: Sequence[str]) -> Sequence[str]:
+    """Warnings of the preparation; the first one about missing event clocks tells how many events were passed."""
+    passed, unclocked = session.rows.recorder.passed, session.prepared.unclocked
+    if passed is None or not (said := passed.text()):
+        return texts
+    return [f"{text}. {said}" if text == unclocked[0].text else text for text in texts]
 
 
 def _each_once(*texts: Iterable[str]) -> tuple[str, ...]:

@@ -44,6 +44,7 @@ from fmimaster.session.run_statistics import (
     end_metadata,
     run_statistics,
     warnings_of_run,
+    with_passed_events,
 )
 from fmimaster.session.work_thread import RunStopped, StartsAnew, StopRequest
 
@@ -141,7 +142,7 @@ class Session:
 
     def _make_rows(self, writer: RowWriter | None, structures: Structures | None) -> RowKeeper:
         columns = self.plan.recorded if structures is None else structures.columns
-        recorder = recorder_of(columns, self.settings, self.prepared.schedule, writer)
+        recorder = recorder_of(columns, self.settings, self.prepared, writer)
         rows = RowKeeper(self.executor.rows, recorder)
         if structures is not None:
             rows.arrange = structures.arrange(self.prepared)
@@ -374,7 +375,7 @@ class Session:
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Reasons for a loss of accuracy of the results so far."""
-        prepared = self.prepared.accuracy_warnings
+        prepared = with_passed_events(self, self.prepared.accuracy_warnings)
         found = (*self.earlier.accuracy_warnings, *prepared, *self.warnings())
         return tuple(dict.fromkeys(found))
 

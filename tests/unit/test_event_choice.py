@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from edited_fmu import edited_fmu
+from event_fmus import EXTRA
 
 from fmimaster import Simulation, SystemBuilder, reference_path
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.events import NoEventClock, Predictive
+from fmimaster.fmu import add_manifest
 from fmimaster.fmu.load import Loader
 from fmimaster.inputs import ADAPTIVE, Polynomial
 from fmimaster.plan.policy import TableRow, row_of
@@ -122,6 +126,22 @@ def test_steps_of_one_size_only_leave_no_clock_and_a_warning_that_names_the_even
     assert any("no event clock" in note for note in prepared.notes)
     [warning] = prepared.accuracy_warnings
     assert "'upper.collision', 'lower.collision'" in warning
+    assert "'lower' cannot vary its step size" in warning
+    assert "short steps" in warning
+
+
+def test_an_event_clock_that_would_be_refused_is_no_advice(tmp_path: Path) -> None:
+    """Shared events without a trigger: the warning names what the FMU lacks, not a clock that needs it."""
+    lower = reference_path("fmi2/TwoMassLower.fmu")
+    with zipfile.ZipFile(lower) as archive:
+        manifest = archive.read(EXTRA).decode()
+    bare = re.sub(r'(name="collision"[^>]*) trigger="[^"]*"', r"\1", manifest)
+    assert bare != manifest
+    system = masses_of(add_manifest(lower, bare.encode(), tmp_path / "lower.fmu"))
+    [warning] = Simulation(system, stop_time=1, step_size=0.1).prepare().accuracy_warnings
+    assert "has no trigger in 'lower'" in warning
+    assert "Name a trigger in the FMU's manifest" in warning
+    assert "Use event_clock=Predictive()" not in warning
 
 
 def test_fmus_without_states_are_predicted_too(tmp_path: Path) -> None:
