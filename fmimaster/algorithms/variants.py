@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.base.errors import OptionError
+from fmimaster.base.text import named
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Instances, Plan
 from fmimaster.plan.policy import Policy, settings, stops_at_events
@@ -150,12 +151,12 @@ def plan_of_variant(plan: Plan, k: int) -> Plan:
 
 
 _REASONS = {
-    Policy.EXECUTE: "it executes its events itself",
-    Policy.ANNOUNCE: "it stops at its events, and the importer fires them",
-    Policy.IGNORE: "it steps over its events, and the importer fires them",
+    Policy.EXECUTE: "the FMU executes its events itself",
+    Policy.ANNOUNCE: "the FMU stops at its events, and the importer fires them",
+    Policy.IGNORE: "the FMU steps over its events, and the importer fires them",
 }
-_POLYNOMIALS = "its inputs are polynomials"
-_CONTACTS = "the run determines impulses and forces of its contacts"
+_POLYNOMIALS = "inputs are polynomials"
+_CONTACTS = "the run determines impulses and forces of contacts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,8 @@ def fmu_settings(plan: Plan, k: int, polynomial_inputs: Collection[int]) -> FmuS
     OptionError
         If a start value of the user contradicts them.
     """
-    values, instances, notes = [], set(), []
+    values, instances = [], set()
+    names = dict[tuple[int, str], list[str]]()
     for i, planned in enumerate(plan.instances):
         policy, fitted = planned.policy(k), i in polynomial_inputs
         if len(planned.policies) > 1 or policy is not Policy.EXECUTE or fitted:
@@ -211,12 +213,16 @@ def fmu_settings(plan: Plan, k: int, polynomial_inputs: Collection[int]) -> FmuS
                     is_law = name in _laws(planned.model)
                     others = _CONTACTS if is_law else _POLYNOMIALS
                     reason = _REASONS[policy] if is_policy else others
-                    notes.append(f"'{text}' is set to {value}: {reason}")
+                    names.setdefault((value, reason), []).append(f"'{text}'")
                 elif int(given[0]) != value:
                     raise OptionError(
                         f"The start value {int(given[0])} of '{text}' contradicts the event clock or the algorithm, which "
                         f"needs {value}. Leave the start value out."
                     )
+    notes = (
+        f"{named(those)} {'are' if len(those) > 1 else 'is'} set to {value}: {reason}"
+        for (value, reason), those in names.items()
+    )
     return FmuSettings(f"settings {k}", tuple(values), frozenset(instances), tuple(notes))
 
 

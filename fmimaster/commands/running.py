@@ -45,6 +45,7 @@ def simulate_and_keep(
     output_file: str | None = None,
     resume_from: Path | None = None,
     take: Callable[[Pair], None] | None = None,
+    show_rows: Callable[[Results], None] = lambda _: None,
 ) -> Results:
     """Simulate, pass the rows to ``keep``, and print the statistics of the run.
 
@@ -62,6 +63,8 @@ def simulate_and_keep(
         A checkpoint from which the run continues.
     take
         Gets the run and a second one with half the steps, however long the first one took; the first one has all rows.
+    show_rows
+        Prints the results of a complete run, before its statistics: the last line is the error of the coupling.
 
     Raises
     ------
@@ -82,6 +85,7 @@ def simulate_and_keep(
             tell([] if quiet else told)
         raise
     told = keep(results)
+    show_rows(results)
     if quiet:
         tell(not_in_the_log(f"warning: {warning}" for warning in results.statistics.warnings))
     else:
@@ -137,7 +141,7 @@ def ranges(results: Results) -> list[str]:
             shown = (_short(values[0]), _short(values[-1]), "", "")
         else:
             four = (values[0], values[-1], np.min(values), np.max(values))
-            shown = tuple(f"{v:.6g}" if v.dtype.kind == "f" else f"{v}" for v in four)
+            shown = tuple(f"{v + 0.0:.6g}" if v.dtype.kind == "f" else f"{v}" for v in four)
         rows.append((name, unit, *shown, present))
     return aligned(rows, indent="")
 

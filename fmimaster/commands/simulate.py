@@ -97,6 +97,7 @@ def run(arguments: Namespace) -> int:
             quiet=arguments.quiet,
             output_file=arguments.output_file if _streams(arguments) else None,
             take=pairs.append if arguments.check_step else None,
+            show_rows=lambda rows: None if _shows_more(arguments) else write(ranges(rows)),
         )
     except SimulationError as error:
         if error.results is not None:
@@ -108,8 +109,6 @@ def run(arguments: Namespace) -> int:
     comparison = _comparison(results, arguments)
     if arguments.json:
         write_json(_facts(arguments, results, comparison=comparison))
-    elif not (arguments.output_file or arguments.plot or comparison or arguments.show_plot):
-        write(ranges(results))
     status = 0 if comparison is None or comparison.is_within else _BEYOND
     reached(shared_run.CommandPhase.ADVISING, status)
     note(arguments, largest_stable_step(simulation, results))
@@ -124,6 +123,12 @@ def run(arguments: Namespace) -> int:
     if arguments.show_plot and results.rows:
         results.plot(show=True, reference=arguments.reference)
     return status
+
+
+def _shows_more(arguments: Namespace) -> bool:
+    """Whether something else than the ranges of the outputs was asked for."""
+    file = arguments.output_file or arguments.plot or arguments.reference
+    return bool(file or arguments.show_plot or arguments.json)
 
 
 def _files(arguments: Namespace) -> tuple[dict[str, Any], list[Any]]:

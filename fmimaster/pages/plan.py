@@ -140,10 +140,12 @@ def _later(
 def _origins(settings: Settings, prepared: Prepared) -> dict[str, str]:
     """The origin of start, stop and step: the settings, the system, the default, or a choice that a note reports."""
     given, described = settings, prepared.description.experiment
+    rule = given.step_size
+    size = rule.size if isinstance(rule, StepRule) else rule
     both = {
         "start": (given.start_time, described.start_time, "default"),
         "stop": (given.stop_time, described.stop_time, "note"),
-        "step": (given.step_size, described.step_size, "note"),
+        "step": (size, described.step_size, "note"),
     }
     return {
         what: "settings" if user is not None else "system" if system is not None else otherwise

@@ -18,10 +18,7 @@ from fmimaster.system.resolved import ResolvedSystem
 if TYPE_CHECKING:
     from fmimaster.prepare.event_choice import FittingRow
 
-COUPLING = (
-    "coupling: Gauss-Seidel with inputs on lines, because components are connected and no algorithm is given (plain: "
-    "--algorithm Jacobi --inputs hold)"
-)
+COUPLING = "coupling: Gauss-Seidel with inputs on lines, because components are connected (plain: --algorithm Jacobi)"
 """Inputs follow lines: interpolated where the source has stepped, else extrapolated. With the right steps, 93 of 94 systems
 without events have an error below 1 %, and 42 with held inputs of Jacobi (docs/unasked.md). The loop over FMUs that take
 less than a microsecond for a step needs 1.2 (FMI 2.0) to 1.5 times (FMI 3.0) as long."""

@@ -156,7 +156,7 @@ class _Rows:
         names = [
             f"{c.name}.{e.name}" for c in self._fitting(TableRow.PREDICTIVE) for e in c.model.events
         ]
-        because = f"events with indicators are predicted: {named(names)}"
+        because = f"these events have indicators: {named(names)}"
         changed: dict[str, Any] = {"algorithm": Jacobi(ADAPTIVE)}
         if self.settings.algorithm is not None:
             changed = {}

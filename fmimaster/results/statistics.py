@@ -189,7 +189,7 @@ class CouplingError:
         if self.worst is None:
             return f"coupling error not measured: {in_a_line(self.reason)}"
         if self.worst.error < LEAST_SHOWN:
-            return f"coupling error below {LEAST_SHOWN:.4%} of the largest value in all outputs ({self.origin})"
+            return f"coupling error below {100.0 * LEAST_SHOWN:g} % of the largest value in all outputs ({self.origin})"
         return (
             f"coupling error {share_in_words(self.worst.error)} of the largest value, most in "
             f"{in_a_line(self.worst.name)} ({self.origin})"

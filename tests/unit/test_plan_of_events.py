@@ -341,7 +341,7 @@ def test_the_policy_is_set_and_noted_unless_the_user_gives_the_same() -> None:
     told = [Set(i, Group.SETTINGS) in programs.initialize.instructions for i in range(3)]
     assert told == [True, False, False]
     assert programs.notes == (
-        "'a.policy' is set to 1: it stops at its events, and the importer fires them",
+        "'a.policy' is set to 1: the FMU stops at its events, and the importer fires them",
     )
 
 
