@@ -212,6 +212,7 @@ def one_run(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("measured") is None:
             patch.setattr(attempts, "MOST_SECONDS", -1.0)
+            patch.setattr(attempts, "BEGINNING_STEPS", inf)
             patch.setattr(growth, "LEAST_STEPS", inf)
         yield
 

@@ -98,8 +98,8 @@ class Settings:
     error_estimate : bool
         Estimate the error of the coupling by a second run with half the steps. It is in ``statistics.coupling_error`` and
         at the end of the messages of a run; above 5 % there is a warning. The results stay those of the first run. Default:
-        if the first run took less than 2 s of CPU time, and no component in Python acts outside of it (``can_go_back``).
-        Without connected continuous signals there is no such error.
+        of a run that took more than 2 s of CPU time only the beginning, and nothing if a component in Python acts outside
+        of the run (``can_go_back``). Without connected continuous signals there is no such error.
     start_time : number or text, in s
         Start time in s. Default: the value of the system's default experiment, otherwise that of the FMUs.
     stop_time : number or text, in s

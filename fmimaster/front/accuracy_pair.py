@@ -141,6 +141,12 @@ class Pair:
             for d in self.differences()
         )
 
+    @property
+    def until(self) -> float | None:
+        """Time in s of the end of the fine run, if it ended earlier."""
+        end = float(self.fine.time[-1])
+        return end if end < self.coarse.time[-1] else None
+
     def extrapolated(self) -> Results:
         """The fine run with the columns of ``names`` extrapolated to the step size 0.
 
@@ -160,7 +166,8 @@ class Pair:
         return replace(fine, columns=columns)
 
     def _rows(self) -> NDArray[np.intp]:
-        """Rows of the coarse run that have their time alone, from the start to the end of the fine run.
+        """Rows of the coarse run that have their time alone, from the start to the end of the fine run: those at which the
+        fine run has a row, too, if they are at least half of them.
 
         Between the times of one event in both runs, outputs of one are before it and those of the other behind it. These
         rows are left out, too, unless the runs have different numbers of events or very different times of them.
@@ -170,8 +177,10 @@ class Pair:
             return np.empty(0, np.intp)
         rows = _alone(self.coarse.time)
         time = self.coarse.time[rows]
-        is_common = (time >= fine[0]) & (time <= fine[-1])
-        rows, time = rows[is_common], time[is_common]
+        is_there = (time >= fine[0]) & (time <= fine[-1])
+        is_common = np.isin(time, fine[_alone(fine)])
+        compared = is_common if 2 * is_common.sum() >= is_there.sum() else is_there
+        rows, time = rows[compared], time[compared]
         early, late = (
             times[times <= fine[-1]] for times in map(_several, (self.coarse.time, fine))
         )
@@ -278,6 +287,9 @@ NOTHING = 1e-10
 """Largest value of an output, relative to the usual one, that may be an error of 0: of rounding, or since an event is
 located within 1e-10 s. In the cradle, a ball at rest has 1.1e-12 with some steps, and 0 with others."""
 
+AT_REST = 0.01
+"""Largest value of an output in the beginning of a run, in that of the whole run, that has no relative error there."""
+
 
 def coupling_error(
     pair: Pair, recorded: Mapping[str, Recorded], order: float, *, of_fine: bool
@@ -301,16 +313,25 @@ def coupling_error(
     if not names:
         raise NotComparableError("no continuous output is recorded")
     factor = 1.0 if of_fine else 2.0**order
+    until = pair.until
+    whole = {} if until is None else pair.coarse.select(names).expand().columns
     found = tuple(
         OutputError(d.name, d.relative * factor)
         for d in replace(pair, names=names, order=order).differences()
         if d.scale > NOTHING * (recorded[column_of(d.name, recorded)].usual or 1.0)
+        and (until is None or d.scale > AT_REST * np.abs(whole[d.name]).max())
     )
     if not found:
-        raise NotComparableError("all continuous outputs are 0, but for errors of rounding")
+        raise NotComparableError(
+            "all continuous outputs are 0, but for errors of rounding"
+            if until is None
+            else f"the run is long, and its outputs are at rest until t = {until:.3g} s"
+        )
     if not all(isfinite(output.error) for output in found):
         raise NotComparableError("outputs are infinite or not a number")
-    return CouplingError(found, _executed(pair.coarse, pair.fine), with_longer=of_fine)
+    return CouplingError(
+        found, _executed(pair.coarse, pair.fine, until), with_longer=of_fine, until=until
+    )
 
 
 def order_of(settings: Settings) -> float:
@@ -325,18 +346,26 @@ def order_of(settings: Settings) -> float:
     return 1.0 if is_held or (clock is not None and clock.fires) else 2.0
 
 
-def _executed(coarse: Results, fine: Results) -> tuple[int, int]:
+def _executed(coarse: Results, fine: Results, until: float | None) -> tuple[int, int]:
     """Numbers of events; a discrete input may follow a continuous output, and then changes with each step.
 
-    A run that writes its rows keeps the last events only: then all of them are counted.
+    A run that writes its rows keeps the last events only: then all of them are counted, if both runs are whole. Events that
+    one run has before the end of the fine run, and the other one may have a step behind it, are the same.
     """
     runs = coarse, fine
     if any(run.statistics.events > len(run.events) for run in runs):
-        return coarse.statistics.events, fine.statistics.events
-    one, other = (
-        sum(event.cause.kind is not Kind.CHANGED_INPUT for event in run.events) for run in runs
-    )
-    return one, other
+        all_of_them = coarse.statistics.events, fine.statistics.events
+        return all_of_them if until is None else (0, 0)
+    times = [
+        np.array([e.time for e in run.events if e.cause.kind is not Kind.CHANGED_INPUT])
+        for run in runs
+    ]
+    if until is None:
+        return len(times[0]), len(times[1])
+    step = float(np.diff(fine.time).max())
+    one, other = (int((at <= until).sum()) for at in times)
+    before = [int((at <= until - 2.0 * step).sum()) for at in times]
+    return (other, other) if before[0] <= other and before[1] <= one else (one, other)
 
 
 def warnings_of(settings: Settings, size: float, found: CouplingError) -> Iterator[str]:

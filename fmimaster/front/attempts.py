@@ -9,8 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
-from math import ceil
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.base.errors import (
@@ -25,16 +24,14 @@ from fmimaster.base.files import given_path
 from fmimaster.base.text import listed
 from fmimaster.configure.named import setting_text
 from fmimaster.configure.settings import Settings
-from fmimaster.front.single_run import Ran, hidden, judge, measured, simulated
-from fmimaster.plan.layout import Group
-from fmimaster.plan.variables import moves_steadily
+from fmimaster.front.chosen_steps import ChosenSteps, are_open
+from fmimaster.front.single_run import Ran, couples, hidden, judge, measured, simulated, within
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_metadata
 from fmimaster.results.results import NotComparableError, Results
-from fmimaster.results.statistics import LEAST_SHOWN, CouplingError, share_in_words
+from fmimaster.results.statistics import CouplingError
 from fmimaster.session.launch import OutputFile
 from fmimaster.session.work_thread import ProgressCallback
-from fmimaster.steps.schedule import round_to_125
 
 if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Pair
@@ -47,26 +44,15 @@ MOST_SECONDS = 2.0
 MOST_HIDDEN = 20_000_000
 """Values that a run may have to be tried with other couplings: hidden runs keep their rows in memory."""
 
-STEP_AIM = 0.003
-"""Coupling error from which on chosen steps are short enough; and those that an FMU suggests:"""
-
-SUGGESTED_AIM = 0.01
-
-MOST_ROUNDS = 6
-"""Number of step sizes that are tried."""
-
-SHORTEST, LONGEST = 1 / 8, 1 / 2
-"""Limits of the factor by which steps become shorter from one to the next; the first one also after growth."""
-
-MOST_STEPS = 2_000_000
-"""Steps of all components up to which shorter ones are tried. It is not a time, so that the same system gives the same bits
-on each machine."""
-
-HARDLY = 0.7
-"""Ratio of two errors from which on shorter steps hardly help."""
-
 PATIENCE = 10.0
 """Times :data:`MOST_SECONDS`: of a run that takes longer, no shorter steps are tried."""
+
+BEGINNING_SECONDS, BEGINNING_SHARE = 1.0, 0.03
+"""Wall time in s after which the second run of a longer one ends; or this share of the CPU time of the first one, if it is
+more."""
+
+BEGINNING_STEPS = 12
+"""Number of steps of the first run that the second one must reach."""
 
 
 class RunsForResult:
@@ -103,8 +89,8 @@ class RunsForResult:
         """Why there is more than one run."""
         self._is_interrupted = False
         """Whether a hidden run was, whose process has handled it."""
-        self._errors: list[float] = []
-        """With the step sizes that were tried."""
+        self._steps: ChosenSteps | None = None
+        """If neither the user nor the system gives a step size, and runs can be repeated."""
 
     def run(self) -> Results:
         """Run until nothing has to be repeated; the warnings are those of the last run, and why it is not the first."""
@@ -142,6 +128,9 @@ class RunsForResult:
             self._first = prepared
             self._instead = list(prepared.chosen.instead)
             self._plainer = list(prepared.chosen.plainer)
+            repeats = self._given.checkpoint is None and not self._why_once()
+            if repeats and are_open(self._given, prepared.schedule):
+                self._steps = ChosenSteps(prepared.schedule, PATIENCE * MOST_SECONDS)
 
     # Repeated with another method
 
@@ -212,7 +201,8 @@ class RunsForResult:
         """The run with its number; or the settings of the next run are set."""
         is_whole = ran.results.metadata["end_time"] >= float(ran.prepared.schedule.stop)
         if ran.results.statistics.diverging and is_whole:
-            self._next = self._shorter(SHORTEST, ran) or self._not_growing(ran.results)
+            shorter = self._steps and self._steps.shorter(self._settings, ran)
+            self._next = shorter or self._not_growing(ran.results)
             if self._next is not None:
                 return ran
         found, notes = None, tuple[str, ...]()
@@ -232,22 +222,28 @@ class RunsForResult:
 
         if reason := self._why_not_measured(ran):
             return CouplingError(reason=reason), ()
+        seconds = self._seconds_of_second(ran)
         completed, rule = ran.completed(self._settings), ran.prepared.schedule.rule
         order, recorded, rows = order_of(completed), ran.recorded, ran.whole(self._output_file)
         names = [name for name, column in recorded.items() if column.is_comparable]
         pair = None
-        if self._chooses_steps and not self._is_suggested and self._given.error_estimate is None:
-            try:  # it is cheaper than half the steps, which may be tried next
-                longer = replace(rule, size=2 * rule.exact_size)
+        steps = self._steps if seconds == inf else None
+        longer = steps and self._given.error_estimate is None and steps.longer(self._settings, rule)
+        if longer:
+            try:
                 pair = Pair(hidden(completed, step_size=longer), rows, names)
             except (FmimasterError, NotComparableError):
                 log.info("steps twice as long cannot be compared")
         of_fine = pair is not None
         if pair is None:
-            pair = Pair(rows, hidden(completed, step_size=half(rule, rows)), names)
+            second = hidden(completed, within(seconds), step_size=half(rule, rows))
+            pair = Pair(rows, second, names)
         self._take(pair)
         found = coupling_error(pair, recorded, order, of_fine=of_fine)
-        return found, self._steps_of(ran, found.estimate or 0.0, order)
+        if steps is None:
+            return found, ()
+        self._next, notes = steps.judged(self._settings, ran, found.estimate or 0.0, order)
+        return found, notes
 
     def _why_not_measured(self, ran: Ran) -> str:
         """Why there is no second run; empty if there is one."""
@@ -260,62 +256,19 @@ class RunsForResult:
             return "the run has ended before its stop time"
         if self._given.output_interval is not None and prepared.schedule.rule.halved() is None:
             return "only some of the communication points are recorded (--output-interval)"
-        if self._given.error_estimate is True:
-            return ""
         asks = "--check-step (error_estimate=True) measures it"
-        if outside := _acting_outside(ran.structures):
+        outside = _acting_outside(ran.structures)
+        if outside and self._given.error_estimate is None:
             return f"'{outside}' acts outside of the run (can_go_back is False); {asks}"
-        most = MOST_SECONDS * (PATIENCE if self._chooses_steps else 1.0)
-        return f"the run took {ran.seconds:.2g} s; {asks}" if ran.seconds > most else ""
+        share = self._seconds_of_second(ran) / (2.0 * ran.seconds)
+        is_short = ran.results.statistics.steps * share < BEGINNING_STEPS
+        return f"the run took {ran.seconds:.2g} s; {asks}" if is_short else ""
 
-    # Steps that are chosen
-
-    @property
-    def _chooses_steps(self) -> bool:
-        """Whether neither the user nor the system gives a step size, and runs can be repeated."""
-        assert self._first is not None
-        schedule = self._first.schedule
-        is_open = self._given.step_size is None and (schedule.is_chosen or schedule.is_suggested)
-        return is_open and self._given.checkpoint is None and not self._why_once()
-
-    @property
-    def _is_suggested(self) -> bool:
-        """Whether the present step size is that of an FMU."""
-        assert self._first is not None
-        return self._settings.step_size is None and self._first.schedule.is_suggested
-
-    def _steps_of(self, ran: Ran, error: float, order: float) -> tuple[str, ...]:
-        """A note about the chosen step size, with which the coupling error is this; shorter ones may come next."""
-        if not self._chooses_steps:
-            return ()
-        self._errors.append(error)
-        words = f"steps of {float(ran.prepared.schedule.rule.exact_size):g} s"
-        share = share_in_words(max(error, LEAST_SHOWN))
-        if self._is_suggested and error <= SUGGESTED_AIM:
-            return ()
-        if error <= STEP_AIM:
-            return (
-                f"{words}, chosen so that the coupling error is {share} (--step-size sets them)",
-            )
-        self._next = self._shorter((STEP_AIM / error) ** (1.0 / order), ran)
-        return (
-            f"{words}, although the coupling error is {share}: shorter ones hardly help, or are too many (--step-size sets "
-            "them)",
-        )
-
-    def _shorter(self, factor: float, ran: Ran) -> Settings | None:
-        """The settings with a shorter step size; None if it is given, or if there is no use in shorter steps."""
-        if not self._chooses_steps or len(self._errors) >= MOST_ROUNDS:
-            return None
-        if len(self._errors) > 2 and min(self._errors[-2:]) > HARDLY * self._errors[-3]:
-            return None
-        schedule = ran.prepared.schedule
-        by = Fraction(min(max(factor, SHORTEST), LONGEST))
-        size = round_to_125(schedule.rule.exact_size * by)
-        steps = ceil((schedule.stop - schedule.start) / size) * len(ran.prepared.plan.instances)
-        if steps > MOST_STEPS or ran.seconds > PATIENCE * MOST_SECONDS:
-            return None
-        return replace(self._settings, step_size=size)
+    def _seconds_of_second(self, ran: Ran) -> float:
+        """Wall time in s after which the second run ends; infinite if it is whole."""
+        most = MOST_SECONDS if self._steps is None else self._steps.most_seconds
+        is_whole = self._given.error_estimate is True or ran.seconds <= most
+        return inf if is_whole else max(BEGINNING_SECONDS, BEGINNING_SHARE * ran.seconds)
 
     def _noted(self, ran: Ran, found: CouplingError | None, notes: tuple[str, ...]) -> Ran:
         """The run with its number, and with why it is not the first one; also in its files."""
@@ -327,7 +280,8 @@ class RunsForResult:
         of_bonds = tuple[str, ...]()
         of_number = () if found is None else (*warnings_of(completed, float(size), found),)
         if found is not None and found.outputs:
-            ran = measured(ran, is_small=not of_number and (found.estimate or 0.0) <= AIM)
+            if found.until is None:
+                ran = measured(ran, is_small=not of_number and (found.estimate or 0.0) <= AIM)
             if ran.prepared.plan.power_bonds:
                 from fmimaster.front.bond_directions import reversed_bonds  # few systems have them
 
@@ -347,6 +301,8 @@ class RunsForResult:
         if found is not None:
             errors = {output.name: output.error for output in found.outputs}
             metadata["coupling_error"] = errors or f"not measured: {found.reason}"
+            if found.until is not None:
+                metadata["coupling_error_until"] = found.until
         if isinstance(self._output_file, str | os.PathLike):
             try:
                 write_metadata(given_path(self._output_file), metadata)
@@ -362,29 +318,6 @@ class RunsForResult:
                 if text in ran.results.statistics.warnings:
                     log.warning("%s", text)
         return ran
-
-
-def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:
-    """A note, if a run may take shorter steps than those that are planned."""
-    schedule = prepared.schedule
-    is_open = schedule.is_chosen or schedule.is_suggested
-    if not is_open or settings.step_size is not None or settings.error_estimate is False:
-        return []
-    most = SUGGESTED_AIM if schedule.is_suggested else STEP_AIM
-    words = f"a run takes shorter steps, if the coupling error is above {most:.1%} (--step-size sets them)"
-    return [words] if couples(prepared) else []
-
-
-def couples(prepared: Prepared) -> bool:
-    """Whether a continuous output of a component feeds another one; signals that the user gives are none."""
-    return any(
-        group in (Group.CONTINUOUS, Group.DISCRETE)
-        and route.link.source != route.link.target
-        and moves_steadily(prepared.plan.instances[route.link.source].model, route.link.output)
-        and not prepared.components[route.link.source].is_table
-        for (_, group), routes in prepared.plan.routes.items()
-        for route in routes
-    )
 
 
 def _acting_outside(structures: Sequence[Prepared]) -> str:

@@ -18,7 +18,8 @@ from fmimaster.base.errors import (
 from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
-from fmimaster.front.attempts import RunsForResult, steps_to_choose
+from fmimaster.front.attempts import RunsForResult
+from fmimaster.front.chosen_steps import steps_to_choose
 from fmimaster.front.single_run import judge, measured, simulated
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared

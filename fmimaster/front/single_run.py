@@ -17,12 +17,13 @@ from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.inputs.polynomial import HOLD
-from fmimaster.plan.variables import Recorded
+from fmimaster.plan.layout import Group
+from fmimaster.plan.variables import Recorded, moves_steadily
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_intermediate
 from fmimaster.results.results import NotComparableError, Results
 from fmimaster.session.launch import OutputFile, attended_run
-from fmimaster.session.work_thread import ProgressCallback, Signals, silent
+from fmimaster.session.work_thread import Progress, ProgressCallback, Signals, silent
 
 log = logging.getLogger("fmimaster")
 
@@ -79,6 +80,18 @@ class Ran:
                 f"the file of results is large ({rows} rows); a run without --output-file can be measured"
             )
         return Results.read(output_file)
+
+
+def couples(prepared: Prepared) -> bool:
+    """Whether a continuous output of a component feeds another one; signals that the user gives are none."""
+    return any(
+        group in (Group.CONTINUOUS, Group.DISCRETE)
+        and route.link.source != route.link.target
+        and moves_steadily(prepared.plan.instances[route.link.source].model, route.link.output)
+        and not prepared.components[route.link.source].is_table
+        for (_, group), routes in prepared.plan.routes.items()
+        for route in routes
+    )
 
 
 def measured(ran: Ran, *, is_small: bool) -> Ran:
@@ -183,7 +196,16 @@ def _cpu_seconds() -> float:
     return process_time() + times.children_user + times.children_system
 
 
-def hidden(settings: AnySettings, **changes: Any) -> Results:
+def within(seconds: float) -> ProgressCallback:
+    """Ends a run after this wall time in s, which starts with the first step."""
+
+    def goes_on(reached: Progress) -> bool:
+        return reached.seconds <= seconds
+
+    return goes_on
+
+
+def hidden(settings: AnySettings, progress: ProgressCallback = silent, **changes: Any) -> Results:
     """A hidden run: it writes nothing, and its messages are not shown."""
     unseen = replace(
         settings,
@@ -200,7 +222,7 @@ def hidden(settings: AnySettings, **changes: Any) -> Results:
         **changes,
     )
     with _unheard(), _further_process():
-        return simulated(unseen, silent).results
+        return simulated(unseen, progress).results
 
 
 @contextmanager

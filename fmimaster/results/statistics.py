@@ -161,6 +161,8 @@ class CouplingError:
     cause."""
     with_longer: bool = False
     """Whether the other run had steps twice as long, not half as long."""
+    until: float | None = None
+    """Time in s until which it was measured; None for the whole run."""
     reason: str = ""
     """Why it was not measured, with the remedy; empty if it was."""
 
@@ -182,7 +184,10 @@ class CouplingError:
     @property
     def origin(self) -> str:
         """How the error was found."""
-        return f"estimated by a second run with steps {self.other_steps} as long"
+        run = f"estimated by a second run with steps {self.other_steps} as long"
+        if self.until is None:
+            return run
+        return f"{run} until t = {self.until:.3g} s; --error-estimate measures all of the run"
 
     def __str__(self) -> str:
         """The line at the end of a run."""

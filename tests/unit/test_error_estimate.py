@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import warnings
+from dataclasses import replace
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,11 @@ from fmimaster import (
 )
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.modes import AlongLine
+from fmimaster.events import Predictive
 from fmimaster.front import attempts
-from fmimaster.front.accuracy_pair import Pair, warnings_of
+from fmimaster.front.accuracy_pair import Pair, coupling_error, warnings_of
 from fmimaster.inputs.polynomial import LINEAR
+from fmimaster.results.results import NotComparableError
 from fmimaster.results.statistics import CouplingError, OutputError
 from fmimaster.steps import PID
 from fmimaster.studies.demos.quarter_car import LINEAR_CAR
@@ -181,15 +185,90 @@ def almost_rest(unit: Any, t: float, h: float) -> None:
     unit.y = 2e-12 * h
 
 
-def test_a_long_run_is_measured_only_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_too_long_is_measured_only_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(attempts, "BEGINNING_STEPS", 1e12)
     unasked = Simulation(CAR, **HELD).run().statistics.coupling_error
     asked = Simulation(CAR, **HELD, error_estimate=True).run().statistics.coupling_error
     assert unasked is not None
     assert asked is not None
     assert unasked.reason.startswith("the run took ")
     assert unasked.reason.endswith("--check-step (error_estimate=True) measures it")
+    assert asked.until is None
     assert asked.estimate is not None
+
+
+def slow_integrator() -> PythonComponent:
+    """Euler's method, and a short sleep in each step."""
+
+    def step(unit: Any, t: float, h: float) -> None:
+        sleep(1e-4)
+        unit.y = unit.y + h * unit.u
+
+    return PythonComponent(inputs={"u": 0.0}, outputs={"y": 1.0}, step=step)
+
+
+def test_of_a_long_run_the_beginning_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(attempts, "BEGINNING_SECONDS", 0.02)
+    system = pair(slow_integrator())
+    settings: dict[str, Any] = {**HELD, "stop_time": 8, "step_size": "1/100"}
+    results = Simulation(system, **settings).run()
+    found = results.statistics.coupling_error
+    assert found is not None
+    assert found.until is not None
+    assert 0.1 < found.until < 7.9
+    assert f"until t = {found.until:.3g} s; --error-estimate measures all" in str(found)
+    assert results.metadata["coupling_error_until"] == found.until
+    until = {"step_size": "1/200", "stop_time": found.until, "error_estimate": False}
+    second = Simulation(system, **{**settings, **until}).run()
+    (worst, _) = Pair(results, second, ["a.y", "b.y"]).differences()
+    assert found.estimate == pytest.approx(2 * worst.relative, rel=1e-9)
+
+
+def test_a_long_run_that_may_be_whole_in_time_is_measured_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attempts, "MOST_SECONDS", 0.0)
+    found = Simulation(CAR, **HELD).run().statistics.coupling_error
+    assert found is not None
+    assert found.until is None
+    assert found.estimate is not None
+
+
+MASSES = Simulation(
+    reference_path("systems/two-mass-b1-fmi3.ssp"),
+    step_size=0.1,
+    stop_time=8,
+    event_clock=Predictive(),
+    error_estimate=False,
+)
+
+
+@pytest.mark.parametrize("after", [-1e-3, 1e-3, 0.5])
+def test_an_event_at_the_end_of_the_measured_part_is_in_both_runs(after: float) -> None:
+    whole = MASSES.run()
+    last = whole.events[-1].time
+    short = replace(MASSES, step_size=0.05, stop_time=last + after).run()
+    recorded = {c.name: c for c in MASSES.prepare().plan.recorded}
+    few = replace(short, events=short.events[:2], statistics=replace(short.statistics, events=2))
+    events = [
+        coupling_error(Pair(whole, run, ["*"]), recorded, 1.0, of_fine=False).events
+        for run in (short, few)
+    ]
+    assert events[0][0] == events[0][1] == len(short.events)
+    assert events[1] == (len(whole.events) - (after < 0.0), 2)
+
+
+def test_outputs_that_are_at_rest_in_the_measured_part_have_no_error() -> None:
+    recorded = {c.name: c for c in Simulation(CAR, **HELD).prepare().plan.recorded}
+    time = np.linspace(0.0, 2.0, 21)
+    moving = np.where(time > 1.5, 1.0, 1e-3)
+    whole = Results(time=time, columns=dict.fromkeys(recorded, moving))
+    short = Results(time=time[:11], columns=dict.fromkeys(recorded, 2.0 * moving[:11]))
+    names = ["wheel.velocity", "chassis.force"]
+    with pytest.raises(NotComparableError, match="its outputs are at rest until t = 1 s"):
+        coupling_error(Pair(whole, short, names), recorded, 1.0, of_fine=False)
 
 
 def test_a_second_run_that_fails_loses_nothing() -> None:
