@@ -251,7 +251,12 @@ TABLE = (
     ),
     Row(
         "error_estimate",
-        Option(_ACCURACY, also=" (default: of runs of more than 2 s only the beginning)", one_run=True, is_or_not=True),
+        Option(
+            _ACCURACY,
+            also=" (default: of runs of more than 2 s only the beginning)",
+            one_run=True,
+            is_or_not=True,
+        ),
         "True or False",
         kinds.is_truth_value,
         changes_rows=False,

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,6 @@ from fmimaster.base.files import given_path
 from fmimaster.base.text import listed
 from fmimaster.configure.named import setting_text
 from fmimaster.configure.settings import Settings
-from fmimaster.front.chosen_steps import ChosenSteps, are_open
 from fmimaster.front.single_run import Ran, couples, hidden, judge, measured, simulated, within
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_metadata
@@ -35,6 +35,7 @@ from fmimaster.session.work_thread import ProgressCallback
 
 if TYPE_CHECKING:
     from fmimaster.front.accuracy_pair import Pair
+    from fmimaster.front.chosen_steps import ChosenSteps
 
 log = logging.getLogger("fmimaster")
 
@@ -89,8 +90,8 @@ class RunsForResult:
         """Why there is more than one run."""
         self._is_interrupted = False
         """Whether a hidden run was, whose process has handled it."""
-        self._steps: ChosenSteps | None = None
-        """If neither the user nor the system gives a step size, and runs can be repeated."""
+        self._chooses_steps = False
+        """Whether neither the user nor the system gives a step size, and runs can be repeated."""
 
     def run(self) -> Results:
         """Run until nothing has to be repeated; the warnings are those of the last run, and why it is not the first."""
@@ -128,9 +129,21 @@ class RunsForResult:
             self._first = prepared
             self._instead = list(prepared.chosen.instead)
             self._plainer = list(prepared.chosen.plainer)
-            repeats = self._given.checkpoint is None and not self._why_once()
-            if repeats and are_open(self._given, prepared.schedule):
-                self._steps = ChosenSteps(prepared.schedule, PATIENCE * MOST_SECONDS)
+            schedule, may_repeat = prepared.schedule, self._given.checkpoint is None
+            is_open = self._given.step_size is None and (
+                schedule.is_chosen or schedule.is_suggested
+            )
+            self._chooses_steps = is_open and may_repeat and not self._why_once()
+
+    @cached_property
+    def _steps(self) -> ChosenSteps | None:
+        """Their choice, if steps are chosen."""
+        if not self._chooses_steps:
+            return None
+        from fmimaster.front.chosen_steps import ChosenSteps  # not for a component alone
+
+        assert self._first is not None
+        return ChosenSteps(self._first.schedule, PATIENCE * MOST_SECONDS)
 
     # Repeated with another method
 

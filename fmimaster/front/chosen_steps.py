@@ -87,15 +87,12 @@ class ChosenSteps:
         return replace(settings, step_size=size) if steps <= MOST_STEPS else None
 
 
-def are_open(settings: Settings, schedule: Schedule) -> bool:
-    """Whether neither the user nor the system gives a step size."""
-    return settings.step_size is None and (schedule.is_chosen or schedule.is_suggested)
-
-
 def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:
     """A note, if a run may take shorter steps than those that are planned."""
-    if not are_open(settings, prepared.schedule) or settings.error_estimate is False:
+    schedule = prepared.schedule
+    is_open = schedule.is_chosen or schedule.is_suggested
+    if not is_open or settings.step_size is not None or settings.error_estimate is False:
         return []
-    most = SUGGESTED_AIM if prepared.schedule.is_suggested else AIM
+    most = SUGGESTED_AIM if schedule.is_suggested else AIM
     words = f"a run takes shorter steps, if the coupling error is above {most:.1%} (--step-size sets them)"
     return [words] if couples(prepared) else []

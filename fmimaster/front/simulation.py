@@ -19,7 +19,6 @@ from fmimaster.base.files import given_path, refuse_to_overwrite
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
 from fmimaster.front.attempts import RunsForResult
-from fmimaster.front.chosen_steps import steps_to_choose
 from fmimaster.front.single_run import judge, measured, simulated
 from fmimaster.prepare.preparation import prepare
 from fmimaster.prepare.prepared import Prepared
@@ -122,6 +121,7 @@ class Simulation(Settings):
         >>> print(plan.facts["eventClock"])
         Predictive()
         """
+        from fmimaster.front.chosen_steps import steps_to_choose
         from fmimaster.pages.plan import PlanPage, plan_facts
 
         with Loader() as loader:
