@@ -37,15 +37,11 @@ MOVED: Mapping[str, tuple[str, ...]] = {
     "base": (
         "attributes",
         "errors",
-        "files",
-        "free_memory",
         "garbage",
         "given_path",
         "optional",
-        "own_folder",
         "reference_files",
         "text",
-        "typed_arguments",
         "version",
         "visible",
     ),
@@ -56,16 +52,14 @@ MOVED: Mapping[str, tuple[str, ...]] = {
         "named",
         "requirements",
         "settings",
-        "structure_settings",
     ),
     "front and prepare": ("accuracy",),
-    "front": ("resumption", "simulation", "validation"),
-    "prepare": ("isolation", "preparation", "provenance", "structures"),
-    "record": ("causes", "repeated_steps", "step_series"),
-    "session": ("checkpoint",),
+    "front": ("simulation", "validation"),
+    "prepare": ("preparation", "provenance"),
+    "record": ("causes",),
     "studies": ("demos", "optimization", "stability"),
 }
-"""Rooms → modules and rooms at the top whose contents they have now."""
+"""Rooms → modules and rooms at the top of release 0.2.0 whose contents they have now."""
 
 
 def new_place(name: str, public: Mapping[str, Mapping[str, str]]) -> str:
