@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fmimaster.base.errors import DescriptionError
 from fmimaster.system.declarations import Contact, EventDeclaration
 from fmimaster.system.model import Causality, DataType, Model
-from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem
+
+if TYPE_CHECKING:
+    from fmimaster.system.resolved import ResolvedComponent, ResolvedSystem
 
 
 def with_served_contacts(system: ResolvedSystem, fires: bool) -> ResolvedSystem:

@@ -12,11 +12,13 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import Causality, DependencyKind, Model
-from fmimaster.system.resolved import Link
+
+if TYPE_CHECKING:
+    from fmimaster.system.resolved import Link
 
 Node = tuple[int, str]
 """An input or output: instance index and variable name."""

@@ -11,9 +11,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from fmimaster.system.model import DataType, Transformation, Variable, is_lossless
-from fmimaster.system.resolved import Link
+
+if TYPE_CHECKING:
+    from fmimaster.system.resolved import Link
 
 
 class Group(IntEnum):
