@@ -229,7 +229,7 @@ class GaussSeidel(Algorithm):
 
 
 # one step for each FMU: five, which the mode makes of one where outputs depend directly on held inputs, cost too much
-HELD = GaussSeidel(mode=AlongLine(sub_steps=1))
+HELD = GaussSeidel(mode=AlongLine(sub_steps=1, to_end=True))
 """Inputs are held, or interpolated where the source has stepped."""
 
 LINES = replace(HELD, inputs=LINEAR)

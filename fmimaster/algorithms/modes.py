@@ -19,6 +19,10 @@ SUB_STEPS = 5
 """The smallest number of sub-steps for which the computed best sequence of four units is also the best in simulations.
 With 2 it is the third of 24. Source: fmimaster (docs/trigger-sequence.md)."""
 
+LAST = 1 / 8
+"""Part of a step, at its end, with the inputs at the end of it. The value before is such that the mean is that of the line:
+so this part need not be very short, which FMUs take badly."""
+
 MIDDLE = 0.5
 """Middle of an interval, as a fraction of it: a line has its mean there."""
 
@@ -62,6 +66,8 @@ class Treatment:
     """The treatment in words."""
     parts: int = 1
     """Number of sub-steps of its step."""
+    last: float | None = None
+    """The last of two parts, as a fraction of the step; None if all parts are equal."""
     is_end: bool = False
     """Whether inputs are held at the value at the end of the source's step."""
     held: float | None = None
@@ -71,12 +77,25 @@ class Treatment:
     is_fallback: bool = False
     """Whether the FMU lacks a capability for the full treatment of the mode."""
 
+    def part(self, k: int) -> tuple[float, float, float | None]:
+        """Begin and end of a sub-step, as fractions of the step; and where in it inputs have their values."""
+        if self.last is None:
+            return k / self.parts, (k + 1) / self.parts, self.held
+        first = 1.0 - self.last
+        return (first, 1.0, 1.0) if k else (0.0, first, (0.5 - self.last) / first**2)
+
 
 AT_THE_END = Treatment("inputs are held at the value at the end of the source's step", is_end=True)
 IN_THE_MIDDLE = Treatment("inputs are held at the mean of start and end", held=MIDDLE)
 AT_ITS_END = Treatment(
-    "inputs are held at their values at the end of the step, on which its outputs depend directly: it has no states",
+    "inputs are held at their values at the end of the step, on which its outputs depend directly",
     held=1.0,
+)
+TO_ITS_END = Treatment(
+    f"inputs are held, at the mean of start and end on average, and in the last {LAST:g} of the step at their values "
+    "at the end, because outputs depend directly on them",
+    2,
+    LAST,
 )
 ALONG_THE_LINE = Treatment("inputs are interpolated over the step")
 SAMPLED = Treatment(
@@ -150,15 +169,19 @@ class InputMode(TypedArguments, ABC):
             treatments = {
                 i: self.treatment_of(plan, i, is_behind=order.is_behind(i, plan, p)) for i in group
             }
-            for parts in sorted({t.parts for t in treatments.values()}):
-                chosen = [i for i in group if treatments[i].parts == parts]
+            divisions = {(t.parts, t.last): t for t in treatments.values()}
+            for parts, last in sorted(divisions, key=lambda d: (d[0], d[1] or 0.0)):
+                chosen = [
+                    i for i in group if (treatments[i].parts, treatments[i].last) == (parts, last)
+                ]
                 since = {i: p.keep_begins(i) for i in chosen if not treatments[i].is_end}
                 for k in range(parts):
-                    with p.over(k / parts, (k + 1) / parts) if parts > 1 else nullcontext():
+                    first, end, _ = divisions[parts, last].part(k)
+                    with p.over(first, end) if parts > 1 else nullcontext():
                         for i in chosen:
                             known = p.until_jumps() if self.interpolates else nullcontext()
                             with order.sources_of(i, p, start, begin), known:
-                                give(i, treatments[i], inputs, since.get(i, ()), p)
+                                give(i, treatments[i], inputs, since.get(i, ()), p, k)
                         p.step_all(chosen)
             for i in group:
                 p.get(i)
@@ -168,15 +191,21 @@ class InputMode(TypedArguments, ABC):
 
 
 def give(
-    instance: int, treatment: Treatment, inputs: Polynomial, since: tuple[int, ...], p: Emitter
+    instance: int,
+    treatment: Treatment,
+    inputs: Polynomial,
+    since: tuple[int, ...],
+    p: Emitter,
+    k: int = 0,
 ) -> None:
-    """Set the inputs of an instance; ``since``: buffers of the outputs at the start of the step."""
+    """Set the inputs of an instance for a part of its step; ``since``: buffers of the outputs at its start."""
     if treatment is SAMPLED:
         p.inputs(instance, HOLD)
     elif treatment.is_end:
         p.inputs(instance, inputs)
     else:
-        p.interpolate(instance, inputs, since, held=treatment.held, parts=treatment.parts)
+        held = treatment.part(k)[2]
+        p.interpolate(instance, inputs, since, held=held, parts=treatment.parts)
 
 
 def correct(instance: int, plan: Plan, p: Emitter) -> None:
@@ -233,9 +262,12 @@ class Corrected(InputMode):
     ----------
     sub_steps : int
         Number of sub-steps of an FMU whose outputs depend directly on inputs and cannot be corrected.
+    to_end : bool
+        Whether such an FMU does two sub-steps instead, the last one with the inputs at the end of the step.
     """
 
     sub_steps: int = SUB_STEPS
+    to_end: bool = False
     name: ClassVar[str] = "held"
 
     def __post_init__(self) -> None:
@@ -251,6 +283,9 @@ class Corrected(InputMode):
         if depending <= {v.name for v in corrected}:
             return FULLY_CORRECTED
         is_divided = can_be_divided(plan, instance)
+        has_grid = plan.instances[instance].model.capabilities.fixed_internal_step_size is not None
+        if is_divided and self.to_end and not has_grid:
+            return TO_ITS_END
         if is_divided and self.sub_steps > 1:
             return _divided(self.sub_steps)
         if corrected:
@@ -268,7 +303,7 @@ class AlongLine(Corrected):
 
     Parameters
     ----------
-    sub_steps : int
+    sub_steps, to_end
         As in :class:`Corrected`.
     """
 

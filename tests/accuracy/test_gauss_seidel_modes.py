@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edited_fmu import edited_fmu
+from linear_fmu import linear_fmu
 from numpy.typing import NDArray
 
 from fmimaster import Results, SystemBuilder, reference_path, simulate
@@ -298,3 +299,33 @@ def test_an_fmu_that_stops_at_its_events_is_corrected_when_it_has_come_back(
     [collision] = results.events
     # indicators depend directly on held inputs: half a step
     assert collision.time == pytest.approx(0.540735, abs=0.005)
+
+
+def test_a_last_part_of_a_step_with_the_inputs_at_its_end_has_the_second_order(
+    tmp_path: Path,
+) -> None:
+    """u = cos 3t feeds y = x + u, x' = u - x, of an FMU that holds inputs and has no partial derivatives."""
+    wave = {"a": [[0.0, -3.0], [3.0, 0.0]], "c": [[1.0, 0.0]], "x0": [1.0, 0.0]}
+    linear_fmu(tmp_path / "made.fmu", "fmi2", a=[[-1.0]], b=[[1.0]], c=[[1.0]], d=[[1.0]])
+    system = SystemBuilder("last part")
+    system.add("wave", linear_fmu(tmp_path / "wave.fmu", "fmi2", **wave))
+    cannot = {"canInterpolateInputs": None, "providesDirectionalDerivatives": None}
+    plain = edited_fmu(
+        tmp_path / "made.fmu",
+        tmp_path / "plain.fmu",
+        capabilities=cannot,
+        unknowns={"y1": {"dependenciesKind": None}},
+    )
+    system.add("plain", plain)
+    system.connect("wave.y1", "plain.u1")
+
+    def error(size: float, *, to_end: bool) -> float:
+        algorithm = GaussSeidel(mode=AlongLine(sub_steps=1, to_end=to_end))
+        results = simulate(system, algorithm=algorithm, step_size=size, stop_time=3)
+        t = results.time
+        x = (np.cos(3 * t) + 3 * np.sin(3 * t) - np.exp(-t)) / 10
+        return float(np.abs(results["plain.y1"] - x - np.cos(3 * t)).max())
+
+    first, half = (error(size, to_end=True) for size in (0.05, 0.025))
+    assert first / half == pytest.approx(4.0, rel=0.1)
+    assert first < error(0.05, to_end=False) / 20
