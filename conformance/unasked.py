@@ -147,12 +147,12 @@ def _difference(found: Mapping[str, int], due: Mapping[str, int]) -> str:
 
 
 WORDS = (
-    (r"steps by |; their ends by (?!Locate).*|, in the order .*|; their ends by|\(\)", ""),
-    (r"Polynomial\(points=2, derivatives=2, adaptive=True\)", "adaptive"),
-    (r"Polynomial\(points=2, derivatives=2\)", "quintic"),
-    (r"Polynomial\(points=2\)", "lines"),
-    (r", mode=AlongLine\([^)]*\)|inputs=", ""),
-    (r" Locate\(.*", ", Locate"),
+    (r", in the order .*|; steps (?!.*locate).*", ""),
+    (r",?mode=lin:\w+=\w+(,\w+=\w+)*", ""),
+    (r":inputs=linear", "(lines)"),
+    (r":inputs=adaptive", "(adaptive)"),
+    (r":inputs=2,2", "(quintic)"),
+    (r":?; steps by .*|:$", ""),
 )
 """Patterns in the description of a method, and what is written for them in tables."""
 

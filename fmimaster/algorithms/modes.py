@@ -14,6 +14,7 @@ from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
+from fmimaster.system.model import Variable
 
 SUB_STEPS = 5
 """The smallest number of sub-steps for which the computed best sequence of four units is also the best in simulations.
@@ -280,11 +281,13 @@ class Corrected(InputMode):
         if not depending:
             return IN_THE_MIDDLE
         corrected = correction.outputs if correction is not None and correction.is_sure else ()
-        if depending <= {v.name for v in corrected}:
+        known = {v.name for v in corrected}
+        if {v.name for v in depending} <= known:
             return FULLY_CORRECTED
         is_divided = can_be_divided(plan, instance)
         has_grid = plan.instances[instance].model.capabilities.fixed_internal_step_size is not None
-        if is_divided and self.to_end and not has_grid:
+        late = {v.name for v in depending if v.is_continuous} - known
+        if is_divided and self.to_end and late and not has_grid:
             return TO_ITS_END
         if is_divided and self.sub_steps > 1:
             return _divided(self.sub_steps)
@@ -374,16 +377,16 @@ def takes_lines(plan: Plan, instance: int) -> bool:
     )
 
 
-def _direct_outputs(plan: Plan, instance: int) -> set[str]:
+def _direct_outputs(plan: Plan, instance: int) -> list[Variable]:
     """Outputs that are used or recorded, and depend directly on connected continuous inputs."""
     fed = {route.link.input.name for route in plan.routes.get((instance, Group.CONTINUOUS), ())}
     dependencies = plan.instances[instance].model.dependencies
-    return {
-        v.name
+    return [
+        v
         for segment in plan.layout.segments(instance, Group.OUTPUTS)
         for v in segment.variables
         if dependencies.get(v.name, frozenset()) & fed
-    }
+    ]
 
 
 def refuse_no_number(name: str, value: int) -> None:
