@@ -83,12 +83,26 @@ def choose_events(settings: Settings, system: ResolvedSystem) -> Sequence[Fittin
     }
     if not rows:
         return ()
-    reasons = (f"'{system.components[i].name}': {fitting[i][1]}" for i in rows)
-    none = FittingRow(
-        (TableRow.NONE.value,), listed(reasons, MOST_NAMED), {"event_clock": NoEventClock()}
-    )
-    found = _Rows(settings, system, rows)
-    return [*(_with_the_others(row, rows, system) for row in found), none]
+    found = [_with_the_others(row, rows, system) for row in _Rows(settings, system, rows)]
+    reasons = [f"'{system.components[i].name}': {fitting[i][1]}" for i in rows]
+    because = listed(reasons, MOST_NAMED) if found else _why_none(settings, system, reasons)
+    return [
+        *found,
+        FittingRow((TableRow.NONE.value,), because, {"event_clock": NoEventClock()}),
+    ]
+
+
+def _why_none(settings: Settings, system: ResolvedSystem, reasons: Sequence[str]) -> str:
+    """Why no row can be used: what an FMU or the system lacks, else what the FMUs have."""
+    fixed = [c.name for c in system.components if not _can_vary_steps(c.model)]
+    if fixed:
+        return (
+            f"{named(fixed)} cannot vary the step size (canHandleVariableCommunicationStepSize is false): events happen at "
+            "the ends of steps only"
+        )
+    has_declared = any(c.model.events for c in system.components)
+    reason = why_not(system, Predictive(), settings.event_mode) if has_declared else ""
+    return (reason[:1].lower() + reason[1:].rstrip(".")) or listed(reasons, MOST_NAMED)
 
 
 def _with_the_others(
@@ -115,6 +129,10 @@ def _is_open(settings: Settings) -> bool:
     assert isinstance(algorithm, Algorithm)
     follows = not algorithm.course.is_constant and algorithm.can_go_back
     return follows and not algorithm.finds_events_for_others
+
+
+def _can_vary_steps(model: Model) -> bool:
+    return model.capabilities.can_handle_variable_communication_step_size
 
 
 def _depends(model: Model, fed: Collection[str]) -> bool:
@@ -215,7 +233,9 @@ class _Rows:
         return (
             in_order
             and not has_rule
-            and all(undoes_events(c.model) for c in self.system.components)
+            and all(
+                undoes_events(c.model) and _can_vary_steps(c.model) for c in self.system.components
+            )
         )
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.base.text import count, listed
+from fmimaster.base.text import listed
 
 JUMP = 0.5
 """An indicator below 0, or the slope of one that falls, that jumps up by this part of its value shows an event."""
@@ -68,7 +68,7 @@ class PassedEvents:
         found = sorted(zip(self._counts, self._events, strict=True), key=lambda of: -of[0])
         total = sum(self._counts)
         some = (f"{number} by '{event.name}'" for number, event in found if number)
-        return f"About {count(total, 'event')} passed: {listed(some, MOST_NAMED)}" if total else ""
+        return f"Events passed: about {total} ({listed(some, MOST_NAMED)})" if total else ""
 
     def remembered(self) -> Any:
         """What it needs to take up further rows."""

@@ -104,14 +104,15 @@ def test_an_fmu_alone_executes_its_events_itself() -> None:
     assert chosen_for(fmu, stop_time=1) == {"algorithm": Jacobi()}
 
 
-def masses_of(lower: Path) -> SystemBuilder:
+def masses_of(lower: Path, *, declares_members: bool = True) -> SystemBuilder:
     builder = SystemBuilder("masses")
     builder.add("upper", reference_path("fmi2/TwoMassUpper.fmu"))
     builder.add("lower", lower)
     for name in "xva":
         builder.connect(f"upper.{name}", f"lower.u_{name}")
         builder.connect(f"lower.{name}", f"upper.u_{name}")
-    builder.share_event("collision", "upper.collision", "lower.collision")
+    if declares_members:
+        builder.share_event("collision", "upper.collision", "lower.collision")
     return builder
 
 
@@ -130,6 +131,21 @@ def test_steps_of_one_size_only_leave_no_clock_and_a_warning_that_names_the_even
     assert "short steps" in warning
 
 
+def test_changes_are_not_located_where_an_fmu_cannot_vary_its_steps(tmp_path: Path) -> None:
+    """The run was refused: "Steps of different sizes are requested"."""
+    fixed = {"canHandleVariableCommunicationStepSize": "false"}
+    controller = reference_path("fmi2/ThermostatController.fmu")
+    builder = SystemBuilder("heating")
+    builder.add("room", reference_path("fmi2/ThermostatRoom.fmu"))
+    builder.add("controller", edited_fmu(controller, tmp_path / "c.fmu", capabilities=fixed))
+    builder.connect("room.x", "controller.x")
+    builder.connect("controller.q", "room.q")
+    prepared = Simulation(builder, stop_time=1, step_size=0.1).prepare()
+    assert prepared.chosen.settings["event_clock"] == NoEventClock()
+    assert "'controller' cannot vary the step size" in prepared.notes[0]
+    assert "ends of steps" in prepared.notes[0]
+
+
 def test_an_event_clock_that_would_be_refused_is_no_advice(tmp_path: Path) -> None:
     """Shared events without a trigger: the warning names what the FMU lacks, not a clock that needs it."""
     lower = reference_path("fmi2/TwoMassLower.fmu")
@@ -142,6 +158,14 @@ def test_an_event_clock_that_would_be_refused_is_no_advice(tmp_path: Path) -> No
     assert "has no trigger in 'lower'" in warning
     assert "Name a trigger in the FMU's manifest" in warning
     assert "Use event_clock=Predictive()" not in warning
+
+
+def test_the_reason_for_no_event_clock_is_what_the_system_lacks() -> None:
+    lower = reference_path("fmi2/TwoMassLower.fmu")
+    prepared = Simulation(masses_of(lower, declares_members=False), stop_time=1).prepare()
+    lacks = "the event 'upper.collision' is shared, but the system does not declare its members"
+    assert f"no event clock, because {lacks}" in prepared.notes[0]
+    assert lacks[4:] in prepared.accuracy_warnings[0]
 
 
 def test_fmus_without_states_are_predicted_too(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_run_without_an_event_clock_tells_how_many_events_it_has_passed(
     assert counted > 1
     [text] = [t for t in results.statistics.warnings if "no event clock" in t]
     said = f"{counted} by 'upper.collision', {counted} by 'lower.collision'"
-    assert text.endswith(f"About {2 * counted} events passed: {said}")
+    assert text.endswith(f"Events passed: about {2 * counted} ({said})")
 
 
 @pytest.mark.parametrize("length", [1, 7, 100])
@@ -50,7 +50,7 @@ def test_the_number_does_not_depend_on_how_rows_come(length: int) -> None:
         other.remember(passed.remembered())
         other.look(times[k : k + length], {t: v[k : k + length] for t, v in block.items()})
         passed = other
-    assert passed.text() == "About 6 events passed: 3 by 'ball.floor', 3 by 'ball.other'"
+    assert passed.text() == "Events passed: about 6 (3 by 'ball.floor', 3 by 'ball.other')"
 
 
 def test_without_events_nothing_is_told() -> None:
