@@ -228,6 +228,7 @@ class _Measurement:
         if self._done == 0:
             self._base = now
             seen.sizes[:] = self._outputs.largest(np.abs(now))
+            seen.moves[:] = self._outputs.largest(_difference(self._before, now))
         noted = seen.noise if change is None else seen.changes[change[0]]
         np.maximum(noted, self._outputs.largest(_difference(self._base, now)), out=noted)
         self._done += 1

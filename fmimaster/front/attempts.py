@@ -155,10 +155,10 @@ class RunsForResult:
             if found is not None:
                 return found
         words = f"the run has ended with an error ({first_sentence(error)})"
-        held = self._first and self._first.with_held_loop(error)
-        if held and self._settings.loops != held and not self._is_last(words):
-            self._tell(f"{words}, so it was repeated with held inputs in loops")
-            return replace(self._given, loops=held)
+        other = self._first and self._first.other_loops(error, self._settings)
+        if other and not self._is_last(words):
+            self._tell(f"{words}, so it was repeated {other[1]}")
+            return replace(self._given, loops=other[0])
         if not self._instead or self._is_last(words):
             return None
         change = self._instead.pop(0)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.base.errors import LoopError, SimulationError
+from fmimaster.base.errors import FmuLostError, LoopError, SimulationError
 from fmimaster.base.installation import installed_version
 from fmimaster.base.text import count
 from fmimaster.cards.use import CardUse
@@ -123,12 +123,35 @@ class Prepared:
         measured: MeasuredAtStart | None = self.chosen.settings.get("loops")
         return measured
 
-    def with_held_loop(self, error: SimulationError) -> MeasuredAtStart | None:
-        """The setting ``loops`` of a run that holds inputs in loops, if the solution of a loop has failed in a step,
-        and only a measurement has found it; None for other errors, and if the user has chosen loops."""
-        results, measured = error.results, self.measured
-        if measured is None or not measured.solves or results is None or not results.rows:
+    def other_loops(
+        self, error: SimulationError, used: Settings
+    ) -> tuple[MeasuredAtStart, str] | None:
+        """The setting ``loops`` with which a run is repeated that has ended with an error, and how this is done in words;
+        None if the error has nothing to do with loops that were measured, and if the user has chosen loops.
+
+        Parameters
+        ----------
+        used
+            The settings of that run.
+        """
+        if self.measured is None:
             return None
+        from fmimaster.cards.measured import MeasuredAtStart  # few runs end with an error
+
+        known = used.loops if isinstance(used.loops, MeasuredAtStart) else self.measured
+        if isinstance(error, LoopError):
+            held = known.solves and self._is_measured(error)
+            return (replace(known, solves=False), "with held inputs in loops") if held else None
+        names = {one.name for one in self.programs.reactions} - {*known.refused}
+        is_early = error.time is not None and error.time <= float(self.schedule.start)
+        if not isinstance(error, FmuLostError) or not is_early or error.instance not in names:
+            return None
+        reason = f"perhaps by slightly changed inputs, {error}".rstrip(".")
+        fewer = known.and_also(MeasuredAtStart(refused={error.instance: reason}))
+        return fewer, "without measuring its dependencies"
+
+    def _is_measured(self, error: LoopError) -> bool:
+        """Whether only a measurement has found the loop whose solution has failed in a step."""
         names = [i.name for i in self.plan.instances]
         declared = {
             f"{names[i]}.{name}"
@@ -136,8 +159,8 @@ class Prepared:
             if not loop.assumed
             for i, name in loop.variables
         }
-        is_loop = isinstance(error, LoopError) and declared.isdisjoint(error.loop)
-        return replace(measured, solves=False) if is_loop else None
+        is_begun = error.results is not None and error.results.rows > 0
+        return is_begun and declared.isdisjoint(error.loop)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -151,11 +151,13 @@ class Seen(NamedTuple):
     """Shape (outputs,): largest change of each output with equal inputs."""
     sizes: NDArray[np.float64]
     """Shape (outputs,): magnitudes of the outputs."""
+    moves: NDArray[np.float64]
+    """Shape (outputs,): changes of the outputs by a step with equal inputs."""
 
     @staticmethod
     def of(inputs: int, outputs: int) -> Seen:
         """Nothing yet."""
-        return Seen(np.zeros((inputs, outputs)), np.zeros(outputs), np.zeros(outputs))
+        return Seen(np.zeros((inputs, outputs)), *np.zeros((3, outputs)))
 
     def part(self, first: int, end: int) -> Seen:
         """That of some outputs, which shares the arrays."""
@@ -190,6 +192,15 @@ class Reactions:
         """Whether the outputs have come back with the inputs, in Initialization Mode."""
         seen = self.seen[AT_START]
         return bool((seen.noise <= NEGLIGIBLE * seen.sizes).all())
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether equal short steps from its saved state were equal: otherwise outputs differ by what a step changes."""
+        return not any(
+            ((seen.noise > NEGLIGIBLE * seen.sizes) & (seen.noise > seen.moves / 2)).any()
+            for at, seen in self.seen.items()
+            if at != AT_START
+        )
 
     @property
     def at_start(self) -> Mapping[str, frozenset[str]]:

@@ -17,6 +17,8 @@ from fmimaster.session.work_thread import StartsAnew
 if TYPE_CHECKING:
     from fmimaster.session.run_statistics import SessionParts
 
+NOT_RESTORED = "equal steps from a saved state differ by as much as a step changes, so the state is not restored"
+
 log = logging.getLogger("fmimaster")
 
 
@@ -78,6 +80,8 @@ def _is_done(session: SessionParts, trial: ShortSteps, usual: float) -> bool:
             for one in trial.reactions:
                 one.forget_steps()
             return False
+    if lost := [one.name for one in trial.reactions if not one.goes_back]:
+        raise StartsAnew(MeasuredAtStart(refused=dict.fromkeys(lost, NOT_RESTORED)))
     return True
 
 

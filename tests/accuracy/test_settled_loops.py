@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,13 @@ import pytest
 from command_line import changed
 from edited_fmu import edited_fmu
 from linear_fmu import linear_fmu
+from misbehaving_fmu import Act, misbehaving
 from python_fmu import PythonFmu
 from scipy.linalg import expm
 
 from fmimaster import Results, Simulation, SystemBuilder
 from fmimaster.base.errors import AccuracyWarning, CallError
+from fmimaster.fmu.instance import StepAnswer
 from fmimaster.run import Backend
 from fmimaster.system.model import DataType
 
@@ -267,6 +271,70 @@ def test_an_fmu_that_cannot_be_measured_does_not_end_the_run(
     (warning,) = results.statistics.warnings
     assert "'a' depend directly on inputs was not found out" in warning
     assert reason in warning
+
+
+def too_short(v: Any, h: float) -> None:
+    if h < 0.01:
+        raise CallError("cannot", instance="a", function="DoStep", status="Error")
+
+
+def discarded(v: Any, h: float) -> StepAnswer | None:
+    return StepAnswer(v.t, discarded=True) if h < 0.01 else None
+
+
+def not_restored(counted: list[float]) -> Callable[[Any, float], None]:
+    """The number of steps is no part of the FMU state, although the FMU says that it can get and set it."""
+    return lambda v, h: counted.append(h)
+
+
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("fails", "with slightly changed inputs"),
+        ("discards", ""),
+        ("is not restored", "so the state is not restored"),
+    ],
+)
+def test_an_fmu_that_cannot_do_short_steps_goes_on_as_without_them(
+    simulation: Simulate, kind: str, said: str
+) -> None:
+    counted: list[float] = []
+    step = {"fails": too_short, "discards": discarded, "is not restored": not_restored(counted)}
+    a = unit(0.0, step=step[kind], outputs={"y": lambda v: 1.0 + len(counted)})
+    b = unit(1.0, states={"x": 0.0}, outputs={"y": lambda v: v.x}, step=lambda v, h: None)
+    made = simulation({"a": a, "b": b}, RING, stop_time=0.2, step_size=0.1)
+    results = made.run()
+    assert results.time[-1] == 0.2
+    warnings = results.statistics.warnings
+    assert [said in w and "of 'a' depend directly" in w for w in warnings] == [True] * bool(said)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it is built by a compiler of POSIX")
+@pytest.mark.parametrize(
+    ("act", "settings"),
+    [(("SetState", "crash"), {"process": True}), (("GetState", "return", 3), {})],
+)
+def test_an_fmu_whose_states_fail_goes_on_without_being_measured(
+    tmp_path: Path, act: tuple[Any, ...], settings: Any
+) -> None:
+    """A crash ends the process of the run, which is then repeated."""
+    states: Any = {
+        "canGetAndSetFMUState": "true",
+        "canHandleVariableCommunicationStepSize": "true",
+    }
+    builder = SystemBuilder("ring")
+    for name, acts in (("a", [Act(*act)]), ("b", [])):
+        made = misbehaving(tmp_path, "fmi3", *acts, name=name, **states)
+        builder.add(name, edited_fmu(made, tmp_path / f"{name}-e.fmu", unknowns={"x": ABSENT}))
+    builder.connect("a.x", "b.u")
+    builder.connect("b.x", "a.u")
+    ring = Simulation(builder.build(), stop_time=0.2, step_size=0.1, **settings)
+    with pytest.warns(AccuracyWarning, match="SIGSEGV") if settings else nullcontext():
+        results = ring.run()
+    assert results.time[-1] == 0.2
+    (warning,) = [w for w in results.statistics.warnings if "was not found out" in w]
+    assert "of 'a' depend directly" in warning
 
 
 @pytest.mark.usefixtures("each_executor")
