@@ -25,7 +25,7 @@ from fmimaster.base.files import given_path
 from fmimaster.base.text import listed
 from fmimaster.configure.named import setting_text
 from fmimaster.configure.settings import Settings
-from fmimaster.front.single_run import Ran, couples, hidden, judge, measured, simulated, within
+from fmimaster.front.single_run import Ran, hidden, judge, measured, simulated, within
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_metadata
 from fmimaster.results.results import NotComparableError, Results
@@ -219,7 +219,7 @@ class RunsForResult:
             if self._next is not None:
                 return ran
         found, notes = None, tuple[str, ...]()
-        if self._given.error_estimate is not False and any(map(couples, ran.structures)):
+        if self._given.error_estimate is not False and any(s.couples for s in ran.structures):
             try:
                 found, notes = self._measured(ran)
             except NotComparableError as error:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fmimaster.configure.settings import Settings
-from fmimaster.front.single_run import Ran, couples
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.statistics import LEAST_SHOWN, share_in_words
 from fmimaster.steps.schedule import Schedule, round_to_125
 from fmimaster.steps.step_rule import StepRule
+
+if TYPE_CHECKING:
+    from fmimaster.front.single_run import Ran
 
 AIM = 0.003
 """Coupling error from which on chosen steps are short enough; and those that an FMU suggests:"""
@@ -95,4 +97,4 @@ def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:
         return []
     most = SUGGESTED_AIM if schedule.is_suggested else AIM
     words = f"a run takes shorter steps, if the coupling error is above {most:.1%} (--step-size sets them)"
-    return [words] if couples(prepared) else []
+    return [words] if prepared.couples else []

@@ -17,8 +17,7 @@ from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.inputs.polynomial import HOLD
-from fmimaster.plan.layout import Group
-from fmimaster.plan.variables import Recorded, moves_steadily
+from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_intermediate
 from fmimaster.results.results import NotComparableError, Results
@@ -80,18 +79,6 @@ class Ran:
                 f"the file of results is large ({rows} rows); a run without --output-file can be measured"
             )
         return Results.read(output_file)
-
-
-def couples(prepared: Prepared) -> bool:
-    """Whether a continuous output of a component feeds another one; signals that the user gives are none."""
-    return any(
-        group in (Group.CONTINUOUS, Group.DISCRETE)
-        and route.link.source != route.link.target
-        and moves_steadily(prepared.plan.instances[route.link.source].model, route.link.output)
-        and not prepared.components[route.link.source].is_table
-        for (_, group), routes in prepared.plan.routes.items()
-        for route in routes
-    )
 
 
 def measured(ran: Ran, *, is_small: bool) -> Ran:

@@ -20,8 +20,10 @@ from fmimaster.configure.settings import Settings
 from fmimaster.fmu.model_exchange.integrator import exchange_notes
 from fmimaster.fmu.shared_library import FMI3
 from fmimaster.plan.corrections import late_indicators
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops
+from fmimaster.plan.variables import moves_steadily
 from fmimaster.program.programs import Programs
 from fmimaster.steps.schedule import Schedule
 from fmimaster.system.archive import file_hash
@@ -116,6 +118,18 @@ class Prepared:
     def completed(self, settings: AnySettings) -> AnySettings:
         """The settings of the run: those that are given, with those that were chosen."""
         return replace(settings, **self.chosen.settings)
+
+    @property
+    def couples(self) -> bool:
+        """Whether a continuous output of a component feeds another one; signals that the user gives are none."""
+        return any(
+            group in (Group.CONTINUOUS, Group.DISCRETE)
+            and route.link.source != route.link.target
+            and moves_steadily(self.plan.instances[route.link.source].model, route.link.output)
+            and not self.components[route.link.source].is_table
+            for (_, group), routes in self.plan.routes.items()
+            for route in routes
+        )
 
     @property
     def measured(self) -> MeasuredAtStart | None:
