@@ -136,13 +136,17 @@ def row_of(model: Model, connected: Collection[str] | None = None) -> tuple[Tabl
         The outputs that others use; None for all.
     """
     can, events = model.capabilities, model.events
-    discrete = [
-        v.name
+    jumping = [
+        v
         for v in model.with_causality(Causality.OUTPUT)
-        if (v.type is DataType.BOOLEAN or v.type.is_integer)
+        if (v.type is DataType.BOOLEAN or v.type.is_integer or v.type.is_float)
+        and not v.is_continuous
+        and not v.clocks
         and v.name not in {e.announce for e in events}
         and (connected is None or v.name in connected)
     ]
+    # FMUs of other tools declare numbers as discrete that change in each step
+    discrete = [v.name for v in jumping if not v.type.is_float]
     lone = [e.name for e in events if e.scope is Scope.SHARED and e.trigger is None]
     if lone:
         return TableRow.NONE, f"its shared events have no trigger: {named(lone)}"
@@ -154,7 +158,7 @@ def row_of(model: Model, connected: Collection[str] | None = None) -> tuple[Tabl
         return TableRow.PREDICTIVE, "its events have indicators"
     if stops_itself(model):
         return TableRow.EARLY_RETURN, "it stops at its events"
-    if can.has_event_mode and discrete and model.interface is Interface.CO_SIMULATION:
+    if can.has_event_mode and jumping and model.interface is Interface.CO_SIMULATION:
         return TableRow.EVENT_MODE, "it has Event Mode, in which its discrete outputs change"
     return TableRow.NONE, "it declares no event that can be found"
 
@@ -168,7 +172,10 @@ def undoes_events(model: Model) -> bool:
 def stops_itself(model: Model) -> bool:
     """Whether an FMU ends steps at its own events."""
     is_exchange = model.interface is Interface.MODEL_EXCHANGE
-    has_events = bool(model.events or model.n_event_indicators)
+    outputs = model.with_causality(Causality.OUTPUT)
+    has_events = bool(model.events or model.n_event_indicators) or any(
+        not v.is_continuous for v in outputs
+    )
     return stops_at_events(model, Policy.ANNOUNCE) and (has_events or not is_exchange)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.gauss_seidel import LINES, GaussSeidel
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.algorithms.wrapper import Aligned
@@ -23,7 +23,16 @@ from fmimaster.events.predictive import Predictive
 from fmimaster.inputs.polynomial import ADAPTIVE, Polynomial
 from fmimaster.plan.events import inputs_of, without_lone_events
 from fmimaster.plan.graph import collected
-from fmimaster.plan.policy import MOST_NAMED, TableRow, named, row_of, stops_itself, undoes_events
+from fmimaster.plan.policy import (
+    MOST_NAMED,
+    Policy,
+    TableRow,
+    named,
+    row_of,
+    stops_at_events,
+    stops_itself,
+    undoes_events,
+)
 from fmimaster.steps.locate import Locate
 from fmimaster.steps.step_rule import StepRule
 from fmimaster.system.declarations import Scope
@@ -192,7 +201,7 @@ class _Rows:
 
     def _located(self) -> Iterator[FittingRow]:
         """Changes of discrete outputs; the end values of plants are the inputs of their controllers."""
-        given = {"step_size": self._locating, "algorithm": GaussSeidel()}
+        given = {"step_size": self._locating, "algorithm": LINES}
         yield FittingRow((TableRow.LOCATE.value,), self._located_ones, given)
 
     def _stopped(self) -> Iterator[FittingRow]:
@@ -203,9 +212,12 @@ class _Rows:
             return
         names = named(self.system.components[i].name for i in stopping)
         follows = all(
-            k.target not in stopping
+            not stops_at_events(components[k.target].model, Policy.ANNOUNCE)
             or not k.input.is_continuous
-            or self.system.components[k.target].model.takes_polynomial_of(k.input)
+            or (
+                k.output.is_continuous  # else it is held, which sweeps refuse
+                and components[k.target].model.takes_polynomial_of(k.input)
+            )
             for k in self.system.links
         )
         models = [c.model for c in self.system.components]
