@@ -222,7 +222,7 @@ def test_numbers_that_change_at_events_only_decide_for_event_mode_and_model_exch
 def test_sweeps_are_not_chosen_where_a_discrete_output_feeds_an_fmu_that_stops(
     simulation: Simulate,
 ) -> None:
-    stops = {
+    stops: Any = {
         "has_event_mode": True,
         "might_return_early_from_do_step": True,
         "can_get_and_set_fmu_state": True,
