@@ -11,7 +11,7 @@ from fmimaster.plan.graph import Node
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.visits import AlgebraicLoop
 from fmimaster.program.instructions.base import Program
-from fmimaster.program.listing import UnsolvedLoop, undeclared, unsolved_loops
+from fmimaster.program.listing import UnsolvedLoop, undeclared, unsolved_loops, without_state
 from fmimaster.system.constraints import FORCE, GAP, INPUTS
 
 _MOST_SHOWN = 8
@@ -104,7 +104,7 @@ def _in_steps(
     loop: AlgebraicLoop, unsolved: UnsolvedLoop | None, plan: Plan, is_measured: bool
 ) -> tuple[str, str]:
     names = [i.name for i in plan.instances]
-    stuck = [names[i] for i in _without_state(loop.instances, plan)]
+    stuck = [names[i] for i in without_state(loop.instances, plan)]
     if unsolved is None and not plan.exists_in_steps(loop):
         return (
             "solved at events, in Event Mode",
@@ -139,18 +139,12 @@ def _in_steps(
     return left, "it is left to the algorithm; --loops real solves it"
 
 
-def _without_state(instances: Iterable[int], plan: Plan) -> list[int]:
-    return [
-        i for i in instances if not plan.instances[i].model.capabilities.can_get_and_set_fmu_state
-    ]
-
-
 # What FMUs lack -------------------------------------------------------------------------------------------------------
 
 
 def possible(plan: Plan, found: Sequence[Mapping[str, Any]]) -> list[str]:
     """Sentences about what would be possible if FMUs had certain missing capabilities."""
-    stuck = [plan.instances[i].name for i in _without_state(plan.trigger_sequence, plan)]
+    stuck = [plan.instances[i].name for i in without_state(plan.trigger_sequence, plan)]
     told = []
     for k, loop in enumerate(found, 1):
         lacking = [name for name in loop["components"] if name in stuck]

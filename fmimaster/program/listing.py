@@ -5,7 +5,7 @@ A line has names and the moved values. A loop is named with its delayed inputs a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fmimaster.base.text import listed
@@ -137,29 +137,25 @@ def loop_notes(
     """
     notes, warnings, pending = list[str](), list[str](), list[str]()
     for unsolved in unsolved_loops(attempt, plan):
-        stuck = [
-            i
-            for i in unsolved.loop.instances
-            if not plan.instances[i].model.capabilities.can_get_and_set_fmu_state
-        ]
+        stuck = without_state(unsolved.loop.instances, plan)
         silent = undeclared(unsolved.loop, plan)
+        perhaps = (
+            f"may not be a loop: {_names(silent, plan)} {'does' if len(silent) == 1 else 'do'} not declare on which inputs "
+            f"{_their(silent)} outputs depend."
+        )
         what = f"{_loop(unsolved, plan)} is not solved in Step Mode"
         instead = f"Instead {_broken(unsolved, plan)}."
+        remedy = "If the FMUs repeat a step exactly, loops=Loops.ALL (--loops all) solves it."
         is_measured = bool(silent) and {*silent} <= {*measured}
         if is_measured and unsolved.loop.assumed:
             pending.append(
-                f"{_loop(unsolved, plan)} may not be a loop: {_names(silent, plan)} {_do(silent)} not declare on "
-                f"which inputs {_their(silent)} outputs depend. This is measured at the start of the run; if it is a "
-                "loop, it is solved in Step Mode."
+                f"{_loop(unsolved, plan)} {perhaps} This is measured at the start of the run; if it is a loop, it is "
+                "solved in Step Mode."
             )
         elif loops is Loops.NONE:
             notes.append(f"{what}, as the settings say (loops). {instead}")
         elif unsolved.loop.assumed and loops is Loops.REAL:
-            notes.append(
-                f"{what}, because it may not be a loop: {_names(silent, plan)} {_do(silent)} not declare on "
-                f"which inputs {_their(silent)} outputs depend. {instead} If the FMUs repeat a step exactly, "
-                "loops=Loops.ALL (--loops all) solves it."
-            )
+            notes.append(f"{what}, because it {perhaps} {instead} {remedy}")
         elif stuck and not (hindrance and set(unsolved.loop.instances) <= {*plan.settled}):
             warnings.append(
                 f"{what}: {_names(stuck, plan)} cannot get and set {_their(stuck)} FMU state "
@@ -170,11 +166,7 @@ def loop_notes(
         elif hindrance:
             warnings.append(f"{what}: {hindrance} {instead}")
         elif not is_measured:
-            notes.append(
-                f"{what} as a whole, because a part of it may not be a loop: {_names(silent, plan)} "
-                f"{_do(silent)} not declare on which inputs {_their(silent)} outputs depend. {instead} If the "
-                "FMUs repeat a step exactly, loops=Loops.ALL (--loops all) solves it."
-            )
+            notes.append(f"{what} as a whole, because a part of it {perhaps} {instead} {remedy}")
     return notes, warnings, pending
 
 
@@ -200,12 +192,15 @@ def undeclared(loop: AlgebraicLoop, plan: Plan) -> list[int]:
     )
 
 
+def without_state(instances: Iterable[int], plan: Plan) -> list[int]:
+    """Those of the instances that cannot save and restore their state."""
+    return [
+        i for i in instances if not plan.instances[i].model.capabilities.can_get_and_set_fmu_state
+    ]
+
+
 def _names(instances: list[int], plan: Plan) -> str:
     return " and ".join(sorted(f"'{plan.instances[i].name}'" for i in instances))
-
-
-def _do(instances: list[int]) -> str:
-    return "does" if len(instances) == 1 else "do"
 
 
 def _their(instances: list[int]) -> str:
