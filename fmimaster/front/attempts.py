@@ -235,9 +235,13 @@ class RunsForResult:
 
         if reason := self._why_not_measured(ran):
             return CouplingError(reason=reason), ()
-        seconds = self._seconds_of_second(ran)
+        seconds, rows = self._seconds_of_second(ran), ran.whole(self._output_file)
         completed, rule = ran.completed(self._settings), ran.prepared.schedule.rule
-        order, recorded, rows = order_of(completed), ran.recorded, ran.whole(self._output_file)
+        order, recorded = order_of(completed), ran.recorded
+        if rows is None:  # the beginning once more takes less time than to read the file
+            if self._given.error_estimate is None:
+                seconds = min(seconds, BEGINNING_SECONDS)
+            rows = hidden(completed, within(seconds), step_size=rule)
         names = [name for name, column in recorded.items() if column.is_comparable]
         pair = None
         steps = self._steps if seconds == inf else None
@@ -253,6 +257,8 @@ class RunsForResult:
             pair = Pair(rows, second, names)
         self._take(pair)
         found = coupling_error(pair, recorded, order, of_fine=of_fine)
+        if found.until is None and rows.time[-1] < float(ran.prepared.schedule.stop):
+            found = replace(found, until=float(rows.time[-1]))  # of a file of rows
         if steps is None:
             return found, ()
         self._next, notes = steps.judged(self._settings, ran, found.estimate or 0.0, order)

@@ -67,18 +67,14 @@ class Ran:
         """Name of a column → what it shows."""
         return {c.name: c for structure in self.structures for c in structure.plan.recorded}
 
-    def whole(self, output_file: OutputFile) -> Results:
-        """All rows, also those that were written to a file only."""
+    def whole(self, output_file: OutputFile) -> Results | None:
+        """All rows, also those that were written to a file only; None if the file is large."""
         rows, columns = self.results.statistics.rows, max(1, len(self.results.names))
         if self.results.rows == rows:
             return self.results
         if not isinstance(output_file, str | os.PathLike) or not given_path(output_file).is_file():
             raise NotComparableError("the rows were written to a stream, and are not kept")
-        if rows * columns > MOST_VALUES:
-            raise NotComparableError(
-                f"the file of results is large ({rows} rows); a run without --output-file can be measured"
-            )
-        return Results.read(output_file)
+        return None if rows * columns > MOST_VALUES else Results.read(output_file)
 
 
 def measured(ran: Ran, *, is_small: bool) -> Ran:

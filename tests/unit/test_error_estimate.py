@@ -27,7 +27,7 @@ from fmimaster import (
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.events import Predictive
-from fmimaster.front import attempts
+from fmimaster.front import attempts, single_run
 from fmimaster.front.accuracy_pair import Pair, coupling_error, warnings_of
 from fmimaster.inputs.polynomial import LINEAR
 from fmimaster.results.results import NotComparableError
@@ -234,6 +234,27 @@ def test_a_long_run_that_may_be_whole_in_time_is_measured_as_a_whole(
     assert found is not None
     assert found.until is None
     assert found.estimate is not None
+
+
+@pytest.mark.parametrize("asked", [None, True])
+def test_of_a_run_with_a_large_file_the_beginning_is_done_once_more(
+    asked: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single_run, "MOST_VALUES", 0)
+    monkeypatch.setattr(attempts, "BEGINNING_SECONDS", 0.02)
+    settings: dict[str, Any] = {**HELD, "stop_time": 4}
+    system = pair(integrator() if asked else slow_integrator())
+    file = tmp_path / "a.csv"
+    run = Simulation(system, **settings, error_estimate=asked)
+    found = run.run(output_file=file).statistics.coupling_error
+    assert found is not None
+    assert found.estimate is not None
+    assert Results.read(file).rows == 4001
+    if asked:
+        assert found == replace(run, strict=True).run().statistics.coupling_error
+    else:
+        assert found.until is not None
+        assert found.until < 3.9
 
 
 MASSES = Simulation(
