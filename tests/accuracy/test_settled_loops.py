@@ -222,6 +222,29 @@ def test_an_input_from_outside_of_a_loop_does_not_make_the_loop_an_assumption(
     assert "'a', 'b'; measured at the start: 'y' on 'u' directly" in note
 
 
+@pytest.mark.measured
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize("undeclared", [["y"], []], ids=["not declared", "declared wrongly"])
+@pytest.mark.parametrize("gain", [-0.6, -2.0])
+def test_a_loop_that_begins_later_is_not_wrong_in_silence(
+    simulation: Simulate, gain: float, undeclared: list[str]
+) -> None:
+    """Valves that open at t = 0.5 s: nothing is to be seen at the start."""
+
+    def valve(factor: float) -> PythonFmu:
+        return unit(
+            1.0,
+            undeclared=undeclared,
+            states={"x": 0.2},
+            outputs={"y": lambda v: v.x + (factor * v.u if v.t > 0.5 else 0.0)},
+            step=lambda v, h: setattr(v, "x", v.x + h * (1.0 + v.u / 2 - v.x)),
+        )
+
+    units = {"a": valve(gain), "b": valve(1.0)}
+    with pytest.warns(AccuracyWarning, match=r"coupling error of|grew without bound|grows from"):
+        simulation(units, RING, stop_time=2.0, step_size=0.1).run()
+
+
 @pytest.mark.usefixtures("each_executor")
 def test_a_loop_that_is_none_costs_no_second_start_and_no_note(simulation: Simulate) -> None:
     units = {"a": decaying(), "b": decaying()}

@@ -64,9 +64,12 @@ def test_dependencies_that_are_not_declared_are_those_that_were_seen(
 def test_a_kept_card_is_used_unasked_where_an_fmu_declares_no_dependencies(
     silent: Path, card: FmuCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then nothing has to be measured at the start."""
+    """Then nothing has to be measured at the start. That of another FMU, by its hash, is not used."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert prepared(silent, None).programs.reactions
+    keep_card(replace(card, sha256="0" * 64), None)
+    stale = prepared(silent, None)
+    assert stale.programs.reactions
+    assert not any("kept card" in note for note in stale.notes)
     keep_card(card, None)
     used = prepared(silent, None)
     assert not used.programs.reactions
