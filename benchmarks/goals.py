@@ -140,6 +140,12 @@ FIGURES = (
     Figure("fmimaster --version", "s", "sizes.version()", 0.2),
     Figure("fmimaster info", "s", "sizes.info()", 0.35),
     Figure("fmimaster simulate, 1000 steps", "s", "sizes.simulate()", 0.4),
+    *(
+        Figure(
+            f"chosen to plain methods, FMI {fmi}.0", "x", f"costs.chosen(9, part, {fmi}).value", 1.1
+        )
+        for fmi in (2, 3)
+    ),
     # without a goal of their own
     *_rings_in_new_memory(),
     Figure("save and restore, FMI 2.0", "x", "costs.save_and_restore(9, part, 2).value"),

@@ -157,7 +157,7 @@ static int do_step_with_updates(void *self, double time, double size, fm_answer 
 {
     const fm_fmu *fmu = self;
     fmu->updates->begin = time;
-    int status = do_step(self, time, size, answer, function);
+    int status = fm_fmi3_step(fmu->do_step, fmu->component, *fmu->kept_from >= time, time, size, answer, function);
     *function = NAMES[FM_DO_STEP];
     return fmu->updates->failed ? FM_ERROR : status;
 }

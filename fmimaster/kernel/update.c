@@ -7,7 +7,7 @@
 
 #include "kernel.h"
 #include "numerics.h"
-#include "status.h"
+#include "calls.h"
 
 void fm_take_polynomials(fm_updates *u, const double *values, double time)
 {
@@ -20,10 +20,15 @@ void fm_take_polynomials(fm_updates *u, const double *values, double time)
 /* The values of the polynomials at a time. */
 static inline void give_inputs(fm_updates *u, double time)
 {
-    double *values = u->inputs.values, s = time - u->centre;
-    for (size_t i = 0; i < u->inputs.size; i++)
-        values[i] = fm_horner(u->coefficients + u->rows[i], u->n_inputs, u->degree, s);
-    int status = u->inputs.transfer(&u->inputs);
+    const fm_segment *inputs = &u->inputs;
+    double *values = inputs->values, s = time - u->centre;
+    for (size_t i = 0; i < inputs->size; i++) {
+        const double *of = u->coefficients + u->rows[i];
+        values[i] = u->degree == 1 ? (0.0 * s + of[u->n_inputs]) * s + of[0] : fm_horner(of, u->n_inputs, u->degree, s);
+    }
+    int status = inputs->version == 3
+                     ? ((fm_access3_t)inputs->address)(inputs->self, inputs->references, inputs->n, values, inputs->size)
+                     : inputs->transfer(inputs);
     if (fm_failed(status)) {
         u->failed = 1; /* the step ends with it */
         u->fail(u->self, status);
