@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import (
+    TO_ITS_END,
     AlongLine,
     AtEnd,
     InputMode,
@@ -234,6 +235,16 @@ HELD = GaussSeidel(mode=AlongLine(sub_steps=1, to_end=True))
 
 LINES = replace(HELD, inputs=LINEAR)
 """They continue along lines instead of being held: the coupling of a run that names none."""
+
+
+def undivided(algorithm: Algorithm, plan: Plan, name: str) -> GaussSeidel | None:
+    """The algorithm without the two parts of steps, if it has this instance do them; otherwise None."""
+    if not isinstance(algorithm, GaussSeidel) or not isinstance(algorithm.mode, AlongLine):
+        return None
+    instance = plan.instances.numbers.get(name)
+    if instance is None or algorithm.mode.treatment_of(plan, instance) is not TO_ITS_END:
+        return None
+    return replace(algorithm, mode=replace(algorithm.mode, to_end=False))
 
 
 def _not_empty(found: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:

@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.base.errors import (
+    CallError,
     FileError,
     FmimasterError,
     InputError,
@@ -159,11 +160,25 @@ class RunsForResult:
         if other and not self._is_last(words):
             self._tell(f"{words}, so it was repeated {other[1]}")
             return replace(self._given, loops=other[0])
+        if (whole := self._undivided(error)) and not self._is_last(words):
+            self._tell(f"{words}, so it was repeated with undivided steps")
+            return whole
         if not self._instead or self._is_last(words):
             return None
         change = self._instead.pop(0)
         self._tell(f"{words}, so it was repeated with {_in_words(change)}")
         return replace(self._given, **change)
+
+    def _undivided(self, error: SimulationError) -> Settings | None:
+        """The settings without parts of steps, if they were chosen, and an FMU that did them has failed."""
+        if self._first is None or self._settings.algorithm is not None:
+            return None
+        from fmimaster.algorithms.gauss_seidel import undivided  # not for a component alone
+
+        completed = self._first.completed(self._settings)
+        name = error.instance if isinstance(error, CallError) else ""
+        algorithm = undivided(completed.algorithm_used, self._first.plan, name)
+        return replace(completed, algorithm=algorithm) if algorithm else None
 
     def _not_growing(self, results: Results) -> Settings | None:
         """The first plainer coupling by which outputs do not grow without bound; None if there is none."""

@@ -218,3 +218,36 @@ def test_steps_that_an_fmu_suggests_are_shortened_only_if_they_are_too_long(
     assert found.estimate < 0.01
     apart = np.abs(results["a.y"] - np.cos(speed * results.time))
     assert apart.max() < 0.02
+
+
+class OwnSteps(PythonComponent):
+    """x' = u - x, y = x + u; it does no steps but those of a tenth of a second, although it does not say so."""
+
+    inputs = {"u": 0.0}  # noqa: RUF012
+    outputs = {"y": 0.0}  # noqa: RUF012
+    states = {"x": 0.0}  # noqa: RUF012
+
+    def output(self, t: float) -> None:
+        self.y = self.x + self.u
+
+    def step(self, t: float, h: float) -> None:
+        if abs(h - 0.1) > 1e-9:
+            raise ValueError("another step")
+        self.x += h * (self.u - self.x)
+
+
+def test_an_fmu_that_fails_in_parts_of_steps_does_whole_ones(tmp_path: Path) -> None:
+    system = SystemBuilder("own steps")
+    wave: dict[str, Any] = {"a": [[0.0, -3.0], [3.0, 0.0]], "c": [[1.0, 0.0]], "x0": [1.0, 0.0]}
+    system.add("wave", linear_fmu(tmp_path / "wave.fmu", "fmi2", **wave))
+    system.add("own", OwnSteps())
+    system.connect("wave.y1", "own.u")
+    made = Simulation(system, stop_time=1, step_size=0.1, error_estimate=False)
+    with pytest.warns(AccuracyWarning, match="another step.*repeated with undivided steps"):
+        results = made.run()
+    assert results.rows == 11
+    with pytest.raises(CallError, match="another step"):
+        replace(made, step_size=0.2).run()
+    lines = GaussSeidel(LINEAR, mode=AlongLine(sub_steps=1, to_end=True))
+    with pytest.raises(CallError, match="another step"):
+        replace(made, algorithm=lines).run()
