@@ -70,7 +70,9 @@ def run(system: Any, size: float, settings: Mapping[str, Any], stop: float) -> R
     rule = settings.get("step_size")
     given = {**settings, "step_size": f"{rule}:size={size!r}" if rule else size}
     try:
-        return Simulation(system, **given, stop_time=stop, error_estimate=False).run()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Simulation(system, **given, stop_time=stop, error_estimate=False).run()
     except FmimasterError:
         return None
 
@@ -80,7 +82,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="print the errors of all methods")
     is_long = parser.parse_args().all
-    warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     print("| system | step in s | chosen | error | best single choice | error | times |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
@@ -89,14 +90,12 @@ def main() -> None:
         fine = run(system, size / SHORTER, {}, stop)
         assert chosen is not None
         assert fine is not None
-        plan = Simulation(system, stop_time=stop).prepare().plan
-        judged = [column.name for column in plan.recorded if column.is_judged]
-        errors = {}
-        for one in methods(bool(plan.events) or "locate" in str(chosen.metadata["chosen"])):
+        names, errors = judged(system, stop), {}
+        for one in methods(chosen.statistics.events > 0):
             found = run(system, size, one, stop)
             words = " ".join(str(one.get(k, "")) for k in ("algorithm", "step_size", "event_clock"))
-            errors[words] = inf if found is None else error(found, fine, judged)
-        ours, (best, least) = error(chosen, fine, judged), min(errors.items(), key=lambda e: e[1])
+            errors[words] = inf if found is None else error(found, fine, names)
+        ours, (best, least) = error(chosen, fine, names), min(errors.items(), key=lambda e: e[1])
         words = ", ".join(map(str, chosen.metadata["chosen"].values()))
         times = max(ours, LEAST) / max(least, LEAST)
         print(f"| {name} | {size:g} | {words} | {ours:.2e} | {best} | {least:.2e} | {times:.2g} |")
@@ -105,9 +104,15 @@ def main() -> None:
                 print(f"    {value:.2e} {words}")
 
 
-def error(found: Results, fine: Results, judged: list[str]) -> float:
-    """The relative error of the worst output; infinite if it grows without bound."""
-    value = Pair(found, fine, judged).differences()[0].relative
+def judged(system: Any, stop: float) -> list[str]:
+    """The continuous outputs and states, by which a run judges itself, too."""
+    plan = Simulation(system, stop_time=stop).prepare().plan
+    return [column.name for column in plan.recorded if column.is_judged]
+
+
+def error(found: Results, fine: Results, names: list[str]) -> float:
+    """The relative error of the worst of these outputs; infinite if it grows without bound."""
+    value = Pair(found, fine, names).differences()[0].relative
     return value if isfinite(value) else inf
 
 

@@ -89,7 +89,7 @@ class Treatment:
 AT_THE_END = Treatment("inputs are held at the value at the end of the source's step", is_end=True)
 IN_THE_MIDDLE = Treatment("inputs are held at the mean of start and end", held=MIDDLE)
 AT_ITS_END = Treatment(
-    "inputs are held at their values at the end of the step, on which its outputs depend directly",
+    "inputs are held at their values at the end of the step, because outputs depend directly on them",
     held=1.0,
 )
 TO_ITS_END = Treatment(

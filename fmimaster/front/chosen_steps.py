@@ -96,5 +96,5 @@ def steps_to_choose(settings: Settings, prepared: Prepared) -> list[str]:
     if not is_open or settings.step_size is not None or settings.error_estimate is False:
         return []
     most = SUGGESTED_AIM if schedule.is_suggested else AIM
-    words = f"a run takes shorter steps, if the coupling error is above {most:.1%} (--step-size sets them)"
+    words = f"a run takes shorter steps, if the coupling error is above {100.0 * most:g} % (--step-size sets them)"
     return [words] if prepared.couples else []

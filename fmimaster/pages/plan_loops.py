@@ -132,7 +132,7 @@ def _in_steps(
         )
     if loop.assumed:
         return left, (
-            "it may not exist: that is measured at the start of the run, which solves it then"
+            "it may not exist; the run measures that at its start, and solves the loop if it exists"
             if is_measured
             else "it may not exist; --loops all solves it"
         )

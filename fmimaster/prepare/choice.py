@@ -23,6 +23,11 @@ COUPLING = "coupling: Gauss-Seidel with inputs on lines, because components are 
 without events have an error below 1 %, and 42 with held inputs of Jacobi (docs/unasked.md). The loop over FMUs that take
 less than a microsecond for a step needs 1.2 (FMI 2.0) to 1.5 times (FMI 3.0) as long."""
 
+HELD_BETWEEN_DISCRETE = (
+    "coupling: Gauss-Seidel with held inputs, because components are connected by discrete outputs (plain: --algorithm "
+    "Jacobi)"
+)
+
 NO_HISTORY = (
     "inputs that are extrapolated are held in the first step: the file of FMU states has no values of earlier steps, so "
     "results differ a little from those of one run"
@@ -98,9 +103,11 @@ def _coupling(settings: Settings, system: ResolvedSystem) -> ChosenSettings:
         return ALONE
     if settings.inputs:
         return EXTRAPOLATED
+    has_lines = any(k.output.is_continuous for k in system.links)
+    note = COUPLING if has_lines else HELD_BETWEEN_DISCRETE
     return ChosenSettings(
         {"algorithm": LINES},
-        (COUPLING,) if settings.initial_fmu_state is None else (COUPLING, NO_HISTORY),
+        (note,) if settings.initial_fmu_state is None else (note, NO_HISTORY),
         plainer=({"algorithm": HELD}, {"algorithm": Jacobi()}),
     )
 

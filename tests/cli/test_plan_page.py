@@ -150,7 +150,7 @@ def test_an_assumed_loop_names_the_fmus_that_declare_nothing(run: Run, tmp_path:
     assert "assumed: 'A' and 'B' do not declare on which inputs their outputs depend" in page
     assert "1. loop 1 at initialization" in page  # the same one is described once
     assert facts["stepLoops"][0]["undeclared"] == ["A", "B"]
-    why = "it may not exist: that is measured at the start of the run, which solves it then"
+    why = "it may not exist; the run measures that at its start, and solves the loop if it exists"
     assert (facts["stepLoops"][0]["why"], facts["possible"]) == (why, [])
 
 

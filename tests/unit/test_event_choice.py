@@ -26,6 +26,7 @@ from fmimaster.plan.policy import TableRow, row_of
 from fmimaster.steps import Locate, MultiRate, Ramp
 from fmimaster.system.declarations import Interface
 from fmimaster.system.model import Causality, DataType, Model, Variability
+from fmimaster.system.python_component import PythonComponent
 from fmimaster.system.read import read_system
 
 Simulate = Callable[..., Simulation]
@@ -268,3 +269,32 @@ def test_events_that_the_chosen_clock_does_not_find_are_told() -> None:
     prepared = Simulation(thermostat_beside_masses(), stop_time=1, step_size=Ramp(0.1)).prepare()
     [note] = [n for n in prepared.notes if n.startswith("events:")]
     assert note.endswith("not found, but at the ends of steps: events of 'controller'")
+
+
+class Sampled(PythonComponent):
+    """Its output, a number, changes at the ends of steps only."""
+
+    inputs = {"u": 1.0}  # noqa: RUF012 (as in a user's class)
+    outputs = {"y": 0.0}  # noqa: RUF012
+    discrete: tuple[str, ...] = ("y",)
+    can_go_back = False
+
+    def step(self, time: float, size: float) -> None:
+        """y changes."""
+        self.y = 0.5 * self.u
+
+
+class Lag(Sampled):
+    """Its output is continuous."""
+
+    discrete = ()
+
+
+@pytest.mark.parametrize(("kind", "inputs"), [(Sampled, "held inputs"), (Lag, "inputs on lines")])
+def test_the_note_says_whether_inputs_follow_lines(kind: type[Sampled], inputs: str) -> None:
+    system = SystemBuilder("two")
+    for name in "ab":
+        system.add(name, kind())
+    system.connect("a.y", "b.u")
+    notes = Simulation(system, stop_time=1, step_size=0.1).prepare().notes
+    assert any(note.startswith(f"coupling: Gauss-Seidel with {inputs}") for note in notes)

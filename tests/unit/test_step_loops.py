@@ -283,7 +283,7 @@ def test_an_assumed_loop_is_left_with_a_note(simulation: Simulate) -> None:
     made = simulation(beside(**ASSUMED), BESIDE, stop_time=0.2, step_size=0.1)
     assert not any("loop" in n for n in made.prepare().notes)  # it is found out at the start
     page = " ".join(str(made.plan()).split())
-    assert "it may not exist: that is measured at the start" in page
+    assert "it may not exist; the run measures that at its start" in page
     prepared = replace(made, loops=Loops.REAL).prepare()
     assert prepared.accuracy_warnings == ()
     (note,) = (n for n in prepared.notes if "loop" in n)
