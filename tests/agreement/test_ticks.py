@@ -286,5 +286,6 @@ def test_ticks_beside_an_event_clock_are_left_to_the_kernel(
     monkeypatch.setattr(NativeExecutor, "repeat", noted)
     high = {"ball.x": 3.0}  # few events
     results = run(bouncing, "1/10", Backend.NATIVE, event_clock=clock, start_values=high)
-    assert sum(done) > 0.8 * results.statistics.steps
+    # the others are at events, or begin a stretch: there are more stretches on a machine with much to do
+    assert sum(done) > 2 / 3 * results.statistics.steps
     assert sum(done) > 4 * len(done)
