@@ -26,7 +26,7 @@ def refuse_failed(session: SessionParts, error: SimulationError) -> None:
     """Start anew without the measurement at an FMU that has failed in it; nothing if none was measured then."""
     busy = [one.name for one in session.programs.reactions if one.is_busy]
     if busy:
-        raise _not_measured(busy, error) from error
+        raise _not_measured(session, busy, error) from error
 
 
 def settle_loops(session: SessionParts) -> None:
@@ -75,7 +75,8 @@ def _is_done(session: SessionParts, trial: ShortSteps, usual: float) -> bool:
             outcome = executor.run(trial.steps, start, start + part * usual)
             executor.run(trial.back, start, start)
         except SimulationError as error:
-            raise _not_measured([one.name for one in trial.reactions], error) from error
+            names = [one.name for one in trial.reactions]
+            raise _not_measured(session, names, error) from error
         if outcome.stopped is not None or outcome.terminate or outcome.event_requests:
             for one in trial.reactions:
                 one.forget_steps()
@@ -85,11 +86,21 @@ def _is_done(session: SessionParts, trial: ShortSteps, usual: float) -> bool:
     return True
 
 
-def _not_measured(names: Sequence[str], error: SimulationError) -> StartsAnew:
-    """The end of a run in which an FMU has failed while dependencies of these were measured."""
-    failed = [error.instance] if isinstance(error, CallError) else names
+def _not_measured(
+    session: SessionParts, names: Sequence[str], error: SimulationError
+) -> StartsAnew:
+    """The end of a run in which an FMU has failed while dependencies of these were measured.
+
+    Its other instances would fail as well, each with a start of its own.
+    """
+    failed = {*names}
+    if isinstance(error, CallError):
+        tokens = {i.name: i.model.instantiation_token for i in session.plan.instances}
+        token = tokens.get(error.instance)
+        failed = {error.instance, *(n for n in tokens if token and tokens[n] == token)}
     reason = f"with slightly changed inputs, {error}".rstrip(".")
-    return StartsAnew(MeasuredAtStart(refused=dict.fromkeys(failed, reason)))
+    refused = {one.name: reason for one in session.programs.reactions if one.name in failed}
+    return StartsAnew(MeasuredAtStart(refused=refused))
 
 
 def measure_replay(session: SessionParts) -> None:

@@ -357,7 +357,24 @@ def test_an_fmu_whose_states_fail_goes_on_without_being_measured(
         results = ring.run()
     assert results.time[-1] == 0.2
     (warning,) = [w for w in results.statistics.warnings if "was not found out" in w]
-    assert "of 'a' depend directly" in warning
+    assert "Whether outputs of 'a'" in warning
+
+
+def test_instances_of_an_fmu_whose_states_fail_are_left_out_together(tmp_path: Path) -> None:
+    """Each start that fails makes all instances anew."""
+    trace, states = tmp_path / "trace", {"canGetAndSetFMUstate": "true"}
+    variable: Any = {**states, "canHandleVariableCommunicationStepSize": "true"}
+    acts = Act("SetState", "return", 3)
+    made = misbehaving(tmp_path, "fmi2", acts, trace=trace, **variable)
+    fmu = edited_fmu(made, tmp_path / "edited.fmu", unknowns={"x": ABSENT})
+    builder = SystemBuilder("ring")
+    for name in "abc":
+        builder.add(name, fmu)
+    for source, target in ("ab", "bc", "ca"):
+        builder.connect(f"{source}.x", f"{target}.u")
+    results = Simulation(builder.build(), stop_time=0.2, step_size=0.1).run()
+    assert "Whether outputs of 'a', 'b', 'c'" in results.statistics.warnings[0]
+    assert sum("Instantiate" in line for line in trace.read_text().splitlines()) == 6
 
 
 @pytest.mark.usefixtures("each_executor")
