@@ -123,6 +123,7 @@ class TableRow(Enum):
     PREDICTIVE = "Predictive"
     LOCATE = "Locate"
     EARLY_RETURN = "EarlyReturn"
+    LOOK_AHEAD = "LookAhead"
     EVENT_MODE = "Event Mode"
     NONE = "no event clock"
 
@@ -149,7 +150,7 @@ def row_of(model: Model, connected: Collection[str] | None = None) -> tuple[Tabl
     discrete = [v.name for v in jumping if not v.type.is_float]
     lone = [e.name for e in events if e.scope is Scope.SHARED and e.trigger is None]
     if lone:
-        return TableRow.NONE, f"its shared events have no trigger: {named(lone)}"
+        return TableRow.LOOK_AHEAD, f"its shared events have no trigger: {named(lone)}"
     if any(e.trigger for e in events):
         return TableRow.PREDICTIVE, "its events have indicators and triggers"
     if discrete and undoes_events(model) and not has_clocks(model):

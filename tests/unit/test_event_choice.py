@@ -24,6 +24,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.inputs import ADAPTIVE, Polynomial
 from fmimaster.plan.policy import TableRow, row_of
 from fmimaster.steps import Locate, MultiRate, Ramp
+from fmimaster.studies.demos.two_mass import TwoMassReference
 from fmimaster.system.declarations import Interface
 from fmimaster.system.model import Causality, DataType, Model, Variability
 from fmimaster.system.python_component import PythonComponent
@@ -154,18 +155,32 @@ def test_changes_are_not_located_where_an_fmu_cannot_vary_its_steps(tmp_path: Pa
     assert "ends of steps" in prepared.notes[0]
 
 
-def test_an_event_clock_that_would_be_refused_is_no_advice(tmp_path: Path) -> None:
-    """Shared events without a trigger: the warning names what the FMU lacks, not a clock that needs it."""
+def without_triggers(folder: Path) -> Path:
     lower = reference_path("fmi2/TwoMassLower.fmu")
     with zipfile.ZipFile(lower) as archive:
         manifest = archive.read(EXTRA).decode()
     bare = re.sub(r'(name="collision"[^>]*) trigger="[^"]*"', r"\1", manifest)
     assert bare != manifest
-    system = masses_of(add_manifest(lower, bare.encode(), tmp_path / "lower.fmu"))
-    [warning] = Simulation(system, stop_time=1, step_size=0.1).prepare().accuracy_warnings
+    return add_manifest(lower, bare.encode(), folder / "lower.fmu")
+
+
+def test_an_event_clock_that_would_be_refused_is_no_advice(tmp_path: Path) -> None:
+    """Shared events without a trigger: the warning names what the FMU lacks, not a clock that needs it."""
+    simulation = Simulation(
+        masses_of(without_triggers(tmp_path)), event_clock="none", stop_time=1, step_size=0.1
+    )
+    [warning] = simulation.prepare().accuracy_warnings
     assert "has no trigger in 'lower'" in warning
     assert "Name a trigger in the FMU's manifest" in warning
     assert "Use event_clock=Predictive()" not in warning
+
+
+def test_steps_become_short_before_shared_events_without_a_trigger(tmp_path: Path) -> None:
+    """Without an event clock both masses are 8 mm away from their places after one collision."""
+    results = Simulation(masses_of(without_triggers(tmp_path)), stop_time=1, step_size=0.02).run()
+    assert "events: LookAhead, because shared events have no trigger" in results.statistics.notes[0]
+    exact = TwoMassReference(1.0)(results.time[-1:])[0]
+    assert [results["upper.x"][-1], results["lower.x"][-1]] == pytest.approx(exact[::2], abs=5e-4)
 
 
 def test_the_reason_for_no_event_clock_is_what_the_system_lacks() -> None:
