@@ -119,7 +119,7 @@ class Simulation(Settings):
         >>> from fmimaster import Simulation, reference_path
         >>> plan = Simulation(reference_path("systems/two-mass-b1-mixed.ssp")).plan()
         >>> print(plan.facts["eventClock"])
-        Predictive()
+        predictive
         """
         from fmimaster.front.chosen_steps import steps_to_choose
         from fmimaster.pages.plan import PlanPage, plan_facts
