@@ -83,10 +83,10 @@ def measured(ran: Ran, *, is_small: bool) -> Ran:
     Parameters
     ----------
     is_small
-        Whether that a loop is not solved is a note, because it matters little.
+        Whether that a loop is not solved, or that events may be wrong, is a note, because it matters little.
     """
     statistics, metadata = ran.results.statistics, ran.results.metadata
-    notes = ran.unsolved if is_small else ()
+    notes = (*ran.unsolved, *statistics.suspected) if is_small else ()
     replaced = {*statistics.leaping, *notes}
     if not replaced:
         return ran
@@ -94,7 +94,11 @@ def measured(ran: Ran, *, is_small: bool) -> Ran:
     results = replace(
         ran.results,
         statistics=replace(
-            statistics, leaping=(), warnings=left, notes=(*statistics.notes, *notes)
+            statistics,
+            leaping=(),
+            suspected=() if is_small else statistics.suspected,
+            warnings=left,
+            notes=(*statistics.notes, *notes),
         ),
         metadata={**metadata, "notes": [*metadata["notes"], *notes], "warnings": [*left]},
     )

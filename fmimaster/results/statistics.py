@@ -238,6 +238,9 @@ class Statistics:
     """Outputs that grow exponentially until the end of the run."""
     leaping: tuple[str, ...] = ()
     """A warning about outputs that change too much within steps; a measured error of the coupling replaces it."""
+    suspected: tuple[str, ...] = ()
+    """Warnings which show only that events may be wrong: they were found late, or inputs were predicted badly. Where the
+    measured error of the coupling is small, they are notes."""
     coupling_error: CouplingError | None = None
     """The error of the coupling; None if nothing is coupled, or it was not asked for."""
     simulated: float = 0.0

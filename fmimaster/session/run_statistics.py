@@ -118,6 +118,7 @@ def run_statistics(session: SessionParts) -> Statistics:
         loops=earlier.loops(prepared),
         diverging=tuple(d.name for d in recorder.growth.diverging()),
         leaping=recorder.growth.leaping(),
+        suspected=_suspected(session),
         power_bonds=bond_statistics(
             prepared.plan, executor.store, float(prepared.schedule.start), state.structure.bonds
         ),
@@ -137,10 +138,9 @@ def end_metadata(statistics: Statistics) -> dict[str, Any]:
 def warnings_of_run(session: SessionParts) -> tuple[str, ...]:
     """What a run has shown so far: reasons for a loss of accuracy of its results."""
     state, prepared = session.state, session.prepared
-    late = [late.text(name) for name, late in list(state.event_log.late.items())]
     return (
         *state.warnings,
-        *late,
+        *_late_events(session),
         *(held_apart(name, *gap) for name, gap in list(state.gaps.items())),
         *state.event_log.delays(),
         *session.earlier.warnings_of_run,
@@ -157,6 +157,16 @@ def with_passed_events(session: SessionParts, texts: Sequence[str]) -> Sequence[
     if passed is None or not (said := passed.text()):
         return texts
     return [f"{text}. {said}" if text == unclocked[0].text else text for text in texts]
+
+
+def _suspected(session: SessionParts) -> tuple[str, ...]:
+    """Those of them which show only that events may be wrong."""
+    errors = session.prepared.programs.errors
+    return (*_late_events(session), *(() if errors is None else errors.warnings))
+
+
+def _late_events(session: SessionParts) -> list[str]:
+    return [late.text(name) for name, late in list(session.state.event_log.late.items())]
 
 
 def _each_once(*texts: Iterable[str]) -> tuple[str, ...]:

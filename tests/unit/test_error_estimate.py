@@ -391,3 +391,17 @@ def test_a_loop_that_is_not_solved_is_a_warning_only_where_it_matters(
     assert [str(w.message) for w in warned if "is not solved" in str(w.message)] == of_loops
     assert [r.message for r in caplog.records if "is not solved" in r.message] == of_loops
     assert any("is not solved in Step Mode" in note for note in statistics.notes) is is_right
+
+
+def test_events_that_may_be_wrong_are_a_warning_only_where_it_matters() -> None:
+    """The masses at steps of 0.3 s: many steps are undone, and the collisions are right."""
+    masses = reference_path("systems/two-mass-b3-mixed.ssp")
+    made = Simulation(masses, stop_time=5, step_size=0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        alone = replace(made, error_estimate=False).run().statistics
+    judged = replace(made, error_estimate=True).run().statistics
+    assert any("too long for the prediction of inputs" in text for text in alone.suspected)
+    assert {*alone.suspected} <= {*alone.warnings}
+    assert judged.warnings == ()
+    assert {*alone.suspected} <= {*judged.notes}
