@@ -17,6 +17,7 @@ from fmimaster.base.errors import OptionError
 from fmimaster.base.text import count
 from fmimaster.configure.settings import Settings
 from fmimaster.inputs.polynomial import Polynomial
+from fmimaster.instants.grid import rounding
 from fmimaster.plan.variables import Recorded
 from fmimaster.record.causes import Kind
 from fmimaster.results.columns import has_mask
@@ -144,8 +145,9 @@ class Pair:
     @property
     def until(self) -> float | None:
         """Time in s of the end of the fine run, if it ended earlier."""
-        end = float(self.fine.time[-1])
-        return end if end < self.coarse.time[-1] else None
+        end, last = float(self.fine.time[-1]), float(self.coarse.time[-1])
+        step = float(np.diff(self.coarse.time).max())
+        return end if end < last - rounding(last, step) else None
 
     def extrapolated(self) -> Results:
         """The fine run with the columns of ``names`` extrapolated to the step size 0.

@@ -227,7 +227,7 @@ class RunsForResult:
 
     def _complete(self, ran: Ran) -> Ran:
         """The run with its number; or the settings of the next run are set."""
-        is_whole = ran.results.metadata["end_time"] >= float(ran.prepared.schedule.stop)
+        is_whole = ran.reaches(ran.results.metadata["end_time"])
         if ran.results.statistics.diverging and is_whole:
             shorter = self._steps and self._steps.shorter(self._settings, ran)
             self._next = shorter or self._not_growing(ran.results)
@@ -272,7 +272,7 @@ class RunsForResult:
             pair = Pair(rows, second, names)
         self._take(pair)
         found = coupling_error(pair, recorded, order, of_fine=of_fine)
-        if found.until is None and rows.time[-1] < float(ran.prepared.schedule.stop):
+        if found.until is None and not ran.reaches(rows.time[-1]):
             found = replace(found, until=float(rows.time[-1]))  # of a file of rows
         if steps is None:
             return found, ()
@@ -286,7 +286,7 @@ class RunsForResult:
             return "the run continues from a checkpoint"
         if self._given.used.on_fault.isolates:
             return "a second run may have other faults (--on-fault)"
-        if ran.results.metadata["end_time"] < float(prepared.schedule.stop):
+        if not ran.reaches(ran.results.metadata["end_time"]):
             return "the run has ended before its stop time"
         if self._given.output_interval is not None and prepared.schedule.rule.halved() is None:
             return "only some of the communication points are recorded (--output-interval)"

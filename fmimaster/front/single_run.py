@@ -17,6 +17,7 @@ from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.inputs.polynomial import HOLD
+from fmimaster.instants.grid import rounding
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_intermediate
@@ -55,6 +56,12 @@ class Ran:
     def prepared(self) -> Prepared:
         """The structure at the start."""
         return self.structures[0]
+
+    def reaches(self, time: float) -> bool:
+        """Whether a time is the stop time: up to rounding, as in the loop, because events shift the ends of steps."""
+        schedule = self.prepared.schedule
+        stop = float(schedule.stop)
+        return time >= stop - rounding(stop, float(schedule.rule.exact_size))
 
     @property
     def unsolved(self) -> tuple[str, ...]:

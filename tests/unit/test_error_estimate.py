@@ -171,6 +171,16 @@ def test_why_it_is_not_measured(settings: dict[str, Any], reason: str) -> None:
     assert reason in results.metadata["coupling_error"]
 
 
+def test_a_run_that_ends_at_its_stop_time_up_to_rounding_is_measured() -> None:
+    """Events shift the ends of steps by less than a step can have; here the step size does."""
+    results = Simulation(CAR, **{**HELD, "step_size": "0.000999999999999"}).run()
+    found = results.statistics.coupling_error
+    assert results.time[-1] < 1
+    assert found is not None
+    assert found.estimate == pytest.approx(error_of(results), rel=0.1)
+    assert found.until is None
+
+
 def test_an_output_that_is_0_but_for_rounding_has_no_relative_error() -> None:
     resting = SystemBuilder("resting")
     resting.add("a", PythonComponent(inputs={"u": 0.0}, outputs={"y": 0.0}, step=almost_rest))
