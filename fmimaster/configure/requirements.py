@@ -281,12 +281,12 @@ def _refuse_nothing_to_do(met: _Met, clock: EventClock) -> None:
 
 
 class Unclocked(NamedTuple):
-    """Events that need the inputs of their instant, in a run without an event clock."""
+    """Events that need the inputs of their instant, in a run without an event clock that fires them."""
 
     text: str
     """A warning."""
     events: tuple[tuple[str, EventDeclaration], ...]
-    """Each with the name of its component."""
+    """Each with the name of its component; empty if passed ones are not counted."""
 
 
 def without_event_clock(
@@ -333,6 +333,27 @@ def without_event_clock(
             "There is no event clock, and inputs are held over a step, so events that depend on them may be a step early "
             f"or late, or missing: {_names(held)}. {instead}",
             tuple(held),
+        )
+
+
+def executed_unseen(system: ResolvedSystem) -> Iterator[Unclocked]:
+    """Shared events that FMUs execute themselves, and of which the system does not declare the members: a run with an event
+    clock that fires none cannot compare them."""
+    declared = {(m.component, m.event.name) for e in system.shared_events for m in e.members}
+    fed = {k.target for k in system.links if not system.components[k.source].is_input}
+    unseen = [
+        (c.name, event)
+        for i, c in enumerate(without_lone_events(system).components)
+        for event in c.model.events
+        if event.scope is Scope.SHARED and i in fed and (i, event.name) not in declared
+    ]
+    if unseen:
+        yield Unclocked(
+            "Each FMU executes its shared events alone, by its own inputs and at its own time, so they may be executed "
+            f"twice or missed: {_names(unseen)}. No event clock can fire them, and the run does not compare their members, "
+            "because the system does not declare them. Name a trigger in the FMU's manifest, and declare the members by an "
+            "annotation of the system, or by builder.share_event(name, members...)",
+            (),
         )
 
 

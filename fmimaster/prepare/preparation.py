@@ -15,6 +15,7 @@ from fmimaster.base.memory import left_for_later
 from fmimaster.cards.use import CardUse, use_cards
 from fmimaster.configure.requirements import (
     Unclocked,
+    executed_unseen,
     refuse_plan,
     refuse_plan_with_rates,
     refuse_rates,
@@ -374,9 +375,10 @@ def _scheduled(draft: Draft) -> Schedule:
 
 
 def _unclocked(draft: Draft) -> tuple[Unclocked, ...]:
-    """Events that need an event clock, in a run without one."""
-    if draft.settings.clock_used is not None:
-        return ()
+    """Events that need an event clock, in a run without one, or whose chosen clock cannot fire them."""
+    if (clock := draft.settings.clock_used) is not None:
+        is_chosen = "event_clock" in draft.chosen.settings
+        return tuple(executed_unseen(draft.resolved)) if is_chosen and not clock.fires else ()
     followed: Collection[int] = draft.programs.polynomial_inputs
     if draft.schedule.rule.watches_discrete_outputs:  # undone steps find what events change
         followed = range(len(draft.plan.instances))

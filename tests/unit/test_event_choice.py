@@ -18,7 +18,7 @@ from python_fmu import PythonFmu
 from fmimaster import Simulation, SystemBuilder, reference_path
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.gauss_seidel import LINES
-from fmimaster.events import EarlyReturn, NoEventClock, Predictive
+from fmimaster.events import EarlyReturn, LookAhead, NoEventClock, Predictive
 from fmimaster.fmu import add_manifest
 from fmimaster.fmu.load import Loader
 from fmimaster.inputs import ADAPTIVE, Polynomial
@@ -181,6 +181,19 @@ def test_steps_become_short_before_shared_events_without_a_trigger(tmp_path: Pat
     assert "events: LookAhead, because shared events have no trigger" in results.statistics.notes[0]
     exact = TwoMassReference(1.0)(results.time[-1:])[0]
     assert [results["upper.x"][-1], results["lower.x"][-1]] == pytest.approx(exact[::2], abs=5e-4)
+    assert not any("twice or missed" in text for text in results.statistics.warnings)
+
+
+def test_shared_events_without_a_trigger_and_without_declared_members_are_a_warning(
+    tmp_path: Path,
+) -> None:
+    """Nothing compares the members then: carts of such FMUs had 10 events instead of 8, without a word."""
+    system = masses_of(without_triggers(tmp_path), declares_members=False)
+    prepared = Simulation(system, stop_time=1, step_size=0.02).prepare()
+    assert prepared.chosen.settings["event_clock"] == LookAhead()
+    [warning] = prepared.accuracy_warnings
+    assert "may be executed twice or missed: 'upper.collision', 'lower.collision'" in warning
+    assert "builder.share_event(name, members...)" in warning
 
 
 def test_the_reason_for_no_event_clock_is_what_the_system_lacks() -> None:
