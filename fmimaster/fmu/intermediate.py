@@ -198,6 +198,8 @@ class InsideOfSteps:
 
 def inputs_in_steps(model: Model) -> tuple[int, ...]:
     """Value references of the inputs that are set in Intermediate Update Mode; nothing is read there."""
+    if model.has_array_inputs:
+        return ()
     return tuple(
         v.value_reference
         for v in model.variables

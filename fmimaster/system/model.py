@@ -355,7 +355,13 @@ class Model:
             return any(p.input == variable.name for p in self.input_polynomials)
         can = self.capabilities
         by_update = can.provides_intermediate_update and variable.intermediate_update
-        return can.max_input_derivative_order > 0 or by_update
+        return can.max_input_derivative_order > 0 or (by_update and not self.has_array_inputs)
+
+    @property
+    def has_array_inputs(self) -> bool:
+        """Whether a floating point input is an array: then none is set inside of steps, where each has one value."""
+        inputs = (v for v in self.variables if v.causality is Causality.INPUT)
+        return any(v.shape and v.type is DataType.FLOAT64 for v in inputs)
 
     @property
     def takes_polynomials(self) -> bool:

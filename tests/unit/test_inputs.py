@@ -13,6 +13,7 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.base.errors import SimulationError
+from fmimaster.fmu.intermediate import inputs_in_steps
 from fmimaster.inputs.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.steps.ramp import Ramp
@@ -517,3 +518,18 @@ def test_a_held_value_is_set_once_per_step() -> None:
     before = len(bench.instances["t"].called(FmiCall.SET_INPUT))
     bench.run(bench.programs.attempt, 0.0, 1.0)
     assert len(bench.instances["t"].called(FmiCall.SET_INPUT)) == before + 1
+
+
+@pytest.mark.parametrize(("shape", "taken"), [((), (0, 1)), ((3,), ())])
+def test_an_fmu_with_array_inputs_is_set_none_inside_of_steps(
+    shape: tuple[int, ...], taken: tuple[int, ...]
+) -> None:
+    """One value was given for an array of three, and the FMU read beyond it."""
+    model = PythonFmu(
+        inputs={"u": 0.0, "v": 0.0},
+        attributes={"v": {"shape": shape}},
+        provides_intermediate_update=True,
+    ).model
+    assert inputs_in_steps(model) == taken
+    inputs = [v for v in model.variables if v.name in ("u", "v")]
+    assert [model.takes_polynomial_of(v) for v in inputs] == [bool(taken)] * 2
