@@ -252,7 +252,8 @@ class RunsForResult:
             return CouplingError(reason=reason), ()
         seconds, rows = self._seconds_of_second(ran), ran.whole(self._output_file)
         completed, rule = ran.completed(self._settings), ran.prepared.schedule.rule
-        order, recorded = order_of(completed), ran.recorded
+        order = order_of(completed, holds_some=ran.holds_some)
+        recorded = ran.recorded
         if rows is None:  # the beginning once more takes less time than to read the file
             if self._given.error_estimate is None:
                 seconds = min(seconds, BEGINNING_SECONDS)
@@ -268,8 +269,16 @@ class RunsForResult:
                 log.info("steps twice as long cannot be compared")
         of_fine = pair is not None
         if pair is None:
-            second = hidden(completed, within(seconds), step_size=half(rule, rows))
-            pair = Pair(rows, second, names)
+            try:
+                second = hidden(completed, within(seconds), step_size=half(rule, rows))
+                pair = Pair(rows, second, names)
+            except CallError:  # an FMU may take steps of its own size only, or multiples of it
+                if seconds < inf:
+                    raise
+                second = hidden(completed, step_size=replace(rule, size=2 * rule.exact_size))
+                pair, of_fine = Pair(second, rows, names), True
+        if pair.explodes:
+            raise NotComparableError("an output grows without bound, faster with shorter steps")
         self._take(pair)
         found = coupling_error(pair, recorded, order, of_fine=of_fine)
         if found.until is None and not ran.reaches(rows.time[-1]):

@@ -18,6 +18,7 @@ from fmimaster.configure.settings import Settings
 from fmimaster.inputs.given_inputs import fitting_inputs
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.instants.grid import rounding
+from fmimaster.plan.layout import Group
 from fmimaster.plan.variables import Recorded
 from fmimaster.prepare.prepared import Prepared
 from fmimaster.results.files import write_intermediate
@@ -62,6 +63,18 @@ class Ran:
         schedule = self.prepared.schedule
         stop = float(schedule.stop)
         return time >= stop - rounding(stop, float(schedule.rule.exact_size))
+
+    @property
+    def holds_some(self) -> bool:
+        """Whether some connected continuous inputs are held: in loops, or because their FMUs take no polynomials."""
+        return any(
+            p.programs.held_in_loops
+            or any(
+                group is Group.CONTINUOUS and routes and i not in p.programs.polynomial_inputs
+                for (i, group), routes in p.plan.routes.items()
+            )
+            for p in self.structures
+        )
 
     @property
     def unsolved(self) -> tuple[str, ...]:

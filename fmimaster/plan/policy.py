@@ -173,10 +173,10 @@ def undoes_events(model: Model) -> bool:
 def stops_itself(model: Model) -> bool:
     """Whether an FMU ends steps at its own events."""
     is_exchange = model.interface is Interface.MODEL_EXCHANGE
-    outputs = model.with_causality(Causality.OUTPUT)
-    has_events = bool(model.events or model.n_event_indicators) or any(
-        not v.is_continuous for v in outputs
-    )
+    jumps = any(not v.is_continuous for v in model.with_causality(Causality.OUTPUT))
+    # a run that ticks clocks knows their times
+    ticks = any(v.clock is not None and v.clock.is_time_based for v in model.variables)
+    has_events = bool(model.events or model.n_event_indicators or (jumps and not ticks))
     return stops_at_events(model, Policy.ANNOUNCE) and (has_events or not is_exchange)
 
 

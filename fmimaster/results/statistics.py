@@ -131,6 +131,9 @@ BOND_TITLES = (
 MOST_NAMES = 8
 """Most variables of a loop that are named; the others are counted."""
 
+PEAK, SHOWN_PEAK = 5.0, 0.05
+"""The largest error in time that is printed beside the root mean square: so many times as large, and at least this one."""
+
 LEAST_SHOWN = 1e-6
 """Smallest coupling error that is printed as a number: smaller ones have rounding errors."""
 
@@ -143,6 +146,10 @@ class OutputError:
     """Of its column; of an element of an array ``"x[1]"``."""
     error: float
     """Root mean square over time, relative to the largest absolute value of the column."""
+    largest: float = 0.0
+    """The largest error, relative to the same value."""
+    time: float = 0.0
+    """Its time in s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +203,21 @@ class CouplingError:
         if self.worst.error < LEAST_SHOWN:
             return f"coupling error below {100.0 * LEAST_SHOWN:g} % of the largest value in all outputs ({self.origin})"
         return (
-            f"coupling error {share_in_words(self.worst.error)} of the largest value, most in "
+            f"coupling error {share_in_words(self.worst.error)} of the largest value{self._peak()}, most in "
             f"{in_a_line(self.worst.name)} ({self.origin})"
         )
+
+    def _peak(self) -> str:
+        """A short error that is much larger; those at events only show that these have moved."""
+        peak = max(self.outputs, key=lambda output: output.largest)
+        if (
+            self.worst is None
+            or any(self.events)
+            or peak.largest < max(PEAK * self.worst.error, SHOWN_PEAK)
+        ):
+            return ""
+        where = f"t = {peak.time:.3g} s in {in_a_line(peak.name)}"
+        return f" (root mean square; {share_in_words(peak.largest)} at {where})"
 
 
 def share_in_words(share: float) -> str:

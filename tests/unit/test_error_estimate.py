@@ -32,6 +32,7 @@ from fmimaster.front.accuracy_pair import Pair, coupling_error, warnings_of
 from fmimaster.inputs.polynomial import LINEAR
 from fmimaster.results.results import NotComparableError
 from fmimaster.results.statistics import CouplingError, OutputError
+from fmimaster.session import keepers
 from fmimaster.steps import PID
 from fmimaster.studies.demos.quarter_car import LINEAR_CAR
 
@@ -119,12 +120,16 @@ def test_a_file_that_was_written_during_the_run_has_the_number(tmp_path: Path) -
     assert json.loads((tmp_path / "a.csv.json").read_text())["units"]["chassis.force"] == "N"
 
 
-def integrator(shortest: float = 0.0, *, can_go_back: bool = True) -> PythonComponent:
-    """Integrates its input by Euler's method, in steps that are long enough."""
+def integrator(
+    shortest: float = 0.0, longest: float = 10.0, *, can_go_back: bool = True
+) -> PythonComponent:
+    """Integrates its input by Euler's method, in steps of the right length."""
 
     def step(unit: Any, t: float, h: float) -> None:
         if h < shortest:
             raise ValueError("these steps are too short")
+        if h > longest:
+            raise ValueError("these steps are too long")
         unit.y = unit.y + h * unit.u
 
     return PythonComponent(
@@ -251,6 +256,9 @@ def test_of_a_run_with_a_large_file_the_beginning_is_done_once_more(
     asked: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(single_run, "MOST_VALUES", 0)
+    monkeypatch.setattr(
+        keepers, "OLDEST", 0.05
+    )  # rows are written now and then, also in a short run
     monkeypatch.setattr(attempts, "BEGINNING_SECONDS", 0.02)
     settings: dict[str, Any] = {**HELD, "stop_time": 4}
     system = pair(integrator() if asked else slow_integrator())
@@ -303,15 +311,58 @@ def test_outputs_that_are_at_rest_in_the_measured_part_have_no_error() -> None:
 
 
 def test_a_second_run_that_fails_loses_nothing() -> None:
-    results = Simulation(pair(integrator(0.009)), **{**HELD, "step_size": "1/100"}).run()
+    results = Simulation(pair(integrator(0.009, 0.011)), **{**HELD, "step_size": "1/100"}).run()
     found = results.statistics.coupling_error
     assert results.rows == 101
     assert found is not None
     assert found.reason.startswith("the second run has failed (")
-    assert "these steps are too short" in found.reason
+    assert "these steps are too long" in found.reason
 
 
-def looped(gain: float) -> PythonComponent:
+def test_where_half_the_steps_are_refused_the_second_run_has_twice_the_steps() -> None:
+    """The steps of a controller may be multiples of its sample time only."""
+    settings = {**HELD, "step_size": "1/100"}
+    found = Simulation(pair(integrator(0.009)), **settings).run().statistics.coupling_error
+    free = Simulation(pair(integrator()), **settings).run().statistics.coupling_error
+    assert found is not None
+    assert free is not None
+    assert found.with_longer
+    assert not free.with_longer
+    assert found.estimate == pytest.approx(free.estimate, rel=0.1)
+
+
+def test_what_grows_faster_with_shorter_steps_has_no_number() -> None:
+    """The difference of both runs is that of the second one: it would be 7 %, whatever the first one is."""
+    system = SystemBuilder("loop")
+    system.add("a", looped(-1.5, can_go_back=False))
+    system.add("b", looped(-1.5, can_go_back=False))
+    system.connect("a.y", "b.u")
+    system.connect("b.y", "a.u")
+    with pytest.warns(AccuracyWarning):
+        results = Simulation(system, **{**HELD, "step_size": "1/20"}, error_estimate=True).run()
+    found = results.statistics.coupling_error
+    assert found is not None
+    assert found.reason == "an output grows without bound, faster with shorter steps"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        ((("a", 0.01, 0.3, 0.1), ("b", 0.005, 0.4, 0.2)), "at t = 0.2 s in b), most in a ("),
+        ((("a", 0.01, 0.04, 0.1),), "of the largest value, most in a ("),
+        ((("a", 0.1, 0.3, 0.1),), "of the largest value, most in a ("),
+    ],
+)
+def test_a_short_error_that_is_much_larger_is_printed_beside_the_root_mean_square(
+    outputs: tuple[tuple[str, float, float, float], ...], expected: str
+) -> None:
+    found = CouplingError(tuple(OutputError(*output) for output in outputs))
+    assert expected in str(found)
+    assert ("root mean square" in str(found)) is (len(outputs) > 1)
+    assert "root mean square" not in str(replace(found, events=(1, 1)))
+
+
+def looped(gain: float, *, can_go_back: bool = True) -> PythonComponent:
     """x' = -x + u / 2 + 1, y = x + gain u, solved exactly while u is constant."""
 
     def step(unit: Any, t: float, h: float) -> None:
@@ -327,6 +378,7 @@ def looped(gain: float) -> PythonComponent:
         step=step,
         output=output,
         dependencies={"y": ["u"]},
+        can_go_back=can_go_back,
     )
 
 
@@ -366,15 +418,17 @@ def test_events_that_fmus_execute_at_the_ends_of_long_steps_are_a_warning() -> N
     assert any("coupling error of" in str(w.message) for w in told)
 
 
-def test_another_number_of_events_is_a_warning() -> None:
+def test_another_number_of_events_is_a_warning_where_outputs_differ() -> None:
     settings = Simulation(CAR, **HELD)
-    (told,) = warnings_of(settings, 0.1, CouplingError((OutputError("a.y", 1e-3),), (3, 4)))
+    differs = (OutputError("a.y", 0.02),)
+    (told,) = warnings_of(settings, 0.1, CouplingError(differs, (3, 4)))
     assert told.startswith("with steps half as long there are 4 events instead of 3: ")
     assert "--step-size" in told
-    longer = CouplingError((OutputError("a.y", 1e-3),), (3, 4), with_longer=True)
+    longer = CouplingError((OutputError("a.y", 1e-3, 0.06, 1.0),), (3, 4), with_longer=True)
     (told,) = warnings_of(settings, 0.1, longer)
     assert told.startswith("with steps twice as long there are 3 events instead of 4: ")
-    assert not [*warnings_of(settings, 0.1, CouplingError((OutputError("a.y", 0.05),), (3, 3)))]
+    for outputs, events in ((differs, (3, 3)), ((OutputError("a.y", 1e-3, 0.04),), (3, 4))):
+        assert not [*warnings_of(settings, 0.1, CouplingError(outputs, events))]
 
 
 @pytest.mark.parametrize(("step_size", "is_right"), [("1/50", True), ("2", False)])
