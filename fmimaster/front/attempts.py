@@ -17,6 +17,7 @@ from fmimaster.base.errors import (
     CallError,
     FileError,
     FmimasterError,
+    FmuLostError,
     InputError,
     Interrupted,
     ProgramError,
@@ -272,8 +273,10 @@ class RunsForResult:
             try:
                 second = hidden(completed, within(seconds), step_size=half(rule, rows))
                 pair = Pair(rows, second, names)
-            except CallError:  # an FMU may take steps of its own size only, or multiples of it
-                if seconds < inf:
+            except (
+                CallError
+            ) as error:  # an FMU may take steps of its own size only, or multiples of it
+                if seconds < inf or isinstance(error, FmuLostError):
                     raise
                 second = hidden(completed, step_size=replace(rule, size=2 * rule.exact_size))
                 pair, of_fine = Pair(second, rows, names), True
