@@ -89,7 +89,7 @@ class RunsForResult:
         self._next: Settings | None = None
         """Those of the next run; None after the last one."""
         self._told: list[str] = []
-        """Why there is more than one run."""
+        """Why there is more than one run, and what the others have shown."""
         self._is_interrupted = False
         """Whether a hidden run was, whose process has handled it."""
         self._chooses_steps = False
@@ -281,7 +281,9 @@ class RunsForResult:
                 second = hidden(completed, step_size=replace(rule, size=2 * rule.exact_size))
                 pair, of_fine = Pair(second, rows, names), True
         if pair.explodes:
-            raise NotComparableError("an output grows without bound, faster with shorter steps")
+            why = "an output grows without bound, faster with shorter steps"
+            self._tell(f"{why}: the coupling is not stable, as in loops that are not solved")
+            raise NotComparableError(why)
         self._take(pair)
         found = coupling_error(pair, recorded, order, of_fine=of_fine)
         if found.until is None and not ran.reaches(rows.time[-1]):
