@@ -241,8 +241,10 @@ def test_a_loop_that_begins_later_is_not_wrong_in_silence(
         )
 
     units = {"a": valve(gain), "b": valve(1.0)}
-    with pytest.warns(AccuracyWarning, match=r"coupling error of|grew without bound|grows "):
+    with pytest.warns(AccuracyWarning) as told:
         simulation(units, RING, stop_time=2.0, step_size=0.1).run()
+    words = ("coupling error of", "grew without bound", "grows without bound", "grows from")
+    assert any(word in str(one.message) for one in told for word in words)
 
 
 @pytest.mark.usefixtures("each_executor")
