@@ -247,7 +247,8 @@ class RunsForResult:
 
     def _measured(self, ran: Ran) -> tuple[CouplingError, tuple[str, ...]]:
         """The error of the coupling, and notes; if it is too large for steps that are chosen, shorter ones come next."""
-        from fmimaster.front.accuracy_pair import Pair, coupling_error, half, order_of
+        from fmimaster.front.accuracy_pair import Pair, half
+        from fmimaster.front.coupling_error import coupling_error, order_of
 
         if reason := self._why_not_measured(ran):
             return CouplingError(reason=reason), ()
@@ -322,7 +323,7 @@ class RunsForResult:
         """The run with its number, and with why it is not the first one; also in its files."""
         if found is None and not self._told:
             return self._with_loops_told(ran)
-        from fmimaster.front.accuracy_pair import AIM, warnings_of
+        from fmimaster.front.coupling_error import AIM, warnings_of
 
         size, completed = ran.prepared.schedule.rule.exact_size, ran.completed(self._settings)
         of_bonds = tuple[str, ...]()

@@ -210,11 +210,7 @@ class CouplingError:
     def _peak(self) -> str:
         """A short error that is much larger; those at events only show that these have moved."""
         peak = max(self.outputs, key=lambda output: output.largest)
-        if (
-            self.worst is None
-            or any(self.events)
-            or peak.largest < max(PEAK * self.worst.error, SHOWN_PEAK)
-        ):
+        if any(self.events) or peak.largest < max(PEAK * self.outputs[0].error, SHOWN_PEAK):
             return ""
         where = f"t = {peak.time:.3g} s in {in_a_line(peak.name)}"
         return f" (root mean square; {share_in_words(peak.largest)} at {where})"

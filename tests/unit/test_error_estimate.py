@@ -28,7 +28,8 @@ from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.events import Predictive
 from fmimaster.front import attempts, single_run
-from fmimaster.front.accuracy_pair import Pair, coupling_error, warnings_of
+from fmimaster.front.accuracy_pair import Pair
+from fmimaster.front.coupling_error import coupling_error, warnings_of
 from fmimaster.inputs.polynomial import LINEAR
 from fmimaster.results.results import NotComparableError
 from fmimaster.results.statistics import CouplingError, OutputError
