@@ -13,6 +13,15 @@
 
 #include "kernel.h"
 
+#if defined(_WIN32) /* the C libraries of Windows have no aligned_alloc, and free() does not take what is aligned */
+#include <malloc.h>
+#define allocate_aligned(alignment, size) _aligned_malloc(size, alignment)
+#define free_aligned _aligned_free
+#else
+#define allocate_aligned aligned_alloc
+#define free_aligned free
+#endif
+
 enum {
     SPINS = 1000,  /* some 30 us: longer than most pauses between two parallel parts */
     YIELDS = 1000, /* some 0.5 ms: to be woken takes 0.05 ms */
@@ -146,7 +155,7 @@ static void *work(void *argument)
 
 fm_pool *fm_pool_new(int n_threads)
 {
-    fm_pool *pool = aligned_alloc(LINE, sizeof *pool);
+    fm_pool *pool = allocate_aligned(LINE, sizeof *pool);
     if (!pool)
         return 0;
     memset(pool, 0, sizeof *pool);
@@ -174,7 +183,7 @@ void fm_pool_free(fm_pool *pool)
     pthread_cond_destroy(&pool->idle.changed);
     pthread_cond_destroy(&pool->caller.changed);
     free(pool->threads);
-    free(pool);
+    free_aligned(pool);
 }
 
 void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n)
