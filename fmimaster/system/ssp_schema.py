@@ -61,10 +61,13 @@ def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
 class _Version2(etree.Resolver):  # type: ignore[misc,unused-ignore]
     """Gives the schemas in a folder, with the additions of version 2.0."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
     def resolve(  # type: ignore[override,unused-ignore]
         self, url: str, public_id: str | None, context: Any
     ) -> Any:
-        path = Path(url)
+        path = self.folder / Path(url).name  # the rest is an address (Windows) or a path
         schema = etree.fromstring(path.read_bytes())
         _change_to_version_2(path.stem.removeprefix("SystemStructure"), schema)
         return self.resolve_string(etree.tostring(schema), context, base_url=url)
@@ -84,7 +87,7 @@ def _schema(is_newer: bool) -> Any:
     text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
     parser = etree.XMLParser()
     if is_newer:
-        parser.resolvers.add(_Version2())
+        parser.resolvers.add(_Version2(folder))
     return etree.XMLSchema(etree.fromstring(text, parser, base_url=str(folder / "all.xsd")))
 
 

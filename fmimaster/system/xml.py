@@ -148,8 +148,7 @@ def parse_lenient_xml(text: bytes, where: str) -> tuple[Element, tuple[str, ...]
         for prefix, line in first.items()
     )
     parser = etree.XMLParser(recover=True, **_OPTIONS)
-    repaired: Any = etree.fromstring(text, parser, base_url=where)
-    return repaired, notes
+    return _named(etree.fromstring(text, parser), where), notes
 
 
 class _Prolog:
@@ -184,16 +183,22 @@ def _parse(text: bytes, where: str) -> tuple[Element | None, list[Any]]:
         etree.fromstring(text, etree.XMLParser(target=prolog, **_OPTIONS))
     parser = etree.XMLParser(**_OPTIONS)
     try:
-        root: Any = etree.fromstring(text, parser, base_url=where)
+        root = etree.fromstring(text, parser)
     except etree.XMLSyntaxError:
         return None, list(parser.error_log.filter_from_errors())
-    return root, []
+    return _named(root, where), []
+
+
+def _named(root: Any, where: str) -> Element:
+    """The document with its name as given. As ``base_url``, lxml makes an address of a path with backslashes."""
+    root.getroottree().docinfo.URL = where
+    named: Element = root
+    return named
 
 
 def _malformed(error: Any, where: str) -> FileError:
-    return FileError(
-        f"{where}, line {error.line}, column {error.column}: malformed XML, {error.message.strip()}."
-    )
+    what = error.message.partition("\n")[0].strip(" !")  # older versions show the bytes behind it
+    return FileError(f"{where}, line {error.line}, column {error.column}: malformed XML, {what}.")
 
 
 def location(element: Element) -> str:

@@ -70,9 +70,9 @@ def test_files_of_parameters_and_mappings_are_checked(tmp_path: Path) -> None:
     inside = '<ssd:ParameterMapping source="m.ssm"/>'
     text = ssd(bindings(f'<ssd:ParameterBinding source="v.ssv">{inside}</ssd:ParameterBinding>'))
     found = read(tmp_path, text).warnings
-    assert [w.partition(":")[0].rpartition("/")[2] for w in found] == [
-        "v.ssv, line 1",
-        "m.ssm, line 2",
+    assert [w.partition(": ")[0] for w in found] == [
+        f"{tmp_path / 'v.ssv'}, line 1",
+        f"{tmp_path / 'm.ssm'}, line 2",
     ]
 
 

@@ -67,13 +67,22 @@ def test_the_word_doctype_in_a_comment_is_no_document_type() -> None:
         (b"<a>\n<b>\n</a>", r"s\.ssd, line 3, column \d+: .*tag mismatch: b line 2 and a"),
         (b'<a b="1" b="2"/>', r"Attribute b redefined"),
         (b"<a>&x;</a>", r"Entity 'x' not defined"),
-        (b"<a>\xff</a>", r"Invalid bytes in character encoding"),
+        (b"<a>\xff</a>", r"Invalid bytes in character encoding|not proper UTF-8"),
     ],
 )
 def test_malformed_xml_is_told_with_line_and_column(text: bytes, message: str) -> None:
     for parse in (parse_xml, parse_lenient_xml):
         with pytest.raises(FileError, match=message):
             parse(text, "s.ssd")
+
+
+@pytest.mark.parametrize(
+    "where", ["C:\\a b\\ä%20.fmu/x.xml", "\\\\server\\a.ssp", "/tmp/a b/x.xml"]
+)
+def test_the_place_is_told_as_given(where: str) -> None:
+    """As the base of a document, lxml makes an address of a path of Windows: file:/C:/a%20b/…"""
+    for root in (parse_xml(b"<a>\n<b/></a>", where), parse_lenient_xml(b"<a>\n<b/></a>", where)[0]):
+        assert [location(e) for e in root.iter()] == [f"{where}, line 1", f"{where}, line 2"]
 
 
 def test_an_undeclared_prefix_is_malformed_unless_leniently_read() -> None:
