@@ -13,10 +13,11 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
+from fmimaster.apart.exit import Exit
 from fmimaster.apart.server import KILL, REQUEST, START, ChannelEnd, Start
-from fmimaster.apart.watch import REPORT, signal_name
+from fmimaster.apart.watch import REPORT
 from fmimaster.base.errors import OptionError
 
 MODULES = (
@@ -45,29 +46,6 @@ _MOST_CHUNKS = 16
 
 _GRACE = 5.0
 """Time in s for the preloaded process to end after its socket was closed."""
-
-
-class Exit(NamedTuple):
-    """How a process has ended."""
-
-    status: int | None
-    """As ``os.waitpid`` has it; None if it is not known."""
-
-    @property
-    def signal(self) -> str:
-        """Name of the signal that has ended it; empty if it was none."""
-        if self.status is None or not os.WIFSIGNALED(self.status):
-            return ""
-        return signal_name(os.WTERMSIG(self.status))
-
-    @property
-    def how(self) -> str:
-        """The end in words, after the name of the process."""
-        if self.status is None:
-            return "was lost with the process that had started it"
-        if self.signal:
-            return f"was ended by {self.signal}"
-        return f"ended with exit status {os.waitstatus_to_exitcode(self.status)}"
 
 
 class Process:
@@ -144,7 +122,7 @@ class Process:
                 break
             self.pid, status = REPORT.unpack(content)
             if status >= 0:
-                self._exit = Exit(status)
+                self._exit = Exit(os.waitstatus_to_exitcode(status))
                 os.read(self.report, 1)  # its keeper has ended too
         return self._exit
 

@@ -12,8 +12,9 @@ from threading import Event
 from time import perf_counter
 from typing import Any, get_type_hints
 
+from fmimaster.apart.exit import Exit
 from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
-from fmimaster.apart.process import Exit, Process
+from fmimaster.apart.process import Process
 from fmimaster.apart.server import Channel
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import bytes_in_words

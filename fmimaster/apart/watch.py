@@ -23,6 +23,7 @@ from time import monotonic, sleep
 from typing import Any, NoReturn, Protocol
 
 from fmimaster.apart import shared_run
+from fmimaster.apart.exit import Exit
 from fmimaster.apart.shared_run import SharedNumber, SharedRun, flush_streams
 from fmimaster.base.memory import taken, takes_the_last
 
@@ -389,12 +390,5 @@ def first_words(call: str) -> str:
 
 
 def _ending(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    return f"was ended by {signal_name(-code)}" if code < 0 else f"has ended with status {code}"
-
-
-def signal_name(number: int) -> str:
-    """``"SIGSEGV"``; the number of a signal without a name."""
-    with suppress(ValueError):
-        return signal.Signals(number).name
-    return f"signal {number}"
+    end = Exit(os.waitstatus_to_exitcode(status))
+    return end.how if end.signal else f"has ended with status {end.code}"

@@ -13,8 +13,9 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from fmimaster.apart.exit import Exit
 from fmimaster.apart.plain import DamagedError, decoded, error_of
-from fmimaster.apart.process import Exit, Process
+from fmimaster.apart.process import Process
 from fmimaster.base.errors import FmuLostError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile

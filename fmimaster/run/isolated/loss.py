@@ -9,7 +9,7 @@ from math import inf
 from time import monotonic
 from typing import Any, NamedTuple
 
-from fmimaster.apart.process import Exit
+from fmimaster.apart.exit import Exit
 from fmimaster.base.errors import FmuLostError
 from fmimaster.base.text import bytes_in_words
 from fmimaster.kernel._kernel import lib
