@@ -5,7 +5,7 @@ FMUS := $(shell find fmus -type f ! -path '*/__pycache__/*')
 PACKAGING := pyproject.toml setup.py
 KERNEL := $(wildcard fmimaster/kernel/*.h fmimaster/kernel/build.py) $(filter-out %/_kernel.c,$(wildcard fmimaster/kernel/*.c))
 
-.PHONY: demo test thorough check site clean
+.PHONY: demo test test-windows thorough check site clean
 
 demo: .venv/reference-fmus
 	.venv/bin/fmimaster demo two-mass --output-directory demo-output
@@ -13,6 +13,10 @@ demo: .venv/reference-fmus
 # The tests start hundreds of Pythons: without files of compiled modules, each would compile all it imports.
 test: .venv/reference-fmus .venv/with-test
 	PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n auto --dist worksteal
+
+# By a Windows Python under wine. What it needs is in .venv/windows, made at the first time.
+test-windows: .venv/reference-fmus .venv/with-test .venv/with-release
+	.venv/bin/python tools/windows.py
 
 thorough: .venv/reference-fmus .venv/with-test
 	PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n auto --dist worksteal -m thorough

@@ -1,0 +1,151 @@
+"""A Windows Python under wine, with packages, the kernel and reference FMUs for Windows: made once, kept in a folder.
+
+Packages come by their names and hashes from where pip is set up to look; zig compiles.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cross_kernel
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = Path(__file__).with_name("windows-python.txt")
+PACKAGES = Path(__file__).with_name("windows-packages.txt")
+
+_PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+_PINNED = ("--no-deps", "--no-compile", "--require-hashes")
+_FOR_WINDOWS = ("--platform=win_amd64", "--python-version=3.13", "--only-binary=:all:")
+_NO_WINE = (
+    "wine is missing, or its part for 64-bit programs. It stands in for Windows here.\n"
+    "On Debian and Ubuntu: apt-get install wine64 wine"
+)
+
+
+class MissingError(Exception):
+    """Something that must be installed is not there; the message says how to get it."""
+
+
+@dataclass(frozen=True)
+class WindowsPython:
+    """All of it in a folder. Call :meth:`prepare` before anything else."""
+
+    folder: Path
+
+    @property
+    def executable(self) -> Path:
+        """python.exe."""
+        return self.folder / "python" / "python.exe"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables for wine and for Python, which imports the package from this checkout.
+
+        Compiled modules are kept apart: those of tests name files as the system does that compiled them.
+        """
+        return os.environ | {
+            "WINEPREFIX": str(self.folder / "prefix"),
+            "WINEARCH": "win64",
+            "WINEDEBUG": "-all",
+            "WINEDLLOVERRIDES": "mscoree,mshtml=",  # else wine asks to install .NET and a browser
+            "PYTHONPATH": windows_path(ROOT),
+            "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
+        }
+
+    def prepare(self) -> None:
+        """Make what is missing or out of date."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make_prefix()
+        home = self.executable.parent
+        if self._install("Python for Windows", PYTHON, home):
+            # It asks for the version of Windows in a way that wine lacks. Without it, Python asks in another way.
+            (home / "_wmi.pyd").unlink()
+            # This file would make Python ignore PYTHONPATH and site-packages.
+            (home / "python313._pth").unlink()
+            with zipfile.ZipFile(home / "python313.zip") as library:
+                library.extractall(home / "Lib")
+            (home / "python313.zip").unlink()
+        self._install("Packages for it", PACKAGES, home / "Lib" / "site-packages", *_FOR_WINDOWS)
+        _say("The kernel for Windows")
+        kernel = ROOT / "fmimaster" / "kernel" / "_kernel.pyd"
+        cross_kernel.build(
+            "x86_64-windows-gnu", self.folder / "kernel", kernel, [home / "python3.dll"]
+        )
+
+    def run(self, arguments: Sequence[str], log: Path | None = None) -> int:
+        """Show what Python prints with these arguments, and keep it in a file; returns its exit status.
+
+        Nothing that it started lives on. It prints to a pipe, because Python would end at once if that were a file: wine 8
+        has no handle for it.
+        """
+        process = subprocess.Popen(
+            ["wine", str(self.executable), *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert process.stdout is not None
+        try:
+            with open(log or os.devnull, "wb") as kept:
+                while text := os.read(process.stdout.fileno(), 65536):
+                    kept.write(text)
+                    sys.stdout.buffer.write(text)
+                    sys.stdout.buffer.flush()
+            return process.wait()
+        finally:
+            process.kill()
+            self._wineserver("--kill")
+
+    def _make_prefix(self) -> None:
+        """The folder that wine takes for a Windows of 64 bits."""
+        if not shutil.which("wine"):
+            raise MissingError(_NO_WINE)
+        registry = self.folder / "prefix" / "system.reg"
+        if registry.exists():
+            return
+        _say("A folder for wine")
+        command = ("wine", "wineboot", "--init")
+        begun = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+        self._wineserver("--wait")  # it writes the registry when it ends
+        if begun.returncode or not registry.exists() or "#arch=win64" not in registry.read_text():
+            shutil.rmtree(self.folder / "prefix", ignore_errors=True)
+            raise MissingError(f"{begun.stderr}\n{_NO_WINE}")
+
+    def _wineserver(self, option: str) -> None:
+        subprocess.run(["wineserver", option], env=self.environment, check=False)
+
+    def _install(self, what: str, pinned: Path, folder: Path, *options: str) -> bool:
+        """Install what a file lists into a new folder; False if that was done before, with the same list."""
+        done = self.folder / pinned.name
+        if done.exists() and done.read_text() == pinned.read_text():
+            return False
+        _say(what)
+        shutil.rmtree(folder, ignore_errors=True)
+        _call(*_PIP, "install", *_PINNED, *options, "--target", str(folder), "-r", str(pinned))
+        shutil.copy(pinned, done)
+        return True
+
+
+def windows_path(path: Path) -> str:
+    """An absolute path as Windows programs under wine name it."""
+    return f"Z:{path}".replace("/", "\\")
+
+
+def _say(what: str) -> None:
+    print(f"{what} …", flush=True)
+
+
+def _call(*command: str) -> None:
+    """Run a command in the folder of the checkout; end with its status if it fails."""
+    status = subprocess.run(command, cwd=ROOT).returncode
+    if status:
+        raise SystemExit(status)
