@@ -1,7 +1,8 @@
 """Temporary folders that are removed at the end, or, if the process has died, by the next run of the same user.
 
 Beside each folder is a file that the living process holds locked. The system releases the lock when the last process that
-has the file open ends, however it ends; processes that are forked keep it.
+has the file open ends, however it ends; processes that are forked keep it. Windows removes no file that is in use, such as
+the library of an FMU that has started a program or a thread: its folder stays, with the file, for the next run.
 """
 
 from __future__ import annotations
@@ -14,8 +15,44 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    import msvcrt
+
+    _OPEN = os.O_RDWR | os.O_BINARY
+
+    def _lock(number: int, *, wait: bool) -> None:
+        """Lock a file, or raise OSError; nobody holds it for long while it is waited for."""
+        msvcrt.locking(number, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+
+    def _is_ours(found: os.stat_result) -> bool:
+        """Whether a file is of this user: the temporary folder of Windows is."""
+        return True
+
+    def _release(number: int, lock: Path) -> None:
+        """Remove the file of a folder that is gone; Windows removes no file that is open."""
+        os.close(number)
+        lock.unlink()
+
+else:
     import fcntl
+
+    _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+
+    def _lock(number: int, *, wait: bool) -> None:
+        """Lock a file, or raise OSError."""
+        fcntl.flock(number, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _is_ours(found: os.stat_result) -> bool:
+        """Whether a file is of this user."""
+        return found.st_uid == os.getuid()
+
+    def _release(number: int, lock: Path) -> None:
+        """Remove the file of a folder that is gone, before another run can lock it."""
+        try:
+            lock.unlink()
+        finally:
+            os.close(number)
+
 
 _PREFIX, _SUFFIX = "fmimaster-", ".lock"
 
@@ -39,25 +76,25 @@ class OwnFolder:
             raise
 
     def remove(self) -> None:
-        """Remove the folder with all files. Never raises; nothing happens the second time."""
+        """Remove the folder with all files; what is in use stays for the next run. Never raises; nothing happens the second
+        time."""
         if self._number < 0:
             return
         shutil.rmtree(self.path, ignore_errors=True)
         with suppress(OSError):
-            os.close(self._number)
+            if self.path.exists():
+                os.close(self._number)
+            else:
+                _release(self._number, self._lock)
         self._number = -1
-        with suppress(OSError):
-            self._lock.unlink()
 
 
 def _locked_file() -> tuple[int, Path]:
     """A new file beside which the folder will be, and its descriptor."""
     while True:
         number, name = tempfile.mkstemp(_SUFFIX, _PREFIX)
-        if sys.platform == "win32":
-            return number, Path(name)
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(number, fcntl.LOCK_EX)
+            _lock(number, wait=True)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.stat(name), os.fstat(number)):
                 return number, Path(name)
@@ -66,8 +103,6 @@ def _locked_file() -> tuple[int, Path]:
 
 def remove_folders_of_the_dead() -> None:
     """Remove the folders of this user whose processes have died. Never raises."""
-    if sys.platform == "win32":
-        return
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX):
@@ -83,18 +118,20 @@ def _remove_if_dead(lock: Path) -> None:
     OSError
         If somebody holds it, or it is of another user.
     """
-    if sys.platform == "win32":
-        return
-    number = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    number = os.open(lock, _OPEN)
+    is_gone = False
     try:
         found = os.fstat(number)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+        if not stat.S_ISREG(found.st_mode) or not _is_ours(found):
             return
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(number, wait=False)
         folder = lock.with_suffix("")
-        if folder.is_symlink() or (folder.exists() and folder.stat().st_uid != os.getuid()):
+        if folder.is_symlink() or (folder.exists() and not _is_ours(folder.stat())):
             return
         shutil.rmtree(folder, ignore_errors=True)
-        lock.unlink()
+        is_gone = not folder.exists()
     finally:
-        os.close(number)
+        if is_gone:
+            _release(number, lock)
+        else:
+            os.close(number)
