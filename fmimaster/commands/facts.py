@@ -124,7 +124,7 @@ def _platforms(fmu: FmuFile) -> list[str]:
 def _platform_here(fmu: FmuFile) -> str | None:
     """The platform whose binary runs on this machine."""
     try:
-        return find_library(fmu.folder, fmu.model, str(fmu.source)).parent.name
+        return find_library(fmu.folder, fmu.model, fmu.source).parent.name
     except InputError:
         return None
 

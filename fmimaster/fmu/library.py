@@ -249,7 +249,7 @@ class FmuFile:
 
     def _loaded(self) -> Any:
         if self._fmu is None:
-            library = find_library(self.folder, self.model, str(self.source))
+            library = find_library(self.folder, self.model, self.source)
             with LOADING:
                 make = at_place(self._kind).fmpy_class
                 self.present = f"the loading of the library of '{self.source}'"

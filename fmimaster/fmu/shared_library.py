@@ -7,15 +7,19 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from platform import machine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fmimaster.base.errors import ModelError
-from fmimaster.system.model import Model
+from fmimaster.base.errors import FileError, ModelError
+from fmimaster.system.archive import open_archive
+from fmimaster.system.model import Model, Source
+
+if TYPE_CHECKING:
+    from fmimaster.fmu.library_file import MissingDll
 
 log = logging.getLogger("fmimaster")
 
@@ -29,6 +33,7 @@ _SYSTEMS = {
 _ARM = {"aarch64", "arm64"}
 
 _old_name, _name, SUFFIX = _SYSTEMS.get(sys.platform, (sys.platform, sys.platform, ".so"))
+_LIBRARIES = "DLLs" if sys.platform == "win32" else "shared libraries"
 _is_64 = sys.maxsize > 2**32
 
 FMI2 = f"{_old_name}{64 if _is_64 else 32}"
@@ -37,19 +42,14 @@ FMI2 = f"{_old_name}{64 if _is_64 else 32}"
 FMI3 = f"{'aarch64' if machine().lower() in _ARM else 'x86_64' if _is_64 else 'x86'}-{_name}"
 """For example ``x86_64-linux``. Source: FMI 3.0, section 2.5.1.4.1."""
 
-_MACHINES = {
-    3: "x86",
-    8: "MIPS",
-    21: "PowerPC 64",
-    40: "ARM",
-    62: "x86-64",
-    183: "AArch64",
-    243: "RISC-V",
-}
-"""Processors by their number in the header of an ELF file (e_machine)."""
+_WORDS = {"linux": "Linux", "win": "Windows", "windows": "Windows", "darwin": "macOS"}
+"""Systems in names of platforms → their names in messages."""
+
+_DEBUG_DLL = re.compile(r"((msvc[pr]|vcruntime|vcomp|concrt|mfc)\d+(_\d)?|ucrtbase)d\.dll", re.I)
+_VISUAL_C_DLL = re.compile(r"(msvc[pr]|vcruntime|vcomp|concrt|mfc)\d+\w*\.dll", re.I)
 
 
-def find_library(folder: Path, model: Model, where: str) -> Path:
+def find_library(folder: Path, model: Model, source: Source) -> Path:
     """The shared library for this platform in an unpacked FMU.
 
     FMI 2.0.4 allows the platform names of FMI 3.0 besides its own. A library with another name than the model
@@ -61,6 +61,7 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
         If there is no library (the message names the available platforms), or if it is a link that leads out of the
         FMU.
     """
+    where = str(source)
     binaries = folder / "binaries"
     platforms = [FMI2, FMI3] if model.fmi_version.startswith("2") else [FMI3]
     expected = model.model_identifier + SUFFIX
@@ -78,14 +79,35 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
     has = f"it has {', '.join(told)}" if told else "it has no binary"
     raise ModelError(
         f"'{where}' has no binary for this platform, expected {' or '.join(platforms)}; {has}."
+        f"{_instead(there, model, source)}"
     )
+
+
+def _instead(there: Sequence[str], model: Model, source: Source) -> str:
+    """What can be done with an FMU that has binaries for these platforms only."""
+    parts = [re.fullmatch(r"(\w+)-(\w+)|([a-z]+)(32|64)", name) for name in there]
+    systems = {_WORDS.get(p[2] or p[3], p[2] or p[3]) for p in parts if p}
+    ours = _WORDS.get(_name, _name)
+    text = ""
+    if _is_64 and {f"{_old_name}32", f"x86-{_name}"} & set(there):
+        text = f" A library of 32 bit cannot be loaded by Python of 64 bit; export the FMU for {ours} of 64 bit."
+    elif systems and ours not in systems:
+        text = f" It is for {' and '.join(sorted(systems))}; export it for {ours} too."
+    lists = "modelDescription.xml", "sources/buildDescription.xml"
+    with suppress(FileError), open_archive(source) as archive:
+        if any(b"<SourceFile" in archive.read(name) for name in lists if name in archive):
+            text += f" It has C sources; build a binary from them: {compiled(model)}."
+    return text
 
 
 def compiled(model: Model) -> str:
     """The command of fmpy that builds a binary from the C sources of an FMU. Without the definitions, functions can get a
     prefix (FMI 3.0, section 2.5.1.4.1); a shared library must not have it. Headers of FMI 2.0 know only the second one."""
     prefix = f"FMI{model.fmi_version[0]}"
-    return f'CFLAGS="-D{prefix}_OVERRIDE_FUNCTION_PREFIX -D{prefix}_FUNCTION_PREFIX=" fmpy compile FILE.fmu'
+    flags = f"-D{prefix}_OVERRIDE_FUNCTION_PREFIX -D{prefix}_FUNCTION_PREFIX="
+    if sys.platform == "win32":
+        return f'set "CFLAGS={flags}" && fmpy compile FILE.fmu'
+    return f'CFLAGS="{flags}" fmpy compile FILE.fmu'
 
 
 def without_functions(library: Path, model: Model, where: str) -> str:
@@ -123,33 +145,65 @@ def load(make: Callable[..., Any], model: Model, folder: Path, library: Path, wh
                 libraryPath=str(library),
             )
     except Exception as error:  # fmpy wraps the loader's OSError in a bare Exception
-        words = str(error).partition(str(library) + ". ")[2] or str(error)
         raise ModelError(
-            f"The library of '{where}' cannot be loaded on this machine: {words}.{_wrong_machine(library)} Expected a "
-            f"library for {FMI3} whose own shared libraries are installed; install what is missing, or "
-            "export the FMU for this platform."
+            f"The library of '{where}' cannot be loaded on this machine: {_reason(error, library)}."
+            f"{_wrong_machine(library)} Expected a library for {FMI3} whose own {_LIBRARIES} are installed; install what "
+            "is missing, or export the FMU for this platform."
         ) from error
     finally:
         os.chdir(working_directory)  # fmpy leaves another working directory if loading fails
 
 
+def _reason(error: Exception, library: Path) -> str:
+    """Why a library cannot be loaded; Windows does not say which DLL is missing."""
+    if missing := _missing(library):
+        return "; ".join(map(_missing_in_words, missing))
+    words = str(error).partition(str(library) + ". ")[2] or str(error)
+    return words.partition(" Try using the full path")[0].rstrip(".")
+
+
+def _missing_in_words(dll: MissingDll) -> str:
+    text = f"'{dll.needed_by}' needs '{dll.name}', which is neither beside it nor in a folder of Windows or of PATH"
+    if _DEBUG_DLL.fullmatch(dll.name):
+        return f"{text} (only Visual Studio has it: export the FMU as release, not for debugging)"
+    if _VISUAL_C_DLL.fullmatch(dll.name):
+        return f"{text} (it belongs to the Microsoft Visual C++ Redistributable)"
+    return text
+
+
+def _missing(library: Path) -> tuple[MissingDll, ...]:
+    """DLLs that a library needs and that Windows does not find by itself."""
+    if sys.platform != "win32":
+        return ()
+    from fmimaster.fmu.library_file import missing_dlls  # other systems do not need it
+
+    return missing_dlls(
+        library, [Path(sys.base_prefix), Path(os.environ["SYSTEMROOT"], "System32")]
+    )
+
+
+def _folders_of_path(missing: Iterable[MissingDll]) -> Iterator[Path]:
+    """Folders of PATH in which DLLs are; Python does not look there, but programs of vendors count on it."""
+    folders = [Path(f) for f in os.get_exec_path() if os.path.isabs(f)]
+    for dll in missing:
+        found = next((folder for folder in folders if (folder / dll.name).is_file()), None)
+        if found is not None:
+            log.info("'%s' needs '%s', which is in '%s'.", dll.needed_by, dll.name, found)
+            yield found
+
+
 def _wrong_machine(library: Path) -> str:
-    """A sentence if an ELF library is for another processor than this Python; the loader only reports "no such
-    file"."""
-    its, ours = _machine(library), _machine(Path(sys.executable))
-    if not ours or its == ours:
-        return ""
-    return f" The file is {f'for {its}' if its else 'no ELF library'}, this machine needs {ours}."
+    """A sentence if a library is for another system or processor than this Python; the loader only reports "no such
+    file" or "no valid application"."""
+    from fmimaster.fmu.library_file import machine_code  # after an error only
 
-
-def _machine(file: Path) -> str:
-    """The processor that an ELF file is for; empty if it is no ELF file."""
-    with file.open("rb") as stream:
-        head = stream.read(20)
-    if head[:4] != b"\x7fELF":
+    its, ours = machine_code(library), machine_code(Path(sys.executable))
+    if ours is None or its == ours:
         return ""
-    number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
-    return _MACHINES.get(number, f"processor {number} of the ELF standard")
+    if its is None:
+        return f" The file is no library for {ours.system}, this machine needs {ours.processor}."
+    of = f" of {its.system}" if its.system != ours.system else ""
+    return f" The file is for {its.processor}{of}, this machine needs {ours.processor}."
 
 
 @contextmanager
@@ -158,9 +212,14 @@ def _opened(library: Path) -> Iterator[None]:
 
     Python holds its lock while it opens a library: if that takes forever, no other thread can handle Ctrl-C.
     It is opened in its own folder, as fmpy does. If it cannot be opened, the next call to open it reports the reason.
+    Windows looks for the DLLs that it needs in its own folder, those of the system and that of Python, never in the working
+    directory; those that are in PATH only are found as well.
     """
     if sys.platform == "win32":
-        yield
+        with ExitStack() as added:
+            for folder in _folders_of_path(_missing(library)):
+                added.enter_context(os.add_dll_directory(str(folder)))
+            yield
         return
     c = ctypes.CDLL(None)
     dlopen = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)(("dlopen", c))

@@ -21,7 +21,7 @@ from fmimaster.fmu.description.terminals import read_terminals
 from fmimaster.fmu.library import FmuFile, identity, used_twice
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.fmu.shared_library import compiled, find_library
+from fmimaster.fmu.shared_library import find_library
 from fmimaster.instants.instant import exact
 from fmimaster.plan.make import PlanRequest, make_plan, step_order
 from fmimaster.plan.plan import Plan
@@ -192,12 +192,9 @@ def _left_aside(fmu: FmuFile, place: str) -> Iterator[Finding]:
 
 def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
     try:
-        find_library(fmu.folder, fmu.model, str(fmu.source))
+        find_library(fmu.folder, fmu.model, fmu.source)
     except ModelError as error:
-        told = (fmu.folder / f for f in ("modelDescription.xml", "sources/buildDescription.xml"))
-        has_list = any(b"<SourceFile" in f.read_bytes() for f in told if f.is_file())
-        own = f", or build one from its C sources: {compiled(fmu.model)}" if has_list else ""
-        advice = f"It cannot be simulated on this machine. Export it for this platform{own}."
+        advice = "It cannot be simulated on this machine. Export it for this platform."
         yield Finding(place, Severity.ERROR, str(error), advice)
 
 

@@ -197,17 +197,16 @@ def test_a_column_of_the_input_file_that_is_no_input_is_told(
 def _binary(fmu: Path) -> str:
     """Name of the shared library in a reference FMU."""
     with zipfile.ZipFile(fmu) as archive:
-        [name] = [
-            n for n in archive.namelist() if n.startswith("binaries/") and not n.endswith("/")
-        ]
+        ours = tuple(f"binaries/{name}/" for name in (fmpy.platform, fmpy.platform_tuple))
+        [name] = [n for n in archive.namelist() if n.startswith(ours) and not n.endswith("/")]
     return name
 
 
 def test_without_a_binary_for_this_platform_those_that_are_there_are_listed(
     run: Run, upper: Path, tmp_path: Path
 ) -> None:
-    here = _binary(upper).split("/")[1]
-    path = changed(upper, tmp_path / "a.fmu", name=lambda n: n.replace(here, "x86_64-beos"))
+    beos = "binaries/x86_64-beos"
+    path = changed(upper, tmp_path / "a.fmu", name=lambda n: re.sub("^binaries/[^/]*", beos, n))
     message = run("simulate", path).error
     assert (
         f"has no binary for this platform, expected {fmpy.platform} or {fmpy.platform_tuple}"
@@ -216,11 +215,67 @@ def test_without_a_binary_for_this_platform_those_that_are_there_are_listed(
     assert "it has x86_64-beos" in message
 
 
+OTHERS = [
+    ({"linux": "linux32", "win32": "win32"}, "A library of 32 bit cannot be loaded by Python of"),
+    ({"linux": "win64", "win32": "linux64"}, "; export it for "),
+]
+
+
+@pytest.mark.skipif(sys.platform not in ("linux", "win32"), reason="names of two systems")
+@pytest.mark.parametrize(("names", "told"), OTHERS)
+def test_what_the_fmu_has_instead_of_a_binary_is_told_with_the_way_out(
+    run: Run, upper: Path, tmp_path: Path, names: dict[str, str], told: str
+) -> None:
+    there = names[sys.platform]
+    moved = changed(
+        upper, tmp_path / "a.fmu", name=lambda n: re.sub("binaries/[^/]*", f"binaries/{there}", n)
+    )
+    message = run("simulate", moved).error
+    assert f"; it has {there}." in message
+    assert told in message
+    assert "It has C sources; build a binary from them: " in message
+    without = changed(upper, tmp_path / "b.fmu", name=lambda n: n.replace("binaries/", "extra/"))
+    message = run("simulate", without).error
+    assert "; it has no binary. It has C sources" in message
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="DLLs")
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (b"KERNEL32.dll", b"KERNELXY.dll", "needs 'KERNELXY.dll', which is neither beside it nor"),
+        (b"KERNEL32.dll", b"msvcr999.dll", "it belongs to the Microsoft Visual C++ Redistributab"),
+        (b"KERNEL32.dll", b"msvcp90d.dll", "export the FMU as release, not for debugging"),
+        (
+            b"PE\0\0\x64\x86",
+            b"PE\0\0\x64\xaa",
+            "The file is for AArch64, this machine needs x86-64",
+        ),
+        (b"PE\0\0\x64\x86", b"PE\0\0\x4c\x01", "The file is for x86, this machine needs x86-64"),
+        (b"MZ", b"XX", "The file is no library for Windows, this machine needs x86-64"),
+    ],
+)
+def test_a_dll_that_cannot_be_loaded_is_told_with_the_reason(
+    run: Run, upper: Path, tmp_path: Path, old: bytes, new: bytes, told: str
+) -> None:
+    name = _binary(upper)
+    with zipfile.ZipFile(upper) as archive:
+        library = archive.read(name)
+    assert old in library
+    path = changed(upper, tmp_path / "a.fmu", members={name: library.replace(old, new, 1)})
+    message = run("simulate", path).error
+    assert "cannot be loaded on this machine: " in message
+    assert told in message
+    assert "whose own DLLs are installed; install what is missing" in message
+
+
 def test_a_folder_without_a_library_is_not_listed_as_if_it_had_one(
     run: Run, upper: Path, tmp_path: Path
 ) -> None:
     name = _binary(upper)
-    path = changed(upper, tmp_path / "a.fmu", name=lambda n: n.replace(name, "binaries/beos/a"))
+    path = changed(
+        upper, tmp_path / "a.fmu", name=lambda n: re.sub("^binaries/.*[/.]", "binaries/beos/", n)
+    )
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(f"binaries/{fmpy.platform}/", "")
     assert "; it has beos." in run("simulate", path).error

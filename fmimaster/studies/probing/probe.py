@@ -95,7 +95,7 @@ def probe(
         return known
     fmu = FmuFile(source, interface=chosen)
     try:
-        find_library(fmu.folder, fmu.model, str(source))
+        find_library(fmu.folder, fmu.model, source)
         use = Use(Source(fmu.folder), source.path.stem, chosen)
         measured = _Measurements(use, fmu.model, deadline, progress)
         results = measured.made()
