@@ -1,10 +1,11 @@
 """Build the reference FMUs and the systems made of them.
 
-    python fmus/build.py OUTPUT [--cc CC] [--werror]
+    python fmus/build.py OUTPUT [--targets all | --cc CC] [--werror]
 
 makes OUTPUT/fmi2/<Model>.fmu, OUTPUT/fmi3/<Model>.fmu and OUTPUT/systems/<system>.ssp. The same
-sources make the same bytes. Needs a C compiler, and fmpy for the C headers of FMI and the name of
-the platform.
+sources make the same bytes. The FMUs have a binary for this machine, made by its C compiler. With
+--targets they have one for each system of targets.py, or for those that are named, made by zig.
+Needs fmpy for the C headers of FMI and the name of the platform.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import uuid
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,7 @@ import reference_systems
 from archives import Files, write_archive
 from c_code import c_header, c_source
 from description import fmi2_description, fmi3_description, xml_bytes
+from targets import TARGETS, THIS_MACHINE, Target, universal, zig
 
 HERE = Path(__file__).resolve().parent
 INTERFACE = HERE / "interface"
@@ -51,6 +54,9 @@ C_FLAGS = (
 )
 
 LINK_FLAGS = ("-shared", "-fPIC")
+
+CROSS_LINK_FLAGS = ("-s",)
+"""For a library that is published: no names but those of FMI."""
 
 NO_COMPILER = 3
 """Exit status when there is no C compiler, or none that works."""
@@ -80,15 +86,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the reference FMUs and systems.")
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="folder to build into")
     parser.add_argument("--cc", default=os.environ.get("CC"), help="C compiler, default: $CC or cc")
+    parser.add_argument(
+        *("--targets", "-t"),
+        nargs="+",
+        choices=("all", *TARGETS),
+        metavar="TARGET",
+        help=f"binaries for these systems, by zig: all, {', '.join(TARGETS)}",
+    )
     parser.add_argument("--werror", action="store_true", help="warnings of the compiler are errors")
     parser.add_argument("--only", nargs="+", metavar="MODEL", help="these FMUs, and no systems")
     arguments = parser.parse_args()
-    compiler = find_compiler(arguments.cc) + ["-Werror"] * arguments.werror
+    compilers = find_compilers(arguments.targets, arguments.cc, ["-Werror"] * arguments.werror)
     models = sorted(path.parent for path in HERE.glob("*/model.c"))
     if arguments.only:
         models = [model for model in models if model.name in arguments.only]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        builds = [pool.submit(build_model, model, compiler) for model in models]
+        builds = [pool.submit(build_model, model, compilers) for model in models]
         try:
             fmus = [fmu for build in builds for fmu in build.result()]  # all, before one is written
         except CompilerError as error:
@@ -110,6 +123,23 @@ class CompilerError(Exception):
     """The C compiler fails; the message has its command and what it says."""
 
 
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler for one system."""
+
+    target: Target
+    command: list[str]
+    link_flags: Sequence[str] = ()
+
+
+def find_compilers(names: list[str] | None, cc: str | None, flags: list[str]) -> list[Compiler]:
+    """One for each target, or the C compiler of this machine."""
+    if not names:
+        return [Compiler(THIS_MACHINE, find_compiler(cc) + flags)]
+    chosen = [t for t in TARGETS.values() if "all" in names or t.name in names]
+    return [Compiler(t, zig("cc", "-target", t.zig, *flags), CROSS_LINK_FLAGS) for t in chosen]
+
+
 def find_compiler(command: str | None) -> list[str]:
     """The command and its first arguments, such as ["ccache", "gcc"]."""
     candidates = [command] if command else ["cc", "gcc", "clang"]
@@ -128,14 +158,14 @@ def find_compiler(command: str | None) -> list[str]:
 # FMUs
 
 
-def build_model(model: Path, compiler: list[str]) -> list[tuple[str, str, Files]]:
+def build_model(model: Path, compilers: list[Compiler]) -> list[tuple[str, str, Files]]:
     """Version of FMI, name and files of the FMUs of one model; what their C sources share is compiled once."""
     versions = ("fmi3",) if model.name in ONLY_FMI3 else ("fmi2", "fmi3")
     objects: Files = {}
-    return [(v, model.name, build_fmu(model, v, compiler, objects)) for v in versions]
+    return [(v, model.name, build_fmu(model, v, compilers, objects)) for v in versions]
 
 
-def build_fmu(model: Path, version: str, compiler: list[str], objects: Files) -> Files:
+def build_fmu(model: Path, version: str, compilers: list[Compiler], objects: Files) -> Files:
     """The files of one FMU; `version` is fmi2 or fmi3, `objects` those of :func:`compile_library`."""
     parts = parts_of(model, version)
     description = parts.description
@@ -146,21 +176,16 @@ def build_fmu(model: Path, version: str, compiler: list[str], objects: Files) ->
     sources = source_files(model, version, parts)
     c_names = sorted(name for name in sources if name.endswith(".c"))
     if version == "fmi2":
-        folder = fmpy.platform
         description = fmi2_description(description, c_names, parts.manifests)
     else:
-        folder = fmpy.platform_tuple
         description = fmi3_description(description)
         sources["buildDescription.xml"] = xml_bytes(build_description(model.name, c_names))
-    library = model.name + fmpy.sharedLibraryExtension
     files = {
         "modelDescription.xml": xml_bytes(description),
-        f"binaries/{folder}/{library}": compile_library(
-            library, sources, c_names, compiler, objects
-        ),
         "documentation/index.html": documentation(model),
         "documentation/licenses/license.txt": LICENSE.read_bytes(),
     }
+    files |= binaries(model.name, version, sources, compilers, objects)
     files |= parts.manifests | parts.data
     return files | {f"sources/{name}": content for name, content in sources.items()}
 
@@ -249,24 +274,38 @@ def source_files(model: Path, version: str, parts: Parts) -> Files:
     return sources
 
 
-def compile_library(
-    name: str, sources: Files, c_names: list[str], compiler: list[str], objects: Files
-) -> bytes:
+def binaries(
+    model: str, version: str, sources: Files, compilers: list[Compiler], objects: Files
+) -> Files:
+    """The shared libraries of one FMU, in the folders of their systems."""
+    made: dict[str, list[bytes]] = {}
+    for compiler in compilers:
+        target = compiler.target
+        folder = target.fmi2 if version == "fmi2" else target.name
+        path = f"binaries/{folder}/{model}{target.suffix}"
+        made.setdefault(path, []).append(compile_library(model, sources, compiler, objects))
+    return {path: universal(libraries) for path, libraries in made.items()}
+
+
+def compile_library(model: str, sources: Files, compiler: Compiler, objects: Files) -> bytes:
     """The shared library. `objects` has compiled sources by their contents, and gets those that it lacks."""
+    library = model + compiler.target.suffix
     headers = hashlib.sha256(b"".join(sources[n] for n in sorted(sources) if n.endswith(".h")))
+    of_all = f"{compiler.target.name} {headers.hexdigest()}"
     with tempfile.TemporaryDirectory() as name_of_folder:
         folder = Path(name_of_folder)
         for source, content in sources.items():
             (folder / source).write_bytes(content)
         made = []
-        for source in c_names:
+        for source in sorted(name for name in sources if name.endswith(".c")):
             made.append(f"{source.removesuffix('.c')}.o")
-            key = f"{headers.hexdigest()} {hashlib.sha256(sources[source]).hexdigest()}"
+            key = f"{of_all} {hashlib.sha256(sources[source]).hexdigest()}"
             if key not in objects:
-                command = [*compiler, *C_FLAGS, f"-I{FMI_HEADERS}", "-c", source, "-o", made[-1]]
-                objects[key] = output_of(command, folder, made[-1])
+                flags = [*C_FLAGS, f"-I{FMI_HEADERS}", "-c", source, "-o", made[-1]]
+                objects[key] = output_of([*compiler.command, *flags], folder, made[-1])
             (folder / made[-1]).write_bytes(objects[key])
-        return output_of([*compiler, *LINK_FLAGS, *made, "-o", name, "-lm"], folder, name)
+        flags = [*LINK_FLAGS, *compiler.link_flags, *made, "-o", library, "-lm"]
+        return output_of([*compiler.command, *flags], folder, library)
 
 
 def output_of(command: list[str], folder: Path, name: str) -> bytes:

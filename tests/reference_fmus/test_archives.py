@@ -9,6 +9,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +267,32 @@ def test_the_same_sources_make_the_same_bytes(tmp_path: Path) -> None:
     for path in built:
         first, second = ((tmp_path / folder / path).read_bytes() for folder in ("first", "second"))
         assert first == second, path
+
+
+BINARIES = {
+    "fmi2": {
+        *("linux64/Dahlquist.so", "aarch64-linux/Dahlquist.so"),
+        *("win64/Dahlquist.dll", "darwin64/Dahlquist.dylib"),
+    },
+    "fmi3": {
+        *("x86_64-linux/Dahlquist.so", "aarch64-linux/Dahlquist.so"),
+        "x86_64-windows/Dahlquist.dll",
+        *("x86_64-darwin/Dahlquist.dylib", "aarch64-darwin/Dahlquist.dylib"),
+    },
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(find_spec("ziglang") is None, reason="zig is not installed")
+def test_zig_makes_the_binaries_of_every_system(tmp_path: Path) -> None:
+    command = [sys.executable, str(BUILD), str(tmp_path), "--only", "Dahlquist", "--werror"]
+    subprocess.run([*command, "--targets", "all"], check=True)
+    for version, names in BINARIES.items():
+        with zipfile.ZipFile(tmp_path / version / "Dahlquist.fmu") as archive:
+            libraries = {n for n in archive.namelist() if n.startswith("binaries/")}
+            assert libraries == {f"binaries/{name}" for name in names}
+    results = fmpy.simulate_fmu(str(tmp_path / "fmi3" / "Dahlquist.fmu"), stop_time=1)
+    assert results["x"][-1] == approx(math.exp(-1), rel=0.01)
 
 
 def test_the_same_fmus_make_the_same_systems(reference: Path) -> None:
