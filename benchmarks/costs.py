@@ -244,7 +244,11 @@ def in_a_process(expression: str) -> int:
     program = f"import os; from costs import peak; result = {expression}; print(); print(result)"
     folder = Path(__file__).parent
     output = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     ).stdout
     return int(output.split()[-1])
 
@@ -254,7 +258,7 @@ def peak(steps: int, output_file: str | None = None) -> int:
     system = ring(2, OUTPUTS // 2, steps=1000)
     simulation(system, Backend.NATIVE).run()
     gc.collect()
-    RESET_PEAK.write_text("5")
+    RESET_PEAK.write_text("5", encoding="utf-8")
     before = _status("VmHWM")
     results = simulation(system.of(steps), Backend.NATIVE).run(output_file=output_file)
     assert output_file or results.rows == steps + 1
@@ -263,7 +267,7 @@ def peak(steps: int, output_file: str | None = None) -> int:
 
 def _status(entry: str) -> int:
     """An entry of this process's status, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     (line,) = (x for x in lines if x.startswith(f"{entry}:"))
     return int(line.split()[1]) * 1024
 

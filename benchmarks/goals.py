@@ -76,7 +76,7 @@ def measured(checkout: Path, figure: Figure, conditions: Conditions) -> float:
         cwd=HERE,
         env={**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{HERE}"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     if done.returncode:
         raise SystemExit(f"{figure.name} on {checkout}:\n{done.stderr}")

@@ -65,7 +65,7 @@ def read(path: Path) -> Kept:
     """What was measured before."""
     if not path.exists():
         return {}
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         return {(r[0], r[1], int(r[2])): float(r[3]) for r in csv.reader(file)}
 
 
@@ -82,7 +82,7 @@ def measure(kept: Kept, curve: Curve, checkouts: dict[str, Path]) -> Iterator[No
 
 def write(path: Path, kept: Kept) -> None:
     """Keep all values."""
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(
             (*key, f"{v:.6g}") for key, v in kept.items()
         )

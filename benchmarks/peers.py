@@ -281,7 +281,7 @@ def ecos(system: System) -> Measured:
             simulation.step(system.steps)
             simulation.terminate()
             measured = clock.measured(None)
-        lines = (work / "rows.csv").read_text().splitlines()
+        lines = (work / "rows.csv").read_text(encoding="utf-8").splitlines()
     header = [h.strip().split("[")[0] for h in lines[0].split(",")]
     table = np.array([[float(x) for x in line.split(",")] for line in lines[1:]])
     rows = table[:, [header.index(i) for i in identifiers]]

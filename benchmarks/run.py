@@ -151,7 +151,7 @@ def silent() -> Iterator[TextIO]:
     kept = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
-    with os.fdopen(os.dup(kept), "w") as stream:
+    with os.fdopen(os.dup(kept), "w", encoding="utf-8") as stream:
         try:
             yield stream
         finally:
@@ -170,7 +170,7 @@ def machine() -> str:
     if info.is_file():
         names = [
             line.partition(":")[2].strip()
-            for line in info.read_text().splitlines()
+            for line in info.read_text(encoding="utf-8").splitlines()
             if line.startswith("model name")
         ]
         model = names[0] if names else model

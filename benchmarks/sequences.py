@@ -26,14 +26,16 @@ MOST_SECONDS, MOST_SECONDS_OF_SUBSETS = 15.0, 0.5
 
 def large(name: str) -> UnitGraph:
     """A system of some thousand components."""
-    rows = list(csv.DictReader((DATA / f"seq_graph_{name}.csv").read_text().splitlines()))
+    rows = list(
+        csv.DictReader((DATA / f"seq_graph_{name}.csv").read_text(encoding="utf-8").splitlines())
+    )
     arcs = [(f"u{int(r['from']):04}", f"u{int(r['to']):04}", float(r["weight"])) for r in rows]
     return UnitGraph.made({unit for a, b, _ in arcs for unit in (a, b)}, arcs)
 
 
 def small(size: int) -> tuple[UnitGraph, float]:
     """A system of so many components, and the least cost."""
-    cases = json.loads((DATA / "seq_dp_instances.json").read_text())
+    cases = json.loads((DATA / "seq_dp_instances.json").read_text(encoding="utf-8"))
     case = next(c for c in cases if c["n"] == size)
     names = [f"u{k:02}" for k in range(size)]
     arcs = [

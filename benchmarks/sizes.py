@@ -72,7 +72,7 @@ def memory(rows: int) -> float:
     system = ring(2, COLUMNS // 2, steps=1000)
     ours.simulation(system, Backend.NATIVE).run()
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak counts from here
     before = _peak()
     results = ours.simulation(system.of(rows), Backend.NATIVE).run()
     assert results.rows == rows + 1
@@ -80,7 +80,7 @@ def memory(rows: int) -> float:
 
 
 def _peak() -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     (line,) = (x for x in lines if x.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
 

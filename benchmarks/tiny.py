@@ -39,7 +39,9 @@ def write_tiny(target: Path, fmi: int, inner_steps: int = 1, more_outputs: int =
     library = f"Tiny{fmpy.sharedLibraryExtension}"
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "tiny.c"
-        source.write_text(SOURCE.read_text() + _missing(fmi))
+        source.write_text(
+            SOURCE.read_text(encoding="utf-8") + _missing(fmi), encoding="utf-8", newline="\n"
+        )
         flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared", f"-DFMI={fmi}"]
         flags += [f"-DINNER_STEPS={inner_steps}", f"-DMORE_OUTPUTS={more_outputs}"]
         command = ["cc", *flags, "-fvisibility=hidden", "-o", library, source.name]
@@ -77,9 +79,9 @@ def _description(fmi: int, more_outputs: int) -> Iterator[str]:
 
 def _missing(fmi: int) -> str:
     """The functions of the standard that tiny.c does not have: all return Error. Most tools look for all."""
-    header = (Path(fmpy.__file__).parent / "c-code" / HEADERS[fmi]).read_text()
+    header = (Path(fmpy.__file__).parent / "c-code" / HEADERS[fmi]).read_text(encoding="utf-8")
     names = re.findall(rf"\bFMI{fmi}_Export\s+\w+TYPE\s+(\w+);", header)
-    here = set(re.findall(r"\b(fmi\d\w+)\(", SOURCE.read_text()))
+    here = set(re.findall(r"\b(fmi\d\w+)\(", SOURCE.read_text(encoding="utf-8")))
     return "".join(
         f"PUBLIC int {name}(void) {{ return 3; }}\n" for name in names if name not in here
     )

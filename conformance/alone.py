@@ -121,7 +121,7 @@ def _with_inputs(of_fmu: Facts, task: Task, folder: Path, waves: bool) -> Task:
     if not waves or not continuous:
         return task
     target = folder / "input.csv"
-    with target.open("w", newline="") as file:
+    with target.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["time", *(v.name for v in continuous)])
         for k in range(task.steps + 1):

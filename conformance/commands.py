@@ -58,7 +58,7 @@ def tried(command: str, fmu: Path, limit: float) -> tuple[int, float, str]:
         killer.start()
         _, status, used = os.wait4(child, 0)
         killer.cancel()
-        text = printed.read_text(errors="replace") if printed.exists() else ""
+        text = printed.read_text(errors="replace", encoding="utf-8") if printed.exists() else ""
         return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, text
 
 

@@ -295,11 +295,15 @@ def _rows(path: Path) -> int:
 
 def _left(pids: Path) -> int:
     """End the processes that the FMU has started; returns how many there were."""
-    started = [int(line) for line in pids.read_text().split()] if pids.exists() else []
+    started = (
+        [int(line) for line in pids.read_text(encoding="utf-8").split()] if pids.exists() else []
+    )
     left = 0
     for pid in started:
         with suppress(OSError):
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            state = (
+                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+            )
             if state != "Z":
                 left += 1
                 os.kill(pid, signal.SIGKILL)
@@ -386,7 +390,7 @@ def _write(runs: Sequence[Run], target: Path) -> None:
         for r in runs
     ]
     write_rows([*columns, "problems", "message"], rows, target)
-    target.with_suffix(".md").write_text("\n".join(lines))
+    target.with_suffix(".md").write_text("\n".join(lines), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -86,7 +86,11 @@ def run(
     if target.exists():
         outcome: Outcome = pickle.loads(target.read_bytes())
         return outcome
-    last = printed.read_text(errors="replace").strip().splitlines() if printed.exists() else []
+    last = (
+        printed.read_text(errors="replace", encoding="utf-8").strip().splitlines()
+        if printed.exists()
+        else []
+    )
     return Outcome("crashed", f"status {process.exitcode}: {' | '.join(last[:3])[:300]}")
 
 

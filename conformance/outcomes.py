@@ -180,7 +180,7 @@ def report(runs: Sequence[Run], tables: Iterable[str], options: argparse.Namespa
     """Print the tables and, where asked for, the runs that are not right; write all runs into a file."""
     print("\n".join(tables))
     if options.csv:
-        with options.csv.open("w", newline="") as file:
+        with options.csv.open("w", newline="", encoding="utf-8") as file:
             rows = csv.DictWriter(file, [f.name for f in fields(runs[0])])
             rows.writeheader()
             rows.writerows(map(asdict, runs))

@@ -164,7 +164,7 @@ def with_named_library(fmu: Path, target: Path, identifier: str) -> Path:
 def calls(file: Path) -> list[str]:
     """The calls of a run, one a text; FMU states are numbered in the order in which they appear."""
     states: dict[str, int] = {}
-    text = file.read_text(errors="replace") if file.exists() else ""
+    text = file.read_text(errors="replace", encoding="utf-8") if file.exists() else ""
     return [
         re.sub(r"@\w+", lambda m: f"@{states.setdefault(m[0], len(states))}", t)
         for t in text.splitlines()
@@ -192,7 +192,9 @@ def _library(names: list[str], identifier: str) -> str:
 def _try_to_load(library: Path) -> None:
     """In a process of its own: what libraries do when they are loaded is not known."""
     load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", load, library], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", load, library], capture_output=True, encoding="utf-8"
+    )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
         raise ValueError(f"its library cannot be loaded by itself: {last}")
@@ -200,7 +202,7 @@ def _try_to_load(library: Path) -> None:
 
 def _exported(library: Path) -> set[str]:
     listing = subprocess.run(
-        ["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True
+        ["nm", "-D", "--defined-only", library], check=True, capture_output=True, encoding="utf-8"
     )
     return {line.split()[-1].partition("@")[0] for line in listing.stdout.splitlines()}
 
@@ -209,11 +211,11 @@ def _exported(library: Path) -> set[str]:
 def _compiled(source: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         code, library = Path(folder) / "proxy.c", Path(folder) / "proxy.so"
-        code.write_text(source)
+        code.write_text(source, encoding="utf-8", newline="\n")
         done = subprocess.run(
             ["cc", "-shared", "-fPIC", "-w", f"-I{HEADERS}", "-o", library, code, "-ldl"],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=False,
         )
         if done.returncode:
@@ -225,7 +227,9 @@ def _source(exported: set[str]) -> str:
     """A library with those functions of FMI that are exported."""
     version = "2" if any(name.startswith("fmi2") for name in exported) else "3"
     header = f"fmi{version}FunctionTypes.h"
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", (HEADERS / header).read_text(), flags=re.DOTALL)
+    text = re.sub(
+        r"/\*.*?\*/|//[^\n]*", "", (HEADERS / header).read_text(encoding="utf-8"), flags=re.DOTALL
+    )
     parts, shown = [], set[str]()
     for result, name, listed in _TYPEDEF.findall(text):
         if name in exported:

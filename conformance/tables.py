@@ -37,11 +37,13 @@ def write_rows(
     names: Sequence[str], rows: Sequence[Sequence[object]], target: Path, head: Sequence[str] = ()
 ) -> None:
     """Write rows into ``target.csv``, and below the lines ``head`` into ``target.md``."""
-    with target.with_suffix(".csv").open("w", newline="") as file:
+    with target.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(names)
         writer.writerows(rows)
-    target.with_suffix(".md").write_text("\n".join([*head, *_table(names, rows), ""]))
+    target.with_suffix(".md").write_text(
+        "\n".join([*head, *_table(names, rows), ""]), encoding="utf-8", newline="\n"
+    )
 
 
 def _summary(lines: Sequence[Line]) -> Iterable[Sequence[object]]:

@@ -145,7 +145,7 @@ class Net:
         path = folder / "input.csv"
         rows = zip(self.signal.times, self.signal.values, strict=True)
         lines = [f"time,{self.signal.target}", *(f"{t!r},{value!r}" for t, value in rows)]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
         return path
 
 

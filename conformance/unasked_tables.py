@@ -247,7 +247,7 @@ def put_into(page: Path, runs: Sequence[Run]) -> None:
         for heading, make in TABLES.items():
             if part.startswith(f"{heading}\n"):
                 parts[k] = _with_table(part, make(runs))
-    page.write_text("\n## ".join(parts), encoding="utf-8")
+    page.write_text("\n## ".join(parts), encoding="utf-8", newline="\n")
 
 
 TABLES: Mapping[str, Callable[[Sequence[Run]], list[str]]] = {

@@ -250,7 +250,9 @@ def package_version() -> str:
 
 def external_names() -> list[str]:
     """Functions and objects that the C sources share, as their headers declare them."""
-    text = "".join((INTERFACE / name).read_text() for name in ("model.h", "instance.h"))
+    text = "".join(
+        (INTERFACE / name).read_text(encoding="utf-8") for name in ("model.h", "instance.h")
+    )
     functions = re.findall(r"^(?!static )[\w* ]+?\b((?:fm|model)_[a-z_]+)\(", text, re.MULTILINE)
     objects = re.findall(r"^extern [\w ]+ (fm_[a-z_]+)", text, re.MULTILINE)
     return sorted({*functions, *objects})
@@ -310,7 +312,9 @@ def compile_library(model: str, sources: Files, compiler: Compiler, objects: Fil
 
 def output_of(command: list[str], folder: Path, name: str) -> bytes:
     """The file that a compiler makes."""
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    result = subprocess.run(
+        command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace"
+    )
     if result.returncode != 0:
         raise CompilerError(
             f"The C compiler cannot make {name}: {shlex.join(command)}\n{result.stderr}"

@@ -72,7 +72,9 @@ class Calls:
         """What a test file has called since the last time."""
         seen, self._seen = self._seen.copy(), set()  # other threads go on
         called = sorted({_place(code) for code in seen} - {""})
-        (self._folder / next(self._names)).write_text(json.dumps([file, seconds, called]))
+        (self._folder / next(self._names)).write_text(
+            json.dumps([file, seconds, called]), encoding="utf-8", newline="\n"
+        )
 
 
 def _place(code: CodeType) -> str:
@@ -86,7 +88,7 @@ def callers(folder: Path) -> dict[str, list[Caller]]:
     seconds = defaultdict[str, float](float)
     found = defaultdict[str, set[str]](set)
     for path in folder.glob("*.json"):
-        file, duration, called = json.loads(path.read_text())
+        file, duration, called = json.loads(path.read_text(encoding="utf-8"))
         seconds[file] += duration
         for place in called:
             found[place].add(file)
@@ -128,7 +130,7 @@ class _Plugin:
 def pytest_configure(config: pytest.Config) -> None:
     folder: Path = config.getoption("--calls-to").absolute()
     folder.mkdir(exist_ok=True)
-    (folder / "sitecustomize.py").write_text(_AT_START)
+    (folder / "sitecustomize.py").write_text(_AT_START, encoding="utf-8", newline="\n")
     os.environ[_FOLDER] = str(folder)
     paths = (str(folder), str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))

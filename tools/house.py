@@ -230,7 +230,7 @@ def main(arguments: list[str]) -> int:
         case ["tree", folder]:
             print("\n".join(tree((PACKAGE / folder).resolve())))
         case ["draw"]:
-            DRAWING.write_text(drawing(), encoding="utf-8")
+            DRAWING.write_text(drawing(), encoding="utf-8", newline="\n")
         case ["count"]:
             print("\n".join(count()))
         case _:

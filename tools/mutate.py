@@ -249,12 +249,12 @@ class Copy:
         if not tests:
             return None
         place = self._folder / mutation.path.relative_to(house.ROOT)
-        place.write_text(mutation.text(), encoding="utf-8")
+        place.write_text(mutation.text(), encoding="utf-8", newline="\n")
         try:
             limit = 3.0 * sum(test.seconds for test in tests) + 20.0
             return self._run(["-x", *(test.file for test in tests)], limit)
         finally:
-            place.write_text(mutation.source, encoding="utf-8")
+            place.write_text(mutation.source, encoding="utf-8", newline="\n")
 
 
 def _allow(seconds: int) -> None:

@@ -54,7 +54,7 @@ def main() -> None:
         folder = target / page.relative_to(ROOT).with_suffix("")
         for name, text in cells(page) if page in NOTEBOOKS else files(page):
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def chromium(address: str, *options: str) -> str:
         command = [*_CHROMIUM.split(), *_OFFLINE.split(), f"--user-data-dir={profile}"]
         command += [*options, address]
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=120, check=True
+            command, capture_output=True, encoding="utf-8", timeout=120, check=True
         ).stdout
 
 
@@ -134,7 +134,9 @@ def photograph_search(site: Path, file: Path) -> None:
     """Write a picture of what the search finds. It works in a thread of its own, for which only real time passes."""
     frame = f'<iframe src="index.html?q={SEARCHED}" style="border: 0; width: 1400px; height: 900px"></iframe>'
     page = site / "search.html"
-    page.write_text(f'<body style="margin: 0">{frame}<img src="/late">', encoding="utf-8")
+    page.write_text(
+        f'<body style="margin: 0">{frame}<img src="/late">', encoding="utf-8", newline="\n"
+    )
     try:
         with served(site) as address:
             photograph(f"{address}/search.html", file, 1400, 900, real_time=True)
@@ -147,7 +149,7 @@ def cut_pages(site: Path) -> list[str]:
     pages = [p.relative_to(site).as_posix() for p in sorted(site.rglob("*.html"))]
     pages.remove("404.html")
     measure = site / "measure.html"
-    measure.write_text(_MEASURE % (pages, list(WIDTHS)), encoding="utf-8")
+    measure.write_text(_MEASURE % (pages, list(WIDTHS)), encoding="utf-8", newline="\n")
     try:
         with served(site) as address:
             printed = chromium(f"{address}/measure.html", "--dump-dom", _VIRTUAL_TIME)
@@ -189,7 +191,7 @@ def photograph_terminal(text: str, file: Path) -> None:
     console.print(Text.from_ansi(last))
     with TemporaryDirectory() as folder:
         page = Path(folder) / "terminal.html"
-        page.write_text(console.export_html(), encoding="utf-8")
+        page.write_text(console.export_html(), encoding="utf-8", newline="\n")
         photograph(page.as_uri(), file, 1000, 40 + 19 * (last.count("\n") + 2))
 
 

@@ -337,4 +337,4 @@ def translation() -> str:
 
 
 if __name__ == "__main__":
-    HEADER.write_text(translation(), encoding="utf-8")
+    HEADER.write_text(translation(), encoding="utf-8", newline="\n")

@@ -109,7 +109,9 @@ class Trial:
             options = ["--quiet", "--prefer-binary"]
             if self.oldest:
                 bounds = folder / "oldest.txt"
-                bounds.write_text("".join(f"{n}=={v}\n" for n, v in oldest()))
+                bounds.write_text(
+                    "".join(f"{n}=={v}\n" for n, v in oldest()), encoding="utf-8", newline="\n"
+                )
                 options += ["--constraint", str(bounds)]
             self._do(folder, *pip, "install", *options, what)
             self._do(folder, *pip, "check")
@@ -121,7 +123,7 @@ class Trial:
     def _do(self, folder: Path, *command: str) -> str:
         env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
         env |= {"CC": self.compiler} if self.compiler else {}
-        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, encoding="utf-8")
         if done.returncode:
             end = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
             raise TrialError(f"{' '.join(command)[:300]}\n{end}")

@@ -77,4 +77,4 @@ with Loader() as loader:
 # 10. Write: a file of the format that its suffix names.
 with row_writer("pair.csv") as writer:
     writer.write(results)
-print("10 write     ", Path("pair.csv").read_text().splitlines()[-1])
+print("10 write     ", Path("pair.csv").read_text(encoding="utf-8").splitlines()[-1])

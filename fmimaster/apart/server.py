@@ -382,7 +382,7 @@ def _limit(memory: int | None) -> None:
 
 def _data() -> int:
     """Size in bytes of the private memory of this process, as RLIMIT_DATA counts it."""
-    with open("/proc/self/status") as lines:
+    with open("/proc/self/status", encoding="utf-8") as lines:
         for line in lines:
             if line.startswith("VmData:"):
                 return int(line.split()[1]) * _KIB

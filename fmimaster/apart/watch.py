@@ -231,7 +231,7 @@ def fork() -> int:
             gc.unfreeze()
         return pid
     end_with_parent(parent, signal.SIGKILL)
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
         file.write("1000")  # it ends before all others if there is no memory
     return 0
 

@@ -21,7 +21,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 def taken(pid: int) -> int:
     """Bytes in memory of a process; 0 if it is not known."""
     with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * _PAGE
     return 0
 
 
@@ -40,7 +40,7 @@ def left() -> int | None:
 
 def _machine() -> Iterator[tuple[int, int]]:
     with suppress(OSError, ValueError, KeyError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
         found = {
             name: int(rest.split()[0]) * 1024
             for name, _, rest in (line.partition(":") for line in lines)
@@ -51,7 +51,7 @@ def _machine() -> Iterator[tuple[int, int]]:
 def _container() -> Iterator[tuple[int, int]]:
     """Limits of the control groups of this process, in both versions; files that only cache a disk can be given back."""
     with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
+        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
             _, kinds, path = line.split(":", 2)
             if kinds == "":
                 names = _GROUPS, "memory.max", "memory.current", "inactive_file"
@@ -68,11 +68,19 @@ def _container() -> Iterator[tuple[int, int]]:
             group = top / path.lstrip("/")
             for folder in (group, *group.parents):
                 with suppress(OSError, ValueError, KeyError):  # no limit ("max"), or not readable
-                    limit = int((folder / most).read_text())
+                    limit = int((folder / most).read_text(encoding="utf-8"))
                     stat = dict(
-                        line.split() for line in (folder / "memory.stat").read_text().splitlines()
+                        line.split()
+                        for line in (folder / "memory.stat")
+                        .read_text(encoding="utf-8")
+                        .splitlines()
                     )
-                    yield limit, limit - int((folder / used).read_text()) + int(stat[cached])
+                    yield (
+                        limit,
+                        limit
+                        - int((folder / used).read_text(encoding="utf-8"))
+                        + int(stat[cached]),
+                    )
                 if folder == top:
                     break
 

@@ -152,7 +152,8 @@ class FmuCard:
         path = Path(path)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
-            part.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
+            text = json.dumps(self.to_json(), indent=2) + "\n"
+            part.write_text(text, encoding="utf-8", newline="\n")
             part.replace(path)
         except OSError as error:
             part.unlink(missing_ok=True)

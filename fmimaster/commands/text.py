@@ -10,6 +10,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -245,6 +246,11 @@ class _LogFile(logging.FileHandler):
         except OSError as error:
             raise self._told(error) from error
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+
+    def _open(self) -> TextIOWrapper:
+        stream = super()._open()
+        stream.reconfigure(newline="\n")  # on every system
+        return stream
 
     def format(self, record: logging.LogRecord) -> str:
         """The further lines of a message are indented, so that none looks like another message."""

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,11 @@ def run_case(
 
 class _Capped(logging.FileHandler):
     """A log file that does not grow for ever: some FMUs write messages at each step."""
+
+    def _open(self) -> TextIOWrapper:
+        stream = super()._open()
+        stream.reconfigure(newline="\n")  # on every system
+        return stream
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a message, if there is room."""

@@ -46,10 +46,14 @@ def write_outcome(output: Path, verdict: Verdict, printed: str) -> None:
     (folder / verdict.outcome.value).touch()
     if not verdict.has_passed:
         text = f"# {verdict.model}: {verdict.outcome.value}\n\n{verdict.reason}\n"
-        (folder / README).write_text(text, encoding="utf-8", errors="backslashreplace")
+        _append(folder / README, text)
     if printed.strip():
-        with (folder / LOG_FILE).open("a", encoding="utf-8", errors="backslashreplace") as log:
-            log.write(f"\nPrinted by the process of the FMU:\n{printed}")
+        _append(folder / LOG_FILE, f"\nPrinted by the process of the FMU:\n{printed}")
+
+
+def _append(file: Path, text: str) -> None:
+    with file.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+        stream.write(text)
 
 
 def shorten(file: Path, most: int = MOST_BYTES) -> tuple[str, ...]:
@@ -146,7 +150,7 @@ def write_junit(run: ConformanceRun, folder: Path, file: Path) -> None:
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
-    ElementTree.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
+    file.write_bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def _defects(run: ConformanceRun) -> int:

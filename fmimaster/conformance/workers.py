@@ -56,9 +56,10 @@ class KeptVerdicts:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lines = [run.head(), *map(line_of, run.verdicts)]
-            new.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            text = "".join(f"{line}\n" for line in lines)
+            new.write_text(text, encoding="utf-8", newline="\n")
             os.replace(new, file)  # the older file is there until the new one is complete
-            self._stream = file.open("a", encoding="utf-8")
+            self._stream = file.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
             raise FileError(f"'{file}' cannot be written: {error.strerror}.") from error
 

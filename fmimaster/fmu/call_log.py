@@ -127,7 +127,7 @@ class CallLog:
         self._path = path
         if path is not None:
             try:
-                self._stream = path.open("w", encoding="utf-8")
+                self._stream = path.open("w", encoding="utf-8", newline="\n")
             except OSError as error:
                 raise self._told(error) from error
 

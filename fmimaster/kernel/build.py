@@ -68,7 +68,7 @@ extern "Python" {
 """An instance written in Python; and what needs objects of Python: text and binaries that are new."""
 
 ffibuilder = FFI()
-ffibuilder.cdef((HERE / "kernel.h").read_text() + CALLBACKS)
+ffibuilder.cdef((HERE / "kernel.h").read_text(encoding="utf-8") + CALLBACKS)
 ffibuilder.set_source(
     "fmimaster.kernel._kernel",
     '#include <stddef.h>\n#include <stdint.h>\n#include "kernel.h"',

@@ -182,10 +182,12 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure to a .pdf, .png or .svg file. The same figure gives the same bytes."""
     check_format(path)
     path = given_path(path)
+    suffix = path.suffix.lower()
     dates = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
     try:
-        with rc_context({"svg.hashsalt": "fmimaster"}):
-            figure.savefig(path, dpi=200, metadata=dates.get(path.suffix.lower()))
+        # as bytes: each system would write its own ends of lines
+        with rc_context({"svg.hashsalt": "fmimaster"}), path.open("wb") as stream:
+            figure.savefig(stream, format=suffix[1:], dpi=200, metadata=dates.get(suffix))
     except OSError as error:
         raise FileError(f"The figure '{path}' cannot be written: {error.strerror}.") from error
 

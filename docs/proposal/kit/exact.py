@@ -274,7 +274,7 @@ def write(name: str, folder: Path) -> Path:
     """Write the exact results of one motion."""
     motion = MOTIONS[name]
     path = folder / f"{name}.csv"
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["time", *motion.names, *(f"der({n})" for n in motion.names)])
         for t, x, rates in rows(motion):

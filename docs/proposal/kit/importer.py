@@ -124,7 +124,7 @@ def simulate(path: Path, result: Path, stop: float, step: float, start: dict[str
     fmu.terminate()
     fmu.freeInstance()
     shutil.rmtree(folder, ignore_errors=True)
-    with result.open("w", newline="") as file:
+    with result.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(
             [["time", *shown], *([repr(float(v)) for v in row] for row in rows)]
         )

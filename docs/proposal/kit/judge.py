@@ -184,7 +184,7 @@ def time_tolerance(case: dict[str, Any], exact: Exact, scale: float) -> float:
 
 def main(results: Path) -> int:
     """Judge all cases in a folder."""
-    cases = json.loads((HERE / "cases.json").read_text())["cases"]
+    cases = json.loads((HERE / "cases.json").read_text(encoding="utf-8"))["cases"]
     passed: dict[tuple[str, str], list[bool | None]] = {}
     for case in cases:
         for version in case["versions"]:

@@ -108,7 +108,7 @@ def write_modes(template: Path, target: Path) -> Path:
 
 def write_inputs(folder: Path) -> None:
     """A ball of 3 kg that comes from the right."""
-    with (folder / "meeting.csv").open("w", newline="") as file:
+    with (folder / "meeting.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["time", "right.x", "right.v"])
         writer.writerows([[0.0, 3.0, -0.5], [3.0, 1.5, -0.5]])
@@ -128,7 +128,7 @@ def make(built: Path, kit: Path) -> None:
         shutil.copy(HERE / name, kit / name)
     for source in (HERE / "experiments", HERE.parent / "schema"):
         shutil.copytree(source, kit / source.name, dirs_exist_ok=True)
-    cases = json.loads((HERE / "cases.json").read_text())["cases"]
+    cases = json.loads((HERE / "cases.json").read_text(encoding="utf-8"))["cases"]
     for case in cases:
         for version in case["versions"]:
             target = kit / "cases" / f"{case['name']}-{version}"

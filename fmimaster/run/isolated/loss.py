@@ -51,7 +51,7 @@ class Deadline:
 def _waited(process: int) -> float:
     """Time in s in which the main thread of a process was ready and had no processor; 0 where Linux does not tell."""
     try:
-        with open(f"/proc/{process}/schedstat") as counts:
+        with open(f"/proc/{process}/schedstat", encoding="utf-8") as counts:
             return int(counts.read().split()[1]) * 1e-9
     except (OSError, IndexError, ValueError):
         return 0.0

@@ -296,7 +296,7 @@ class KeptRuns:
         }
         part = self._index.with_name(f"{_INDEX}.part")
         try:
-            part.write_text(json.dumps(content, indent=1), encoding="utf-8")
+            part.write_text(json.dumps(content, indent=1), encoding="utf-8", newline="\n")
             part.replace(self._index)
         except OSError as error:
             raise self._told(error) from error

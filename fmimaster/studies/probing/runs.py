@@ -162,7 +162,7 @@ def _memory_in_use() -> int | None:
     if not sys.platform.startswith("linux"):
         return None
     gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
