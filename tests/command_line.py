@@ -210,6 +210,7 @@ def system(
   </ssd:System>
   <ssd:DefaultExperiment startTime="0" stopTime="{stop_time}"/>
 </ssd:SystemStructureDescription>
-"""
+""",
+        encoding="utf-8",
     )
     return path

@@ -113,7 +113,8 @@ xmlns:ssc="http://ssp-standard.org/SSP1/SystemStructureCommon">
 <ssd:Annotations>
 {annotations}
 </ssd:Annotations></ssd:System>
-<ssd:DefaultExperiment startTime="0" stopTime="1"/></ssd:SystemStructureDescription>"""
+<ssd:DefaultExperiment startTime="0" stopTime="1"/></ssd:SystemStructureDescription>""",
+        encoding="utf-8",
     )
     return path
 

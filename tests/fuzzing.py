@@ -116,7 +116,7 @@ def _limits() -> Iterator[list[str]]:
 
 def _memory_in_use() -> int:
     """Bytes that count against RLIMIT_DATA."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
     raise AssertionError("no VmData in /proc/self/status")

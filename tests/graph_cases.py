@@ -13,7 +13,9 @@ from fmimaster.plan.plan import Plan
 
 CASES: dict[str, Any] = {
     case["name"].partition("_")[0]: case
-    for case in json.loads((Path(__file__).parent / "data" / "loops_graph_cases.json").read_text())
+    for case in json.loads(
+        (Path(__file__).parent / "data" / "loops_graph_cases.json").read_text(encoding="utf-8")
+    )
 }
 
 

@@ -154,7 +154,7 @@ class Build:
     def with_text_replaced(self, folder: Path, text: str, other: str) -> Path:
         """A kernel in which a text that stands in exactly one place of all sources is another."""
         name, changed = replaced(text, other)
-        (folder / name).write_text(changed)
+        (folder / name).write_text(changed, encoding="utf-8")
         including = [s for s in SOURCES if f'"{name}"' in (FOLDER / s).read_text(encoding="utf-8")]
         for source in including:  # it includes the header beside it
             shutil.copy(FOLDER / source, folder)

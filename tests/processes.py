@@ -13,7 +13,10 @@ loaded machine may need a hundred times as long as a free one."""
 def is_there(pid: int) -> bool:
     """Whether a process runs; one that was ended and is not reaped yet does not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+            != "Z"
+        )
     except (
         FileNotFoundError,
         ProcessLookupError,

@@ -39,7 +39,9 @@ def test_all_outputs_are_equal(version: str, model: str) -> None:
 def test_an_input_file_is_taken_alike(version: str, tmp_path: Path) -> None:
     path = reference_path(f"{version}/Dahlquist.fmu")
     table = tmp_path / "u.csv"
-    table.write_text("time,u\n0,0\n0.5,1\n0.7,3\n0.7,-1\n1.5,2\n")  # a jump between two points
+    table.write_text(
+        "time,u\n0,0\n0.5,1\n0.7,3\n0.7,-1\n1.5,2\n", encoding="utf-8"
+    )  # a jump between two points
     ours = simulate(path, stop_time=2, step_size=STEP, input=table)
     theirs = fmpy.simulate_fmu(
         str(path), start_time=0, stop_time=2, output_interval=STEP, input=fmpy.read_csv(str(table))

@@ -151,7 +151,7 @@ def test_a_mixed_loop_in_step_mode(
 def table(folder: Path, *rows: tuple[float, ...], names: str) -> Path:
     file = folder / "input.csv"
     lines = [f"time,{names}", *(",".join(map(str, row)) for row in rows)]
-    file.write_text("\n".join(lines) + "\n")
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
 
 

@@ -188,4 +188,4 @@ def test_calls_inside_of_steps_can_be_logged(tmp_path: Path) -> None:
     r = run(fmi_log_file=file, event_clock=Intermediate(), step_size=1, stop_time=1)
     assert r.intermediate["FillingTank"].rows > 60
     assert [e.time for e in r.events] == pytest.approx(EVENTS[:1], abs=1e-7)
-    assert file.read_text().count("fmi3GetFloat64") > 60
+    assert file.read_text(encoding="utf-8").count("fmi3GetFloat64") > 60

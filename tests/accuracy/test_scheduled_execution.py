@@ -113,7 +113,11 @@ def test_c6_in_a_process_of_its_own(backend: str) -> None:
 def test_each_activation_is_in_the_log_of_fmi_calls(tmp_path: Path) -> None:
     log = tmp_path / "calls.log"
     with_requests(PARTITIONS, OURS, fmi_log_file=log)
-    lines = [line for line in log.read_text().splitlines() if "ActivateModelPartition" in line]
+    lines = [
+        line
+        for line in log.read_text(encoding="utf-8").splitlines()
+        if "ActivateModelPartition" in line
+    ]
     begun = [line for line in lines if "clockReference" in line]
     assert len(begun) == 17
     assert lines[0].startswith(

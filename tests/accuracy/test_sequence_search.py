@@ -26,7 +26,7 @@ from fmimaster.studies.optimization.weights import Fuzzy, Propagated
 MODES = {name: reading.mode(name) for name in named.MODES}
 
 DATA = Path(__file__).parents[1] / "data"
-RANDOM: list[dict[str, Any]] = json.loads((DATA / "seq_random_n4.json").read_text())
+RANDOM: list[dict[str, Any]] = json.loads((DATA / "seq_random_n4.json").read_text(encoding="utf-8"))
 ARCS = {
     ("S4", "S1"): "c41",
     ("S1", "S2"): "c12",

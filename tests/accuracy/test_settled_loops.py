@@ -376,7 +376,9 @@ def test_instances_of_an_fmu_whose_states_fail_are_left_out_together(tmp_path: P
         builder.connect(f"{source}.x", f"{target}.u")
     results = Simulation(builder.build(), stop_time=0.2, step_size=0.1).run()
     assert "Whether outputs of 'a', 'b', 'c'" in results.statistics.warnings[0]
-    assert sum("Instantiate" in line for line in trace.read_text().splitlines()) == 6
+    assert (
+        sum("Instantiate" in line for line in trace.read_text(encoding="utf-8").splitlines()) == 6
+    )
 
 
 @pytest.mark.usefixtures("each_executor")

@@ -39,7 +39,7 @@ def system(version: str) -> Path:
 def calls(file: Path) -> list[tuple[str, ...]]:
     """Time, instance, function, arguments, status and answers of each call, without those that a trace has not."""
     found = []
-    for line in file.read_text().splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         match = _CALL.fullmatch(line.strip())
         assert match, line
         if match[4] is not None and not match[3][4:].startswith(_NOT_TRACED):
@@ -117,7 +117,7 @@ def test_arrays_texts_and_binaries_are_shown(tmp_path: Path) -> None:
     builder.connect("unit.Binary_output", "other.Binary_input")
     log = tmp_path / "calls.log"
     Simulation(builder, stop_time=0.1, step_size=0.1, fmi_log_file=log).run()
-    text = log.read_text()
+    text = log.read_text(encoding="utf-8")
     assert re.search(r"fmi3SetString\(.*values=\['a, b'\]", text)
     assert re.search(r"fmi3SetBinary\(.*valueSizes=\[2\], values=\[01ff\]", text)
     assert re.search(r"fmi3SetBoolean\(.*values=\[True\]", text)
@@ -136,7 +136,7 @@ def test_a_failing_call_is_there_with_its_status_and_message(tmp_path: Path, ver
             start_values={"fault": 4, "faultTime": 0.5},
             fmi_log_file=log,
         ).run()
-    lines = log.read_text().splitlines()
+    lines = log.read_text(encoding="utf-8").splitlines()
     call, message, answer = lines[-3:]
     assert call.startswith(f"t=0.5 Faulty: {version}DoStep(currentCommunicationPoint=0.5, ")
     assert message == "  Faulty: [Fatal] Faulty: told to return Fatal at t = 0.5 s."
@@ -182,10 +182,10 @@ def test_the_log_does_not_overwrite_the_fmu_and_names_a_file_that_cannot_be_writ
             Simulation(fmu, stop_time=0.1, step_size=0.1, fmi_log_file=file).run()
     assert fmu.stat().st_size == reference_path("fmi3/Dahlquist.fmu").stat().st_size
     inputs = tmp_path / "u.csv"
-    inputs.write_text("time,u\n0,1\n")
+    inputs.write_text("time,u\n0,1\n", encoding="utf-8")
     with pytest.raises(FileError, match="would overwrite the input"):
         Simulation(fmu, stop_time=0.1, step_size=0.1, input=inputs, fmi_log_file=inputs).run()
-    assert inputs.read_text() == "time,u\n0,1\n"
+    assert inputs.read_text(encoding="utf-8") == "time,u\n0,1\n"
 
 
 def test_clocks_with_intervals_and_shifts_are_shown(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_clocks_with_intervals_and_shifts_are_shown(tmp_path: Path) -> None:
     plain = Simulation(path, **settings).run()
     logged = Simulation(path, fmi_log_file=log, **settings).run()
     assert all(np.array_equal(plain[n], logged[n]) for n in ("time", *plain.names))
-    text = log.read_text()
+    text = log.read_text(encoding="utf-8")
     one = r"\(valueReferences=\[\d+\], nValueReferences=1"
     assert re.search(
         rf"fmi3GetShiftFraction{one}\) -> fmi3OK, counters=\[0\], resolutions=\[20\]", text

@@ -218,7 +218,7 @@ def test_going_back(version: str, step: Locate | str) -> None:
 
 def test_a_jump_of_a_continuous_input(tmp_path: Path) -> None:
     file = tmp_path / "x.csv"
-    file.write_text("time,x\n0,20\n1,20\n1,22\n2.5,22\n2.5,18\n")
+    file.write_text("time,x\n0,20\n1,20\n1,22\n2.5,22\n2.5,18\n", encoding="utf-8")
     path = reference_path("fmi3/ThermostatController.fmu")
     settings: dict[str, Any] = {"stop_time": 4, "step_size": 1, "event_mode": True}
     assert_same_calls(path, among={"fmi3EnterEventMode"}, input=file, **settings)

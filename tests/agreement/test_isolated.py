@@ -178,7 +178,7 @@ def test_calls_are_logged_as_in_this_process(
             backend=backend,
             **TIMES,
         ).run()
-        calls = re.findall(r"(\w+): (fmi\w+)", log.read_text())
+        calls = re.findall(r"(\w+): (fmi\w+)", log.read_text(encoding="utf-8"))
         logs.append({name: [c for c in calls if c[0] == name] for name in ("first", "second")})
     assert logs[0] == logs[1]
     assert logs[0]["second"]

@@ -109,7 +109,7 @@ def test_call_logs(system: str, tmp_path: Path) -> None:
             stop_time=0.5,
             step_size=0.1,
         ).run()
-        calls = [line.partition("(")[0] for line in path.read_text().splitlines()]
+        calls = [line.partition("(")[0] for line in path.read_text(encoding="utf-8").splitlines()]
         # each FMU has its order; requests to different FMUs are collected, so theirs may differ
         logs.append(sorted(calls, key=lambda call: call.rpartition(": ")[0].rpartition(" ")[2]))
     assert logs[0] == logs[1]

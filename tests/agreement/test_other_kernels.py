@@ -510,14 +510,14 @@ def pool_with_thread_sanitizer(folder: Path, workers: str) -> subprocess.Complet
             return built
         return subprocess.run([folder / name], capture_output=True, text=True, check=False)
 
-    (folder / "nothing.c").write_text("int main(void) { return 0; }\n")
+    (folder / "nothing.c").write_text("int main(void) { return 0; }\n", encoding="utf-8")
     if made("nothing", folder / "nothing.c").returncode:
         pytest.skip("there is no thread sanitizer that runs here")
-    (folder / "workers.c").write_text(workers)
+    (folder / "workers.c").write_text(workers, encoding="utf-8")
     return made("pool", HERE / "pool.c", folder / "workers.c")
 
 
-WORKERS = (FOLDER / "workers.c").read_text()
+WORKERS = (FOLDER / "workers.c").read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough

@@ -137,7 +137,8 @@ def test_every_type_is_moved_alike(version: str, tmp_path: Path) -> None:
     table = tmp_path / "in.csv"
     table.write_text(
         "time,first.Float64_continuous_input,first.Int32_input,first.Boolean_input\n"
-        "0,0,-3,0\n0.25,1.7,5,1\n0.25,-1.7,5,1\n1,3.3,9,0\n"
+        "0,0,-3,0\n0.25,1.7,5,1\n0.25,-1.7,5,1\n1,3.3,9,0\n",
+        encoding="utf-8",
     )
     components = ("first", "second", "third") if version == "fmi3" else ("first", "second")
     recorded = [f"{component}.{name}" for component in components for name in names]

@@ -51,7 +51,7 @@ def system(tmp_path: Path) -> Path:
         )
     )
     path = tmp_path / "system.ssd"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -38,7 +38,7 @@ def script(run: Run, shell: str, folder: Path) -> Path:
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell}")
     path = folder / f"fmimaster.{shell}"
-    path.write_text(run("completion", shell).out)
+    path.write_text(run("completion", shell).out, encoding="utf-8")
     return path
 
 
@@ -64,7 +64,7 @@ def test_zsh_reads_its_script(run: Run, tmp_path: Path) -> None:
         ["zsh", "-f", "-c", read], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert (done.stdout, done.stderr) == ("_fmimaster\n", "")
-    assert all(f"'{name}:" in path.read_text() for name in COMMANDS)
+    assert all(f"'{name}:" in path.read_text(encoding="utf-8") for name in COMMANDS)
 
 
 def test_the_help_has_the_line_for_each_shell(run: Run) -> None:

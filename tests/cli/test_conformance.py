@@ -31,7 +31,7 @@ def fmus(tmp_path: Path) -> Path:
 def deviating(folder: Path) -> None:
     """Put a reference beside the FMU that it does not meet."""
     rows = "".join(f"{0.1 * k:.1f},{1000 * k}\n" for k in range(11))
-    (folder / "LinearSystem_ref.csv").write_text(f'"time","y1"\n{rows}')
+    (folder / "LinearSystem_ref.csv").write_text(f'"time","y1"\n{rows}', encoding="utf-8")
 
 
 def test_the_summary_names_what_has_not_passed(run: Run, fmus: Path, tmp_path: Path) -> None:

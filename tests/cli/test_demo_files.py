@@ -28,11 +28,11 @@ def test_a_second_time_changes_nothing(run: Callable[..., Outcome], tmp_path: Pa
 
 def test_a_file_of_the_user_is_kept(run: Callable[..., Outcome], tmp_path: Path) -> None:
     own = tmp_path / "two-mass.ssp"
-    own.write_text("mine")
+    own.write_text("mine", encoding="utf-8")
     outcome = run("demo", "files", "--output-directory", tmp_path)
     assert outcome.status == 2
     assert f"'{own}' exists and is not the example file, so nothing was written" in outcome.error
-    assert own.read_text() == "mine"
+    assert own.read_text(encoding="utf-8") == "mine"
     assert list(tmp_path.iterdir()) == [own]
 
 
@@ -47,5 +47,8 @@ def test_no_path_is_written_through_what_is_no_file(
 
 @pytest.mark.parametrize("file", EXAMPLE_FILES, ids=[file.name for file in EXAMPLE_FILES])
 def test_every_example_file_is_used_on_a_page(file: ExampleFile) -> None:
-    pages = [path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md")]
+    pages = [
+        path.read_text(encoding="utf-8")
+        for path in (Path(__file__).parents[2] / "docs").glob("*.md")
+    ]
     assert any(file.name in page for page in pages)

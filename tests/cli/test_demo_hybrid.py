@@ -42,7 +42,7 @@ def test_the_demo_prints_all_traces_and_draws_them(
     assert max(map(len, lines)) <= 120
     traces = ["", "_tie_light_first", "_tie_police_first"]
     for name in traces:
-        with (DATA / f"hybrid_devs_traffic{name}.csv").open() as file:
+        with (DATA / f"hybrid_devs_traffic{name}.csv").open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 assert " ".join(value for value in row.values() if value) in [
                     " ".join(line.split()) for line in lines

@@ -38,12 +38,12 @@ def test_no_log_overwrites_the_inputs(
     run: Run, dahlquist: Path, tmp_path: Path, option: str
 ) -> None:
     inputs = tmp_path / "u.csv"
-    inputs.write_text("time,u\n0,1\n")
+    inputs.write_text("time,u\n0,1\n", encoding="utf-8")
     assert (
         "would overwrite the input"
         in run("simulate", dahlquist, "--input-file", inputs, option, inputs).error
     )
-    assert inputs.read_text() == "time,u\n0,1\n"
+    assert inputs.read_text(encoding="utf-8") == "time,u\n0,1\n"
 
 
 def test_a_log_and_the_results_need_two_names(run: Run, dahlquist: Path, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_an_input_file_without_rows_or_with_nan_is_told(tmp_path: Path) -> None:
         ("time,u\n", "has a header and no rows"),
         ("time,u\n0,1\n1,nan\n", "column 'u' is NaN at t = 1 s"),
     ):
-        table.write_text(text)
+        table.write_text(text, encoding="utf-8")
         with pytest.raises(FileError, match=expected):
             simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, input=table)
 
@@ -123,13 +123,13 @@ def test_a_terminated_run_keeps_its_rows(tmp_path: Path) -> None:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=PATIENCE) == 130
-    assert len(table.read_text().splitlines()) > 100
+    assert len(table.read_text(encoding="utf-8").splitlines()) > 100
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 def test_text_can_come_from_an_input_file(version: str, tmp_path: Path) -> None:
     table = tmp_path / "text.csv"
-    table.write_text('time,String_input\n0,"a"\n0.5,"b"\n')
+    table.write_text('time,String_input\n0,"a"\n0.5,"b"\n', encoding="utf-8")
     path = reference_path(f"{version}/Feedthrough.fmu")
     r = simulate(path, stop_time=1, step_size=0.25, input=table)
     # an input that is set at one point shows at the next

@@ -18,7 +18,7 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 def published() -> dict[str, dict[str, str]]:
-    with (DATA / "seq_paper_24.csv").open() as stream:
+    with (DATA / "seq_paper_24.csv").open(encoding="utf-8") as stream:
         return {row["sequence"]: row for row in csv.DictReader(stream)}
 
 

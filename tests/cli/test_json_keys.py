@@ -89,7 +89,7 @@ def test_a_comparison_and_the_steps_have_the_keys_of_the_page(run: Run, tmp_path
 
 def test_findings_have_the_keys_of_the_page(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "a.fmu"
-    file.write_text("no zip")
+    file.write_text("no zip", encoding="utf-8")
     (finding,) = json.loads(run("validate", file, "--json").out)
     assert set(finding) == {"place", "severity", "what", "advice"}
     assert all(f"`{key}`" in PAGE.partition("## validate")[2] for key in finding)

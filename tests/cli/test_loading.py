@@ -42,7 +42,7 @@ def leaving(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder with an FMU that ends its process when it is loaded, and a system of two of them."""
     acts = Act("Load", "trace", tmp_path / "trace"), Act("Load", "leave", 0)
     misbehaving(tmp_path, request.param, *acts)
-    (tmp_path / "SystemStructure.ssd").write_text(SYSTEM)
+    (tmp_path / "SystemStructure.ssd").write_text(SYSTEM, encoding="utf-8")
     return tmp_path
 
 
@@ -70,11 +70,11 @@ def test_probe_survives_it_and_says_so(run: Run, leaving: Path) -> None:
     outcome = run("probe", leaving / "Misbehaving.fmu", "--no-cache")
     assert outcome.status == 0
     assert "ended with exit status 0" in outcome.out
-    assert (leaving / "trace").read_text().startswith("- Load\n")
+    assert (leaving / "trace").read_text(encoding="utf-8").startswith("- Load\n")
 
 
 def test_conformance_survives_it_and_says_so(run: Run, leaving: Path) -> None:
     outcome = run("conformance", leaving, "--output-folder", leaving / "out")
     assert outcome.status == 1
     assert "The process of the FMU ended with exit status 0" in outcome.out
-    assert (leaving / "trace").read_text().startswith("- Load\n")
+    assert (leaving / "trace").read_text(encoding="utf-8").startswith("- Load\n")

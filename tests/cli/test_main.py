@@ -95,7 +95,7 @@ def test_a_closed_standard_output_does_not_disturb_a_run(tmp_path: Path) -> None
         script, shell=True, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert len(table.read_text().splitlines()) == 102
+    assert len(table.read_text(encoding="utf-8").splitlines()) == 102
 
 
 def test_a_traceback_is_shown_on_request(run: Run) -> None:
@@ -136,7 +136,7 @@ def test_an_interrupted_run_keeps_its_rows_and_has_status_130(
     monkeypatch.setattr(Simulation, "run", interrupted)
     outcome = run("simulate", fmu, "--output-file", table)
     assert outcome.status == 130
-    assert len(table.read_text().splitlines()) == 12
+    assert len(table.read_text(encoding="utf-8").splitlines()) == 12
     assert outcome.err.endswith("fmimaster: error: Interrupted at t = 1 s.\n")
 
 
@@ -179,7 +179,7 @@ def test_what_fmus_print_is_shown_only_on_request(run: Run, printing: list[objec
 def test_a_log_file_has_all_messages(run: Run, printing: list[object], tmp_path: Path) -> None:
     outcome = run(*printing, "--log-file", tmp_path / "log.txt")
     assert "told to print" not in outcome.err
-    lines = (tmp_path / "log.txt").read_text().splitlines()
+    lines = (tmp_path / "log.txt").read_text(encoding="utf-8").splitlines()
     messages = [line.partition("INFO ")[2] for line in lines]
     assert messages[0].startswith("fmimaster ")
     assert [m for m in messages if m.startswith("FMU output: ")] == [

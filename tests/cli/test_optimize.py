@@ -169,7 +169,7 @@ def test_kept_runs_belong_to_the_content_of_the_files(tmp_path: Path) -> None:
     places, found = (files[0], tmp_path / "unpacked"), set[str]()
     for content in ("ab", "bb", "ba"):
         for file, text in zip(files, content, strict=True):
-            file.write_text(text)
+            file.write_text(text, encoding="utf-8")
         found.add(digest(places))
     assert len(found) == 3
     assert digest(places) in found

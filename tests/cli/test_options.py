@@ -168,7 +168,7 @@ def test_a_run_as_json(run: Run, tmp_path: Path) -> None:
     assert facts["error"] is None
     assert facts["statistics"]["steps"] == 10
     assert facts["statistics"]["instances"][0]["calls"] == 10
-    rows = table.read_text().splitlines()
+    rows = table.read_text(encoding="utf-8").splitlines()
     for k, variable in enumerate(facts["variables"], start=1):
         column = [float(row.split(",")[k]) for row in rows[1:]]
         ends = [variable[key] for key in ("first", "last", "smallest", "largest")]

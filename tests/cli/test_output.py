@@ -187,7 +187,7 @@ def test_a_stream_that_owns_the_descriptor_prints_as_ever(
     """As ``sys.stdout = os.fdopen(1, "w", buffering=1)``, which scripts do for a buffer of lines."""
     before = os.dup(1)
     try:
-        with os.fdopen(1, "w") as own, monkeypatch.context() as patch:
+        with os.fdopen(1, "w", encoding="utf-8") as own, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", own)
             with fmu_output_to_log():
                 own.write("of Python\n")

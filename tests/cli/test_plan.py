@@ -101,7 +101,7 @@ def test_loops_are_told_and_whether_they_are_assumed(
 
 
 def test_a_table_is_a_component_like_any_other(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "u.csv").write_text('"time","Int32_input"\n0,1\n0.55,3\n')
+    (tmp_path / "u.csv").write_text('"time","Int32_input"\n0,1\n0.55,3\n', encoding="utf-8")
     path = reference("fmi3/Feedthrough.fmu")
     facts = json.loads(run("plan", path, "--input-file", tmp_path / "u.csv", "--json").out)
     assert [c["target"] for c in facts["connections"]] == ["Feedthrough.Int32_input"]

@@ -177,7 +177,7 @@ def test_a_loop_that_branches_is_a_list_of_variables(run: Run, tmp_path: Path) -
 
 
 def test_a_table_is_no_component_that_steps_late(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "u.csv").write_text('"time","u"\n0,1\n1,2\n')
+    (tmp_path / "u.csv").write_text('"time","u"\n0,1\n1,2\n', encoding="utf-8")
     options = ("--input-file", str(tmp_path / "u.csv"))
     page, _ = plan(run, reference("fmi3/Dahlquist.fmu"), *options)
     assert any(line.startswith("Sequence of stepping") for line in page)

@@ -41,14 +41,14 @@ def test_or_where_it_is_wanted(run: Run, table: Path, tmp_path: Path) -> None:
         "A title",
         "--communication-points",
     )
-    text = (tmp_path / "b.svg").read_text()
+    text = (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<!-- A title -->" in text
     assert "<!-- communication points -->" in text
 
 
 def test_variables_are_chosen_by_globs(run: Run, table: Path, tmp_path: Path) -> None:
     run("plot", table, "--variable", "*.x", "--output-file", tmp_path / "b.svg")
-    text = (tmp_path / "b.svg").read_text()
+    text = (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<!-- a.x -->" in text
     assert "<!-- a.v -->" not in text
 
@@ -59,7 +59,7 @@ def test_several_tables_are_told_apart_by_their_names(
     other = table.with_name("other.csv")
     other.write_bytes(table.read_bytes())
     run("plot", table, other, "--output-file", tmp_path / "b.svg")
-    text = (tmp_path / "b.svg").read_text()
+    text = (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert "<!-- result -->" in text
     assert "<!-- other -->" in text
 
@@ -178,7 +178,7 @@ def test_a_version_that_a_demo_does_not_have_is_told(run: Run) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_told(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     assert (
         "cannot be created"
         in run("demo", "dahlquist", "--output-directory", tmp_path / "file").error

@@ -25,7 +25,7 @@ PRINTED = ("printed_dt_ms", "printed_P12_W", "printed_err_W", "printed_res_J")
 def table_row(row: runs.PaperRow) -> dict[str, str]:
     """What the data has for a row of the demo."""
     kind, split = row.case.split()
-    with TABLES.open() as stream:
+    with TABLES.open(encoding="utf-8") as stream:
         [found] = [
             r
             for r in csv.DictReader(stream)

@@ -51,7 +51,7 @@ def test_the_reference_is_drawn_below_the_results(
 ) -> None:
     figure = tmp_path / "figure.svg"
     run("simulate", dahlquist, *STEP, "--reference-file", coarse, "--plot", figure)
-    assert "<!-- reference -->" in figure.read_text()
+    assert "<!-- reference -->" in figure.read_text(encoding="utf-8")
 
 
 def test_the_table_is_not_mixed_with_rows_on_the_standard_output(

@@ -82,7 +82,7 @@ def of_a_stranger(folder: Path, mine: Path, rows: str = "rows.csv") -> Path:
     with simulation.start(output_file=mine / rows) as run:
         run.advance_to(0.5)
     for name in (".profile", "notes.txt", rows):
-        (mine / name).write_text(MINE)
+        (mine / name).write_text(MINE, encoding="utf-8")
     return folder / "a.checkpoint"
 
 
@@ -94,10 +94,12 @@ def test_a_foreign_checkpoint_changes_no_file_of_the_user(
     mine.mkdir()
     found = run("resume", str(of_a_stranger(there, mine)))
     assert found.status == 0, found.err
-    assert {file.read_text() for file in mine.iterdir() if file.suffix != ".json"} == {MINE}
+    assert {
+        file.read_text(encoding="utf-8") for file in mine.iterdir() if file.suffix != ".json"
+    } == {MINE}
     assert Results.read(there / "rows.csv").time[-1] == 1.0
     assert (there / "a.checkpoint.states").stat().st_size
-    calls = (there / "a.checkpoint.calls.log").read_text().splitlines()
+    calls = (there / "a.checkpoint.calls.log").read_text(encoding="utf-8").splitlines()
     assert not [line for line in calls if line.startswith("rm")]
 
 
@@ -108,11 +110,11 @@ def test_a_file_beside_the_checkpoint_is_replaced_only_if_it_has_rows_of_the_run
     content: str, refused: bool, run: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     file = of_a_stranger(tmp_path, tmp_path)
-    (tmp_path / "rows.csv").write_text(content)
+    (tmp_path / "rows.csv").write_text(content, encoding="utf-8")
     found = run("resume", str(file))
     assert (found.status == 2) is refused, found.err
     assert ("does not begin with the rows of this run" in found.err) is refused
-    assert ((tmp_path / "rows.csv").read_text() == content) is refused
+    assert ((tmp_path / "rows.csv").read_text(encoding="utf-8") == content) is refused
 
 
 @pytest.mark.parametrize(

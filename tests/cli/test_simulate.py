@@ -123,7 +123,9 @@ def test_the_output_interval_thins_out_rows(run: Run, dahlquist: Path) -> None:
 
 
 def test_an_input_file_feeds_inputs(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "u.csv").write_text('"time","Float64_continuous_input"\n0,1\n1,3\n')
+    (tmp_path / "u.csv").write_text(
+        '"time","Float64_continuous_input"\n0,1\n1,3\n', encoding="utf-8"
+    )
     fmu, name = reference("fmi3/Feedthrough.fmu"), "Float64_continuous_output"
     options = ["--input-file", tmp_path / "u.csv", "--output-variable", name, "--stop-time", "1"]
     outcome = run("simulate", fmu, *options)
@@ -136,7 +138,7 @@ def test_a_figure_is_written(run: Run, dahlquist: Path, tmp_path: Path) -> None:
     outcome = run("simulate", dahlquist, "--stop-time", "1", "--plot", figure)
     assert outcome.out == ""
     assert f"figure written to {figure}" in outcome.err
-    assert figure.read_text().startswith("<?xml")
+    assert figure.read_text(encoding="utf-8").startswith("<?xml")
 
 
 def test_a_figure_of_an_unknown_format_is_refused_before_the_run(run: Run, dahlquist: Path) -> None:
@@ -286,7 +288,10 @@ def test_of_stop_times_that_disagree_the_smallest_is_taken_and_told(
     run: Run, dahlquist: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     path = system(tmp_path, {"a": dahlquist, "b": reference("fmi3/BouncingBall.fmu")})
-    path.write_text(re.sub("<ssd:DefaultExperiment.*?/>", "", path.read_text()))
+    path.write_text(
+        re.sub("<ssd:DefaultExperiment.*?/>", "", path.read_text(encoding="utf-8")),
+        encoding="utf-8",
+    )
     outcome = run(*command, path)
     assert outcome.status == 0
     told = outcome.err + outcome.out
@@ -388,4 +393,4 @@ def test_fmu_states_are_written_and_read(run: Run, tmp_path: Path) -> None:
     options = ["--start-time", 1, "--stop-time", 1.1, "--initial-fmu-state-file", state]
     refused = run("simulate", dahlquist, *options, "--output-file", rows).error
     assert "after the stop time 1 s" in refused  # this FMU keeps its stop time
-    assert rows.read_text().splitlines()[1].startswith("1.0,0.36")
+    assert rows.read_text(encoding="utf-8").splitlines()[1].startswith("1.0,0.36")

@@ -34,12 +34,12 @@ def dahlquist(folder: Path, name: str, **attributes: str) -> str:
 
 
 def write(folder: Path, system: str, after: str = "") -> Path:
-    (folder / "s.ssd").write_text(ssd(system, after))
+    (folder / "s.ssd").write_text(ssd(system, after), encoding="utf-8")
     return folder / "s.ssd"
 
 
 def rows(path: Path) -> list[dict[str, float]]:
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         return [{k: float(v) for k, v in row.items()} for row in csv.DictReader(file)]
 
 
@@ -103,7 +103,7 @@ def test_a_column_of_an_input_file_is_in_the_unit_of_the_connector(
         + '<ssd:Connections><ssd:Connection startConnector="v" endElement="a" endConnector="u"/></ssd:Connections>',
         UNITS,
     )
-    (tmp_path / "i.csv").write_text("time,v\n0,250\n1,250\n")
+    (tmp_path / "i.csv").write_text("time,v\n0,250\n1,250\n", encoding="utf-8")
     options = ["--stop-time", 1, "--step-size", 0.5, "--input-file", tmp_path / "i.csv"]
     names = ["--output-variable", "a.u"]
     outcome = run("simulate", path, *options, *names, "--output-file", tmp_path / "r.csv")
@@ -124,7 +124,7 @@ def test_a_second_name_of_a_fed_input_takes_no_column(run: Run, tmp_path: Path) 
         + '<ssd:Connections><ssd:Connection startElement="a" startConnector="x" endElement="b" endConnector="u"/>'
         "</ssd:Connections>",
     )
-    (tmp_path / "i.csv").write_text("time,b.w\n0,250\n1,250\n")
+    (tmp_path / "i.csv").write_text("time,b.w\n0,250\n1,250\n", encoding="utf-8")
     options = ["--stop-time", 1, "--step-size", 0.5]
     error = run("simulate", path, *options, "--input-file", tmp_path / "i.csv").error
     assert "'b.u' and 'b.w' are two names of one input" in error

@@ -202,9 +202,9 @@ def test_an_event_stands_between_steps_that_are_alike(run: Run, tmp_path: Path) 
     event = Event(0.3, 1, "a.z", False, who, Cause(Kind.DETECTED), {"z": 1.0}, {"z": 2.0})
     steps = [Steps(0.0, 1.0, Cause(Kind.STEP_SIZE), 10)]
     table = tmp_path / "run.csv"
-    table.write_text('"time"\n0\n')
+    table.write_text('"time"\n0\n', encoding="utf-8")
     (tmp_path / "run.csv.json").write_text(
-        "\n".join(lines([event, replace(event, index=2)], steps, [], {}, {}))
+        "\n".join(lines([event, replace(event, index=2)], steps, [], {}, {})), encoding="utf-8"
     )
     rows = run("steps", table).out.splitlines()
     assert rows[0] == "10 steps, 2 events"
@@ -235,9 +235,11 @@ def test_activations_of_clocks_are_shown_as_stretches(run: Run, tmp_path: Path) 
         Activations("c.zero", Fraction(1), Fraction(1), 2, Fraction(0)),
     ]
     table = tmp_path / "run.csv"
-    table.write_text('"time"\n0\n')
+    table.write_text('"time"\n0\n', encoding="utf-8")
     steps = [Steps(0.0, 1.0, Cause(Kind.STEP_SIZE), 10)]
-    (tmp_path / "run.csv.json").write_text("\n".join(lines([], steps, activations, {}, {})))
+    (tmp_path / "run.csv.json").write_text(
+        "\n".join(lines([], steps, activations, {}, {})), encoding="utf-8"
+    )
     shown = [line.split() for line in run("steps", table).out.splitlines()[3:14]]
     assert shown[1:3] == [
         ["a.tick", "0", "1/10", "1/5", "3"],
@@ -272,7 +274,7 @@ def test_the_json_is_stable(run: Run, table: Path) -> None:
         "right",
     ]
     assert list(told["steps"][0]) == ["begin", "end", "size", "count", "cause"]
-    stored = json.loads((table.parent / "run.csv.json").read_text())
+    stored = json.loads((table.parent / "run.csv.json").read_text(encoding="utf-8"))
     metadata = told.pop("metadata")
     assert {"startTime", "stopTime", "endTime", "wallTime"} <= metadata.keys()
     assert list(metadata.values()) == list(stored.pop("metadata").values())
@@ -293,12 +295,12 @@ def test_a_streamed_table_and_one_with_a_figure_have_the_same_facts(
     files = ("--output-file", kept, "--plot", kept.with_suffix(".svg"))
     run("simulate", two_mass, *clock, "--stop-time", "1", *files)
     assert run("steps", kept).out == run("steps", table).out
-    assert "<!-- shared events -->" in kept.with_suffix(".svg").read_text()
+    assert "<!-- shared events -->" in kept.with_suffix(".svg").read_text(encoding="utf-8")
 
 
 def test_a_table_without_facts_is_told_as_such(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "other.csv"
-    file.write_text("time\n0\n")
+    file.write_text("time\n0\n", encoding="utf-8")
     assert "There is no 'other.csv.json' beside" in run("steps", file).error
 
 
@@ -307,5 +309,5 @@ def test_a_table_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
 
 
 def test_facts_that_are_damaged_are_told(run: Run, table: Path) -> None:
-    table.with_name("run.csv.json").write_text("{")
+    table.with_name("run.csv.json").write_text("{", encoding="utf-8")
     assert "does not hold the events and steps of a run" in run("steps", table).error

@@ -39,7 +39,10 @@ class Started:
     def wait_for(self, call: str, times: int = 1) -> None:
         """Until the FMU has been called so often in this way."""
         until = time.monotonic() + PATIENCE
-        while not (self.trace.exists() and self.trace.read_text().count(f" {call}\n") >= times):
+        while not (
+            self.trace.exists()
+            and self.trace.read_text(encoding="utf-8").count(f" {call}\n") >= times
+        ):
             assert self.process.poll() is None, self.process.communicate()
             assert time.monotonic() < until
             time.sleep(0.02)
@@ -58,7 +61,7 @@ class Started:
     @property
     def times(self) -> list[float]:
         """Of the rows in the file, in s; all its lines are whole."""
-        text = self.table.read_text()
+        text = self.table.read_text(encoding="utf-8")
         assert text.endswith("\n")
         return [float(line.partition(",")[0]) for line in text.splitlines()[1:]]
 
@@ -166,14 +169,14 @@ def test_an_fmu_that_returns_is_freed(start: Start, acts: tuple[Act, ...]) -> No
     time.sleep(0.3)  # a handler is looked after ten times a second
     printed = run.ended_by(signal.SIGINT)
     assert f"error: Interrupted at t = {run.times[-1]:.12g} s.\n" in printed
-    assert " FreeInstance\n" in run.trace.read_text()
+    assert " FreeInstance\n" in run.trace.read_text(encoding="utf-8")
 
 
 def test_rows_reach_the_file_while_an_fmu_takes_its_time(start: Start) -> None:
     run = start(Act("DoStep", "hang", since=0.5))
     run.wait_for("DoStep", 6)
     until = time.monotonic() + PATIENCE
-    while not run.table.exists() or run.table.read_text().count("\n") < 7:
+    while not run.table.exists() or run.table.read_text(encoding="utf-8").count("\n") < 7:
         assert time.monotonic() < until
         time.sleep(0.05)
     run.ended_by(signal.SIGINT, signal.SIGINT)
@@ -185,7 +188,13 @@ def test_ctrl_z_stops_the_run_too_and_both_go_on(start: Start) -> None:
     run.wait_for("DoStep")
     run.process.send_signal(signal.SIGTSTP)
     until = time.monotonic() + PATIENCE
-    while Path(f"/proc/{run.process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+    while (
+        Path(f"/proc/{run.process.pid}/stat")
+        .read_text(encoding="utf-8")
+        .rpartition(")")[2]
+        .split()[0]
+        != "T"
+    ):
         assert time.monotonic() < until
         time.sleep(0.02)
     calls = run.trace.stat().st_size

@@ -48,9 +48,9 @@ def evil_fmu(dahlquist: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def evil_system(evil_fmu: Path, tmp_path: Path) -> Path:
     path = system(tmp_path / "system", {"NAME": evil_fmu}, [f"NAME.x{IN_XML} -> NAME.nothing"])
-    text = path.read_text().replace('"NAME"', f'"{IN_XML}"').replace("\x1b", "")
+    text = path.read_text(encoding="utf-8").replace('"NAME"', f'"{IN_XML}"').replace("\x1b", "")
     (path.parent / "fmu.fmu").write_bytes(evil_fmu.read_bytes())
-    path.write_text(text.replace('source="', 'source="fmu.fmu" ignored="'))
+    path.write_text(text.replace('source="', 'source="fmu.fmu" ignored="'), encoding="utf-8")
     return path
 
 
@@ -107,19 +107,19 @@ def test_a_log_file_has_no_control_characters(run: Run, tmp_path: Path) -> None:
     path, log = tmp_path / "\x1b[31mevil\x9b.fmu", tmp_path / "log.txt"
     shutil.copy(reference("fmi3/Faulty.fmu"), path)
     assert run("simulate", path, *PRINTS, "--log-file", log).status == 0
-    assert r"\x1b[31mevil\x9b: Faulty: told to print" in log.read_text()
-    assert tame(Outcome(0, log.read_text(), ""))
+    assert r"\x1b[31mevil\x9b: Faulty: told to print" in log.read_text(encoding="utf-8")
+    assert tame(Outcome(0, log.read_text(encoding="utf-8"), ""))
 
 
 def test_columns_and_titles_of_figures_have_no_control_characters(run: Run, tmp_path: Path) -> None:
     table, figure = tmp_path / "a.csv", tmp_path / "a.svg"
-    table.write_text(f'"time","a{EVIL}\x1b"\n0,1\n1,2\n')
+    table.write_text(f'"time","a{EVIL}\x1b"\n0,1\n1,2\n', encoding="utf-8")
     assert run("plot", table, "--output-file", figure, "--title", EVIL).status == 0
-    assert tame(Outcome(0, figure.read_text(), ""))
+    assert tame(Outcome(0, figure.read_text(encoding="utf-8"), ""))
 
 
 def test_facts_of_a_run_do_not_control_the_terminal(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("time\n0\n1\n")
+    (tmp_path / "a.csv").write_text("time\n0\n1\n", encoding="utf-8")
     cause = {"kind": "early_return", "who": [EVIL]}
     event = {"time": 1, "index": 1, "name": EVIL, "scope": "private", "components": [EVIL]}
     facts = {
@@ -127,7 +127,7 @@ def test_facts_of_a_run_do_not_control_the_terminal(run: Run, tmp_path: Path) ->
         "events": [{**event, "cause": cause, "left": {EVIL: EVIL}, "right": {EVIL: "\x1b"}}],
         "steps": [{"begin": 0, "end": 1, "count": 1, "cause": cause}],
     }
-    (tmp_path / "a.csv.json").write_text(json.dumps(facts))
+    (tmp_path / "a.csv.json").write_text(json.dumps(facts), encoding="utf-8")
     outcome = run("steps", tmp_path / "a.csv")
     assert outcome.status == 0, outcome.err
     assert tame(outcome)
@@ -186,7 +186,7 @@ def test_a_full_standard_output_is_an_error_in_one_line(
     forks: Forks, dahlquist: Path, command: tuple[str, ...]
 ) -> None:
     if command[0].startswith("-"):
-        with open("/dev/full", "w") as full:
+        with open("/dev/full", "w", encoding="utf-8") as full:
             done = fmimaster(*command, stdout=full)
     else:
         done = forks.run(*command, dahlquist, first=FULL.format(1))
@@ -201,7 +201,7 @@ def test_a_full_standard_output_is_an_error_in_one_line(
 
 @on_linux
 def test_a_full_standard_error_changes_no_status(forks: Forks, dahlquist: Path) -> None:
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         assert fmimaster("simulate", dahlquist, stderr=full).returncode == 0
     full_error = FULL.format(2)
     assert forks.run("simulate", dahlquist, first=full_error).returncode == 0
@@ -235,8 +235,8 @@ def test_closed_streams_are_no_defect(
         else "The standard output is closed. Keep it open, or write to a file.\n",
         done.stderr.decode() if status == 0 else "",
     )
-    assert (
-        "100 steps in" not in (tmp_path / "log").read_text()
+    assert "100 steps in" not in (tmp_path / "log").read_text(
+        encoding="utf-8"
     )  # nothing else went into its descriptor
 
 
@@ -249,7 +249,7 @@ def test_with_all_streams_closed_the_results_are_in_the_file(
         f"{command} <&- >&- 2>&-", shell=True, cwd=tmp_path, check=False, timeout=PATIENCE
     )
     assert done.returncode == 0
-    assert len((tmp_path / "a.csv").read_text().splitlines()) == 102
+    assert len((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()) == 102
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-16"])
@@ -279,7 +279,7 @@ def test_a_log_file_on_a_full_disk_is_reported_after_the_results(run: Run, tmp_p
     options = ("--output-file", table, "--log-file", "/dev/full")
     error = run("simulate", reference("fmi3/Faulty.fmu"), *PRINTS, *options).error
     assert error == "The log file '/dev/full' cannot be written: No space left on device.\n"
-    assert len(table.read_text().splitlines()) == 12
+    assert len(table.read_text(encoding="utf-8").splitlines()) == 12
 
 
 @pytest.mark.parametrize("option", ["--output-file", "--plot"])

@@ -95,7 +95,9 @@ def test_a_file_is_named_once_in_a_finding_and_lines_fit_the_terminal(
     run: Run, upper: Path, tmp_path: Path
 ) -> None:
     path = system(tmp_path, {"a": upper})
-    path.write_text(path.read_text().replace("<ssd:Elements", "<ssd:Elments"))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("<ssd:Elements", "<ssd:Elments"), encoding="utf-8"
+    )
     outcome = run("validate", path, columns=80)
     assert outcome.status == 1
     assert outcome.out.count(str(path)) == 1

@@ -39,7 +39,7 @@ def test_every_public_name_is_on_one_page() -> None:
     listed = Counter(
         name
         for page in PAGES
-        for name in re.findall(r"^::: (fmimaster[\w.]*)$", page.read_text(), re.M)
+        for name in re.findall(r"^::: (fmimaster[\w.]*)$", page.read_text(encoding="utf-8"), re.M)
     )
     more = ["fmimaster.configure.settings.Settings", "fmimaster.pages.plan.PlanPage"]
     assert listed == Counter([*PLACES.values(), *more])
@@ -83,7 +83,7 @@ def test_a_function_says_what_it_takes_and_returns(name: str, function: object) 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_a_raised_exception_has_a_reason(page: Path) -> None:
     """An exception without a text after it would be an empty line of the page."""
-    for name in re.findall(r"^::: (fmimaster[\w.]*)$", page.read_text(), re.M):
+    for name in re.findall(r"^::: (fmimaster[\w.]*)$", page.read_text(encoding="utf-8"), re.M):
         documented = public(name)
         members = vars(documented).values() if inspect.isclass(documented) else ()
         for one in (documented, *members):

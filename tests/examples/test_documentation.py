@@ -104,7 +104,7 @@ class Page:
         commands.mkdir()
         shim = commands / "fmimaster"
         code = "import sys; from fmimaster.commands.cli import main; sys.exit(main())"
-        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
+        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n', encoding="utf-8")
         shim.chmod(0o755)
         paths = [str(commands), str(Path(sys.executable).parent), self.environment["PATH"]]
         self.environment["PATH"] = os.pathsep.join(paths)

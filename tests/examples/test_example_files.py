@@ -63,7 +63,7 @@ def test_figure_can_be_drawn_again(
     monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path)])
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(script), run_name="__main__")
-    assert (tmp_path / f"{script.stem}.svg").read_text().startswith("<?xml")
+    assert (tmp_path / f"{script.stem}.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
 def test_the_example_algorithm_has_order_two(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_the_example_algorithm_has_order_two(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_example_algorithm_as_it_is() -> None:
-    source = (ROOT / "docs" / "examples" / "strang.py").read_text()
-    page = (ROOT / "docs" / "add-an-algorithm.md").read_text()
+    source = (ROOT / "docs" / "examples" / "strang.py").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "add-an-algorithm.md").read_text(encoding="utf-8")
     listing = source[source.index("@dataclass") : source.index("def error")].rstrip()
     assert listing in page

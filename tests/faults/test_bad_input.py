@@ -64,7 +64,7 @@ def test_a_missing_folder_is_told(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_kind_is_no_system(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "system.txt").write_text("hello")
+    (tmp_path / "system.txt").write_text("hello", encoding="utf-8")
     message = run("simulate", tmp_path / "system.txt").error
     assert (
         "is not a system. Expected an SSP archive (.ssp), an SSD (.ssd), an FMU (.fmu)" in message
@@ -72,7 +72,7 @@ def test_a_file_of_another_kind_is_no_system(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_zip_is_told_with_how_it_begins(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.fmu").write_text("<html>not found</html>")
+    (tmp_path / "a.fmu").write_text("<html>not found</html>", encoding="utf-8")
     message = run("simulate", tmp_path / "a.fmu").error
     assert "is not a zip archive, as an FMU or SSP archive must be" in message
     assert "<html>not found" in message
@@ -80,7 +80,7 @@ def test_what_is_not_a_zip_is_told_with_how_it_begins(run: Run, tmp_path: Path) 
 
 def test_a_git_lfs_pointer_is_recognised(run: Run, tmp_path: Path) -> None:
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:12ab\nsize 123456\n"
-    (tmp_path / "a.fmu").write_text(pointer)
+    (tmp_path / "a.fmu").write_text(pointer, encoding="utf-8")
     message = run("simulate", tmp_path / "a.fmu").error
     assert (
         "is a Git LFS pointer, not the file itself (123,456 bytes). Run 'git lfs pull'" in message
@@ -177,7 +177,7 @@ def test_an_archive_entry_that_points_outside_is_refused(
 def test_an_input_file_that_is_no_table_is_located(
     run: Run, dahlquist: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "u.csv").write_text('"time","u"\n0,1\n1,x\n')
+    (tmp_path / "u.csv").write_text('"time","u"\n0,1\n1,x\n', encoding="utf-8")
     message = run("simulate", dahlquist, "--input-file", tmp_path / "u.csv").error
     assert "u.csv', line 3: column 'u' has 'x'; expected a number" in message
 
@@ -185,7 +185,7 @@ def test_an_input_file_that_is_no_table_is_located(
 def test_a_column_of_the_input_file_that_is_no_input_is_told(
     run: Run, upper: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "u.csv").write_text('"time","u_y"\n0,1\n')
+    (tmp_path / "u.csv").write_text('"time","u_y"\n0,1\n', encoding="utf-8")
     message = run("simulate", upper, "--input-file", tmp_path / "u.csv").error
     assert "Column 'u_y'" in message
     assert "is not an open input of the system. Did you mean" in message
@@ -310,7 +310,7 @@ def test_a_missing_shared_library_is_told_in_the_words_of_the_loader(
     run: Run, upper: Path, tmp_path: Path
 ) -> None:
     def compile_library(name: str, code: str, *options: str) -> Path:
-        (tmp_path / "a.c").write_text(code)
+        (tmp_path / "a.c").write_text(code, encoding="utf-8")
         shared = ["cc", "-shared", "-fPIC", "-o", name, "a.c", *options]
         subprocess.run(shared, cwd=tmp_path, check=True)
         return tmp_path / name
@@ -341,7 +341,8 @@ def test_a_library_whose_functions_have_a_prefix_is_told(
         #endif
         #define PASTE(a, b) a ## b
         #define NAME(prefix, name) PASTE(prefix, name)
-        void NAME(FMI2_FUNCTION_PREFIX, fmi2Instantiate)(void) {}"""
+        void NAME(FMI2_FUNCTION_PREFIX, fmi2Instantiate)(void) {}""",
+        encoding="utf-8",
     )
 
     def told(*options: str) -> str:
@@ -508,9 +509,10 @@ def test_a_shared_event_that_a_broken_manifest_declares_is_told_with_the_reason(
     shared = write_shared_events([SharedEvent("e", (("a", "touch"), ("b", "touch")))])
     path = system(tmp_path / "s", {"a": fmu, "b": fmu})
     path.write_text(
-        path.read_text().replace(
+        path.read_text(encoding="utf-8").replace(
             "</ssd:System>", f"<ssd:Annotations>{shared}</ssd:Annotations></ssd:System>"
-        )
+        ),
+        encoding="utf-8",
     )
     message = run("simulate", path).error
     assert "'a' has no event 'touch'. Its manifest is ignored: " in message
@@ -540,7 +542,10 @@ def test_a_shared_event_that_cannot_be_is_told(
     shared = SharedEvent("impact", (("a", "touch"), member))
     annotations = f"<ssd:Annotations>{write_shared_events([shared])}</ssd:Annotations>"
     path = system(tmp_path / "s", {"a": fmu, "b": fmu})
-    path.write_text(path.read_text().replace("</ssd:System>", f"{annotations}</ssd:System>"))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("</ssd:System>", f"{annotations}</ssd:System>"),
+        encoding="utf-8",
+    )
     message = run("simulate", path).error
     assert message.startswith("Shared event 'impact': ")
     assert told in message

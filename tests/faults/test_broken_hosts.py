@@ -119,7 +119,7 @@ def test_what_an_fmu_has_started_ends_with_it(tmp_path: Path, version: str, acti
     pids = tmp_path / "pids"
     found = pump(misbehaving(tmp_path, version, Act("DoStep", action, pids), **STATES)).run()
     assert found.time[-1] == 1.0
-    started = [int(line) for line in pids.read_text().split()]
+    started = [int(line) for line in pids.read_text(encoding="utf-8").split()]
     assert started
     assert not any(map(is_there, started))
 

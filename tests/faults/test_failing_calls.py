@@ -414,7 +414,7 @@ def test_facts_that_cannot_be_written_do_not_hide_why_a_run_has_ended(
 
 def left_open() -> tuple[int, list[str]]:
     """Number of open files, and libraries of FMUs in the memory of this process."""
-    maps = Path("/proc/self/maps").read_text().splitlines()
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     return len(os.listdir("/proc/self/fd")), [m for m in maps if "Faulty" in m or "Dahlquist" in m]
 
 

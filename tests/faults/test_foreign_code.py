@@ -82,7 +82,9 @@ def test_a_very_long_model_identifier_is_no_name_of_a_file(
     folder, library = dahlquist
     shutil.copy(library, library.with_name("other" + library.suffix))
     file = folder / "modelDescription.xml"
-    file.write_text(file.read_text().replace('"Dahlquist"', f'"{"x" * 5000}"'))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace('"Dahlquist"', f'"{"x" * 5000}"'), encoding="utf-8"
+    )
     assert "has no binary for this platform" in run("simulate", folder).error
 
 

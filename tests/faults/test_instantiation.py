@@ -36,7 +36,7 @@ def test_the_resource_path_is_null_without_resources(
 ) -> None:
     trace = tmp_path / "trace.txt"
     simulate(misbehaving(tmp_path, version, trace=trace, files=files))
-    assert trace.read_text().splitlines()[0].split()[1] == given
+    assert trace.read_text(encoding="utf-8").splitlines()[0].split()[1] == given
 
 
 def polynomials(fmu: Path, backend: Backend) -> Simulation:
@@ -57,7 +57,7 @@ def test_only_inputs_with_intermediate_update_are_registered_and_set(
     trace = tmp_path / "trace.txt"
     fmu = misbehaving(tmp_path, "fmi3", trace=trace, providesIntermediateUpdate="true")
     polynomials(fmu, backend).run()
-    lines = [line.split()[1] for line in trace.read_text().splitlines()]
+    lines = [line.split()[1] for line in trace.read_text(encoding="utf-8").splitlines()]
     assert [line for line in lines if line.startswith("requires")] == ["requires-1"]
     assert lines.count("IntermediateSet") == lines.count("IntermediateSet-1") == 10
 
@@ -67,7 +67,7 @@ def test_without_polynomials_nothing_is_registered(backend: Backend, tmp_path: P
     trace = tmp_path / "trace.txt"
     fmu = misbehaving(tmp_path, "fmi3", trace=trace, providesIntermediateUpdate="true")
     simulate(fmu, backend=backend)
-    lines = trace.read_text()
+    lines = trace.read_text(encoding="utf-8")
     assert "requires" not in lines
     assert "IntermediateSet" not in lines
 
@@ -85,7 +85,7 @@ def test_a_call_that_fails_in_intermediate_update_mode_ends_the_step(
             polynomials(fmu, backend).run()
         error = caught.value
         assert error.results.time.tolist()[-1] == pytest.approx(0.5)
-        said.append((str(error), error.time, error.status, trace.read_text()))
+        said.append((str(error), error.time, error.status, trace.read_text(encoding="utf-8")))
     assert said[0] == said[1]
 
 
@@ -107,7 +107,7 @@ def test_any_other_failure_to_set_log_categories_is_an_error(
         simulate(fmu)
     # it is freed, if that is allowed
     last = "SetDebugLogging" if status == 4 else "FreeInstance"
-    assert trace.read_text().split()[-1] == last
+    assert trace.read_text(encoding="utf-8").split()[-1] == last
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -37,7 +37,7 @@ def below(process: int) -> set[int]:
     children: set[int] = set()
     for file in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended meanwhile
-            children.update(map(int, file.read_text().split()))
+            children.update(map(int, file.read_text(encoding="utf-8").split()))
     return {leaf for child in children for leaf in below(child)} or {process}
 
 

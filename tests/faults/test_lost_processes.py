@@ -95,7 +95,7 @@ def left() -> tuple[int, int]:
     of = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = stat.read_text().rpartition(")")[2].split()
+            fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
         of[int(stat.parent.name)] = int(fields[1])

@@ -103,7 +103,7 @@ def test_what_an_fmu_does_in_its_calls_changes_no_result(
     for backend in BACKENDS:
         trace.unlink(missing_ok=True)
         results = run(fmu, backend)
-        assert set(CALLS[version]) <= set(trace.read_text().split())
+        assert set(CALLS[version]) <= set(trace.read_text(encoding="utf-8").split())
         for name in ("time", *healthy[version].names):
             assert results[name].tobytes() == healthy[version][name].tobytes()
 
@@ -156,7 +156,7 @@ def test_all_states_are_freed_before_their_instance(
         builder, stop_time=0.5, step_size=0.125, backend=backend, algorithm=Waveform(Jacobi())
     )
     simulation.run()
-    calls = [line.split() for line in trace.read_text().splitlines()]
+    calls = [line.split() for line in trace.read_text(encoding="utf-8").splitlines()]
     for name in ("stays", "comes"):
         of = [c for n, c in calls if n == name]
         assert of.count("FreeState") == of.count("GetState") > 0
@@ -180,7 +180,7 @@ def test_healthy_fmus_are_terminated_when_another_one_fails(
         builder.add(name, misbehaving(tmp_path, version, *acts, name=name, trace=trace))
     with pytest.raises(CallError, match="'bad'"):
         Simulation(builder, stop_time=0.5, step_size=0.1, backend=backend).run()
-    calls = [line.split() for line in trace.read_text().splitlines()]
+    calls = [line.split() for line in trace.read_text(encoding="utf-8").splitlines()]
     for name in ("first", "last"):
         assert [c for n, c in calls if n == name][-2:] == ["Terminate", "FreeInstance"]
         assert calls.count([name, "Terminate"]) == 1
@@ -227,7 +227,10 @@ def test_exit_in_a_call_is_an_error_with_the_rows_until_then(
         options = ("--backend", backend.value, "--output-file", table)
         done = forks.run("simulate", fmu, "--step-size", "0.1", *options)
         assert done.returncode == 2
-        assert len(table.read_text().splitlines()[1:] if table.exists() else []) == rows
+        assert (
+            len(table.read_text(encoding="utf-8").splitlines()[1:] if table.exists() else [])
+            == rows
+        )
         assert "An FMU has called exit()" in done.stderr
         assert "'Misbehaving'" in done.stderr
         assert "defect" not in done.stderr
@@ -274,6 +277,9 @@ def test_exit_after_the_last_row_is_a_warning(
     fmu = misbehaving(tmp_path, "fmi3", Act(call, "exit", 3))
     options = ("--step-size", "0.1", "--output-file", "rows.csv")
     done = forks.run("simulate", fmu.name, *options, cwd=tmp_path)
-    assert (done.returncode, len((tmp_path / "rows.csv").read_text().splitlines())) == (0, 12)
+    assert (
+        done.returncode,
+        len((tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()),
+    ) == (0, 12)
     assert f"warning: An FMU has called exit() {words}" in done.stderr
     assert "11 rows written" in done.stderr

@@ -40,7 +40,7 @@ COMMANDS = (["stability"], ["optimize"], ["budget"], ["plan", "--compare"])
 def begun(forks: Forks, folder: Path, command: Sequence[str], act: Act) -> Forked:
     misbehaving(folder, "fmi3", act, trace=folder / "calls")
     misbehaving(folder, "fmi3", name="Sound")
-    (folder / "two.ssd").write_text(SYSTEM)
+    (folder / "two.ssd").write_text(SYSTEM, encoding="utf-8")
     return forks.begin(*command, "two.ssd", "--step-size", "1/10", "--stop-time", "1", cwd=folder)
 
 
@@ -58,10 +58,11 @@ def test_a_call_that_does_not_return_is_ended_by_a_signal(forks: Forks, tmp_path
     process = begun(forks, tmp_path, ["budget"], Act("DoStep", "hang", since=0.5))
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while (
-        not (tmp_path / "calls").is_file() or (tmp_path / "calls").read_text().count("DoStep") < 6
+        not (tmp_path / "calls").is_file()
+        or (tmp_path / "calls").read_text(encoding="utf-8").count("DoStep") < 6
     ):
         time.sleep(0.02)
-    found = children.read_text().split()
+    found = children.read_text(encoding="utf-8").split()
     for _ in range(3):  # after the third one it waits no longer
         process.send_signal(signal.SIGINT)
         time.sleep(0.02)

@@ -262,7 +262,7 @@ def waits_for(condition: Callable[[], bool]) -> None:
 
 
 def rows_of(file: Path) -> int:
-    return file.read_text().count("\n") - 1 if file.is_file() else 0
+    return file.read_text(encoding="utf-8").count("\n") - 1 if file.is_file() else 0
 
 
 @pytest.fixture
@@ -324,7 +324,7 @@ def ring(tmp_path: Path) -> Callable[[str], Path]:
         )
         units = (component(name, source=f"{name}.fmu") for name in "ab")
         system = f"{elements(*units)}<ssd:Connections>{''.join(links)}</ssd:Connections>"
-        (tmp_path / "ring.ssd").write_text(ssd(system))
+        (tmp_path / "ring.ssd").write_text(ssd(system), encoding="utf-8")
         return tmp_path / "ring.ssd"
 
     return make
@@ -400,7 +400,7 @@ def test_a_call_that_hangs_is_named_and_ended_with_its_rows(
 
 
 def children(pid: int) -> Sequence[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
     return [int(number) for number in text.split()]
 
 
@@ -414,13 +414,13 @@ def test_no_process_is_left_by_a_command_that_is_killed(begun: Begin, tmp_path: 
     process.communicate()
     waits_for(lambda: not Path(f"/proc/{run}").exists() or is_dead(run))
     assert rows_of(file) == ROWS
-    assert file.read_text().endswith("\n")
+    assert file.read_text(encoding="utf-8").endswith("\n")
 
 
 def is_dead(pid: int) -> bool:
     """Whether a process has ended, and only waits for its new parent."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except OSError:
         return True
     return state == "Z"

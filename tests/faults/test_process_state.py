@@ -137,7 +137,7 @@ def test_a_real_ctrl_c_in_python_is_interrupted_with_the_results(tmp_path: Path)
 
     def press() -> None:
         """In the sixth step, however late a loaded machine comes to it."""
-        while not (trace.exists() and trace.read_text().count(" DoStep\n") == 6):
+        while not (trace.exists() and trace.read_text(encoding="utf-8").count(" DoStep\n") == 6):
             time.sleep(0.02)
         signal.pthread_kill(main, signal.SIGINT)
 
@@ -174,11 +174,11 @@ def test_ctrl_c_before_the_first_step_of_a_resumed_run(
 
 def test_an_old_file_stays_until_there_is_a_row(tmp_path: Path) -> None:
     table = tmp_path / "rows.csv"
-    table.write_text("old\n")
+    table.write_text("old\n", encoding="utf-8")
     fmu = misbehaving(tmp_path, "fmi3", Act("ExitInitializationMode", "return", 3))
     with pytest.raises(CallError):
         Simulation(fmu).run(output_file=table)
-    assert table.read_text() == "old\n"
+    assert table.read_text(encoding="utf-8") == "old\n"
     table.unlink()
     with pytest.raises(CallError):
         Simulation(fmu).run(output_file=table)

@@ -60,7 +60,11 @@ def run(fmu: Path, trace: Path, backend: Backend) -> Verdict:
         results = Simulation(system, algorithm=Waveform(Jacobi()), backend=backend).run()
     except FmimasterError as e:
         error, results = e, getattr(e, "results", None)
-    calls = [line.split()[1] for line in trace.read_text().splitlines()] if trace.exists() else []
+    calls = (
+        [line.split()[1] for line in trace.read_text(encoding="utf-8").splitlines()]
+        if trace.exists()
+        else []
+    )
     return Verdict(error, [] if results is None else results.time.tolist(), calls)
 
 
@@ -143,7 +147,7 @@ def in_event_mode(folder: Path, *acts: Act) -> Verdict:
             results = Simulation(fmu, event_mode=True, backend=backend).run()
         except CallError as e:
             error, results = e, e.results
-        calls = [line.split()[1] for line in trace.read_text().splitlines()]
+        calls = [line.split()[1] for line in trace.read_text(encoding="utf-8").splitlines()]
         verdicts.append(Verdict(error, results.time.tolist(), calls))
     assert verdicts[0].words == verdicts[1].words
     return verdicts[0]
@@ -192,7 +196,7 @@ def test_after_fatal_no_other_instance_from_the_same_file_is_called(
         builder.add(name, fmu)
     with pytest.raises(CallError, match="Fatal"):
         Simulation(builder.build(), algorithm=Jacobi(), backend=backend).run()
-    assert trace.read_text().splitlines()[-1] == "a DoStep"
+    assert trace.read_text(encoding="utf-8").splitlines()[-1] == "a DoStep"
 
 
 @pytest.mark.in_this_process("Fatal is about all instances of an FMU in one process")
@@ -207,7 +211,7 @@ def test_after_fatal_in_a_thread_no_further_step_is_begun(version: str, tmp_path
         builder.add(name, fmu)
     with pytest.raises(CallError, match="Fatal"):
         Simulation(builder.build(), algorithm=Jacobi(), backend=Backend.NATIVE, threads=2).run()
-    lines = trace.read_text().splitlines()
+    lines = trace.read_text(encoding="utf-8").splitlines()
     steps_before = 5 * len(names)  # to 0.5 s
     steps = [line for line in lines if line.endswith("DoStep")]
     # both threads may have begun one when the first returned

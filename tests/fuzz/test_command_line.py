@@ -81,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an FMU, a table, a folder, and a link to itself."""
     folder = tmp_path_factory.mktemp("fuzz")
     shutil.copy(reference("fmi3/Feedthrough.fmu"), folder / "a.fmu")
-    (folder / "a.csv").write_text("time,Float64_continuous_input\n0,1\n1,2\n")
+    (folder / "a.csv").write_text("time,Float64_continuous_input\n0,1\n1,2\n", encoding="utf-8")
     (folder / "folder").mkdir()
     (folder / "loop").symlink_to("loop")
     return folder

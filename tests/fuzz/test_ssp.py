@@ -142,8 +142,8 @@ def planned(folder: Path, document: bytes, name: str = "s.ssd") -> None:
 
 
 def test_the_documents_are_right_as_they_are(folder: Path) -> None:
-    (folder / "v.ssv").write_text(PARAMETERS)
-    (folder / "m.ssm").write_text(MAPPING)
+    (folder / "v.ssv").write_text(PARAMETERS, encoding="utf-8")
+    (folder / "m.ssm").write_text(MAPPING, encoding="utf-8")
     for document in (OLDER, NEWER, REFERRING, CONSTRAINED, BONDED):
         planned(folder, document)
 
@@ -161,13 +161,13 @@ def test_bytes_of_descriptions(folder: Path, document: bytes) -> None:
 @given(document=edited_xml([PARAMETERS.encode()]))
 def test_parameter_sets(folder: Path, document: bytes) -> None:
     (folder / "v.ssv").write_bytes(document)
-    (folder / "m.ssm").write_text(MAPPING)
+    (folder / "m.ssm").write_text(MAPPING, encoding="utf-8")
     survives(planned, folder, REFERRING)
 
 
 @given(document=edited_xml([MAPPING.encode()]))
 def test_mappings(folder: Path, document: bytes) -> None:
-    (folder / "v.ssv").write_text(PARAMETERS)
+    (folder / "v.ssv").write_text(PARAMETERS, encoding="utf-8")
     (folder / "m.ssm").write_bytes(document)
     survives(planned, folder, REFERRING)
 

@@ -119,7 +119,7 @@ class Case:
 
     @classmethod
     def read(cls, path: Path) -> Case:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         head = dict(re.findall(r"^# (why|expected|program|plan): (.+)$", text, re.MULTILINE))
         assert head["why"], "each wrong program says why it is wrong"
         plan = PLANS[head.get("plan", "plain")]

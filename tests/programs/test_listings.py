@@ -178,8 +178,8 @@ def test_programs_are_those_of_the_listing(name: str, plan: Callable[[], Plan]) 
     programs = assemble(plan(), LISTED[name])
     path = LISTINGS / f"{name}-{plan.__name__}.txt"
     if os.environ.get("FMIMASTER_WRITE_LISTINGS"):
-        path.write_text(text_of(programs))
-    assert text_of(programs) == path.read_text()
+        path.write_text(text_of(programs), encoding="utf-8")
+    assert text_of(programs) == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda p: p.__name__)
@@ -204,8 +204,8 @@ def test_programs_around_events_are_those_of_the_listing(name: str) -> None:
     text += "\n\n".join(texts) + "\n"
     path = LISTINGS / f"{name}-stopping.txt"
     if os.environ.get("FMIMASTER_WRITE_LISTINGS"):
-        path.write_text(text)
-    assert text == path.read_text()
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
 
 
 def test_every_algorithm_is_listed_and_every_listing_has_its_algorithm() -> None:

@@ -206,10 +206,11 @@ def test_several_can_be_linked_into_one_program(
     header = headers / "fmi2Functions.h"  # fmpy's makes shared libraries only: as in the standard
     paste = "#define P(a, b) a ## b\n#define Q(a, b) P(a, b)\n"
     header.write_text(
-        header.read_text().replace(
+        header.read_text(encoding="utf-8").replace(
             "#define fmi2FullName(name) name",
             paste + "#define fmi2FullName(name) Q(FMI2_FUNCTION_PREFIX, name)",
-        )
+        ),
+        encoding="utf-8",
     )
     for model in ("CradleBall", "Dahlquist"):
         with zipfile.ZipFile(reference / version / f"{model}.fmu") as archive:

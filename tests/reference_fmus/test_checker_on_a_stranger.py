@@ -142,7 +142,7 @@ def balls(tmp_path_factory: pytest.TempPathFactory) -> Path:
             archive.writestr(MANIFEST, manifest(with_clocks))
             platform = f"{fmpy.platform_tuple}/ball{fmpy.sharedLibraryExtension}"
             archive.write(folder / "ball.so", f"binaries/{platform}")
-    (folder / "experiment.json").write_text(json.dumps(EXPERIMENT))
+    (folder / "experiment.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     return folder
 
 

@@ -26,7 +26,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     folder = tmp_path_factory.mktemp("fmus")
     for version in ("fmi2", "fmi3"):
         shutil.copy(reference_path(f"{version}/Dahlquist.fmu"), folder / f"{version}.fmu")
-    (folder / "fmi2_in.csv").write_text("time,u\n0,0\n10,5\n")
+    (folder / "fmi2_in.csv").write_text("time,u\n0,0\n10,5\n", encoding="utf-8")
     misbehaving(folder, "fmi3", Act("DoStep", "chdir", "/no/such/folder"), name="Crashing")
     misbehaving(folder, "fmi2", Act("Instantiate", "return", 3), name="Refusing")
     hanging = tmp_path_factory.mktemp("hanging")
@@ -43,7 +43,7 @@ def lines(folder: Path, limit: float) -> Table:
         [*command, "--limit", str(limit)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    with (folder / "table.csv").open(newline="") as file:
+    with (folder / "table.csv").open(newline="", encoding="utf-8") as file:
         return {line["fmu"]: line for line in csv.DictReader(file)}
 
 

@@ -75,7 +75,7 @@ def test_other_starts_break_nothing(main: Any, reference: Path, model: str, tmp_
     stay on each other at the end, with a gap that rounding moves."""
     given = json.loads((EXPERIMENTS / f"{model}.json").read_text(encoding="utf-8"))
     given["set"] |= OTHER_STARTS[model]
-    (tmp_path / "experiment.json").write_text(json.dumps(given))
+    (tmp_path / "experiment.json").write_text(json.dumps(given), encoding="utf-8")
     fmu = reference / "fmi2" / f"{model}.fmu"
     status, text = check(main, fmu, "--experiment", str(tmp_path / "experiment.json"))
     assert (status, broken(text)) == (0, set()), text
@@ -129,7 +129,7 @@ WRONG_EXPERIMENTS = {
 @pytest.mark.parametrize("name", WRONG_EXPERIMENTS)
 def test_a_wrong_experiment_is_told(main: Any, reference: Path, name: str, tmp_path: Path) -> None:
     text, told = WRONG_EXPERIMENTS[name]
-    (tmp_path / "experiment.json").write_text(text)
+    (tmp_path / "experiment.json").write_text(text, encoding="utf-8")
     fmu = reference / "fmi3" / "BouncingBall.fmu"
     assert told in refused(main, fmu, "--experiment", str(tmp_path / "experiment.json"))
 
@@ -463,7 +463,8 @@ def test_an_event_may_be_off_in_a_mode(
     given = tmp_path / "experiment.json"
     slope = "" if holds else ', "du": [[0, 1], [1.5, 1], [1.5, -1]]'
     given.write_text(
-        f'{{"stop": 4.5, "inputs": {{"u": [[0, 0], [1.5, 1.5], [4.5, -1.5]]{slope}}}}}'
+        f'{{"stop": 4.5, "inputs": {{"u": [[0, 0], [1.5, 1.5], [4.5, -1.5]]{slope}}}}}',
+        encoding="utf-8",
     )
     status, text = check(main, fmu, "--experiment", str(given))
     assert (status, broken(text)) == ((0, set()) if is_right else (1, {"F20"})), text
@@ -494,7 +495,9 @@ def test_an_input_may_make_an_event_occur_before_it_is_looked_for(
     template = reference / "fmi2" / "HybridLinear.fmu"
     path = write_fmu(tmp_path / "relay.fmu", system, template, Variant(polynomial=False))
     given = tmp_path / "experiment.json"
-    given.write_text('{"stop": 1, "inputs": {"u": [[0, 0], [0.4242, 1], [1, 2]]}}')
+    given.write_text(
+        '{"stop": 1, "inputs": {"u": [[0, 0], [0.4242, 1], [1, 2]]}}', encoding="utf-8"
+    )
     status, text = check(main, path, "--experiment", str(given))
     assert (status, broken(text)) == (0, set()), text
     assert "pass  F9\n" in text

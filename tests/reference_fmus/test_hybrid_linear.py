@@ -68,7 +68,7 @@ def test_an_fmu_without_manifest_has_none(tmp_path: Path, version: str) -> None:
     path = made(tmp_path, version, EXAMPLE, Variant(manifest=False, trigger=False))
     extracted = Path(fmpy.extract(path, tmp_path / "files"))
     assert not (extracted / MANIFEST).exists()
-    assert "bounce.in" not in (extracted / "modelDescription.xml").read_text()
+    assert "bounce.in" not in (extracted / "modelDescription.xml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("interface", ["CoSimulation", "ModelExchange"])

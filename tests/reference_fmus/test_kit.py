@@ -32,7 +32,7 @@ Case = dict[str, Any]
 Table = list[list[str]]
 CASES = [
     pytest.param(case, version, id=f"{case['name']}-{version}")
-    for case in json.loads((SOURCES / "cases.json").read_text())["cases"]
+    for case in json.loads((SOURCES / "cases.json").read_text(encoding="utf-8"))["cases"]
     for version in case["versions"]
 ]
 NONE = [p for p in CASES if p.values[0]["class"] == "none"]  # type: ignore[index]
@@ -96,14 +96,14 @@ def by_fmpy(kit: Path, case: Case, version: str, result: Path) -> None:
         input=given,
         output=[name for name in names_of(kit, case) if name != "time"],
     )
-    with result.open("w", newline="") as file:
+    with result.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(values.dtype.names)
         writer.writerows(values.tolist())
 
 
 def names_of(kit: Path, case: Case) -> list[str]:
-    with (kit / "exact" / f"{case['motion']}.csv").open() as file:
+    with (kit / "exact" / f"{case['motion']}.csv").open(encoding="utf-8") as file:
         names = next(csv.reader(file))
     return case.get("values") or [name for name in names[1:] if not name.startswith("der(")]
 
@@ -147,14 +147,16 @@ def test_an_importer_of_100_lines_passes_the_class_indicators(kit: Path, tmp_pat
     assert status == 0, text
     for version in ("fmi2", "fmi3"):
         assert f"passed      class indicators, {version}\n" in text
-    assert "fmimaster" not in (kit / "importer.py").read_text().replace("org.fmimaster", "")
+    assert "fmimaster" not in (kit / "importer.py").read_text(encoding="utf-8").replace(
+        "org.fmimaster", ""
+    )
 
 
 # What the judge finds -------------------------------------------------------------------------------------------------
 
 
 def case_of(name: str) -> Case:
-    cases: list[Case] = json.loads((SOURCES / "cases.json").read_text())["cases"]
+    cases: list[Case] = json.loads((SOURCES / "cases.json").read_text(encoding="utf-8"))["cases"]
     return next(case for case in cases if case["name"] == name)
 
 
@@ -162,8 +164,8 @@ def rewritten(kit: Path, folder: Path, name: str, change: Callable[[Table], Tabl
     """What the judge says of right results after a change to their rows."""
     path = folder / f"{name}-fmi3.csv"
     by_fmimaster(kit, case_of(name), "fmi3", path)
-    head, *rows = csv.reader(path.read_text().splitlines())
-    path.write_text("\n".join(",".join(row) for row in [head, *change(rows)]))
+    head, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
+    path.write_text("\n".join(",".join(row) for row in [head, *change(rows)]), encoding="utf-8")
     status, text = judge(kit, folder)
     assert status == 1
     assert f"failed      class {case_of(name)['class']}, fmi3\n" in text
@@ -236,7 +238,7 @@ def test_the_judge_finds_rows_that_are_not_those_of_a_simulation(
 def test_results_of_no_case_are_named_and_nothing_judged_is_nothing_passed(
     kit: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "none_ball-fmi3.csv").write_text("time,h,v\n")
+    (tmp_path / "none_ball-fmi3.csv").write_text("time,h,v\n", encoding="utf-8")
     status, text = judge(kit, tmp_path)
     assert status == 1
     assert "not judged  none_ball-fmi3.csv  it is named as no case\n" in text
@@ -290,7 +292,7 @@ def test_a_one_sided_event_fails(kit: Path, tmp_path: Path) -> None:
 
 
 def test_exact_two_masses_are_those_of_another_solution(kit: Path) -> None:
-    with (kit / "exact" / "two-masses.csv").open() as file:
+    with (kit / "exact" / "two-masses.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     times = np.array([float(row["time"]) for row in rows])
     last = np.append(np.diff(times) > 0, True)  # right limits
@@ -305,7 +307,7 @@ def test_exact_two_masses_are_those_of_another_solution(kit: Path) -> None:
 
 
 def test_an_exact_cradle_is_a_sine(kit: Path) -> None:
-    with (kit / "exact" / "cradle.csv").open() as file:
+    with (kit / "exact" / "cradle.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     t = np.array([float(row["time"]) for row in rows])
     first = -0.5 * np.maximum(0, np.cos(np.pi * t))
@@ -315,7 +317,7 @@ def test_an_exact_cradle_is_a_sine(kit: Path) -> None:
 
 
 def test_exact_bounces_are_where_the_readme_says(kit: Path) -> None:
-    with (kit / "exact" / "ball.csv").open() as file:
+    with (kit / "exact" / "ball.csv").open(encoding="utf-8") as file:
         times = [float(row["time"]) for row in csv.DictReader(file)]
     bounces = sorted({a for a, b in pairwise(times) if a == b})
     fall = (2 / 9.81) ** 0.5

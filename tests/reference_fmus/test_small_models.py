@@ -327,7 +327,7 @@ ENDS = {
 
 def end_of(act: Callable[[], object], *, seconds: float = PATIENCE) -> int:
     """The exit status of a child that does something, or the negative number of the signal that has ended it."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
     most = MEMORY + pages * resource.getpagesize()
     child = os.fork()
     if not child:

@@ -123,7 +123,7 @@ def test_an_empty_cell_is_no_empty_text(
 ) -> None:
     monkeypatch.setattr("fmimaster.results.csv._ROWS_AT_ONCE", at_once)
     rows = "".join(f"{k},{cell},{k}\n\n" for k, cell in enumerate(cells))
-    (tmp_path / "r.csv").write_text(f"time,s,x\n{rows}", newline="")
+    (tmp_path / "r.csv").write_text(f"time,s,x\n{rows}", newline="", encoding="utf-8")
     read = read_csv(tmp_path / "r.csv")
     assert read["s"].tolist() == expected
     assert read["x"].tolist() == [0.0, 1.0, 2.0]

@@ -119,7 +119,9 @@ def test_nothing_remains_open_after_many_functions() -> None:
 def test_a_process_that_is_lost_with_the_preloaded_one_says_so_and_the_next_one_works() -> None:
     process = Process(acts.sleep_apart)
     assert process.ended() is None
-    server = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[1])
+    server = int(
+        Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+    )
     os.kill(server, signal.SIGKILL)
     end = process.kill()
     assert end.how == "was lost with the process that had started it"
@@ -132,7 +134,7 @@ def test_a_function_is_found_on_the_present_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_apart(acts.doubled, 1)  # the preloaded process has the path until now
-    (tmp_path / "made_later.py").write_text("def tripled(x): return 3 * x\n")
+    (tmp_path / "made_later.py").write_text("def tripled(x): return 3 * x\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     tripled = importlib.import_module("made_later").tripled
     assert run_apart(tripled, 2).value == 6
@@ -140,7 +142,7 @@ def test_a_function_is_found_on_the_present_path(
 
 def test_files_of_the_working_directory_are_not_taken_for_modules(tmp_path: Path) -> None:
     for name in ("json", "struct", "signal"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit(9)\n")
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(9)\n", encoding="utf-8")
     program = (
         "import sys; sys.path[:] = sys.argv[1:]; from fmimaster.apart.run import run_apart; "
         "import acts_apart; print(run_apart(acts_apart.doubled, 2).value)"

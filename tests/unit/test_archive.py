@@ -306,7 +306,7 @@ def test_an_archive_larger_than_the_disk_is_refused_before_anything_is_written(
 
 
 def test_a_folder_gives_no_file_outside_of_it(folder: Path) -> None:
-    (folder.parent / "secret.txt").write_text("x")
+    (folder.parent / "secret.txt").write_text("x", encoding="utf-8")
     with (
         open_archive(Source(folder)) as archive,
         pytest.raises(FileError, match="not a relative path"),

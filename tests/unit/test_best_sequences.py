@@ -83,7 +83,7 @@ WEIGHTINGS: Mapping[str, Weights] = {
     "obj_advanced": ADVANCED,
 }
 ROWS: list[dict[str, str]] = list(
-    csv.DictReader((DATA / "seq_paper_24.csv").read_text().splitlines())
+    csv.DictReader((DATA / "seq_paper_24.csv").read_text(encoding="utf-8").splitlines())
 )
 
 
@@ -227,7 +227,9 @@ def test_sequences_of_one_orientation_have_the_same_stale_arcs_and_levels(
 
 # Solvers --------------------------------------------------------------------------------------------------------------
 
-INSTANCES: list[dict[str, Any]] = json.loads((DATA / "seq_dp_instances.json").read_text())
+INSTANCES: list[dict[str, Any]] = json.loads(
+    (DATA / "seq_dp_instances.json").read_text(encoding="utf-8")
+)
 
 
 def graph_of(d: list[list[float]]) -> UnitGraph:
@@ -376,7 +378,9 @@ def test_a_system_without_units_or_connections_has_a_sequence() -> None:
 
 def large(name: str, seed: int | None = None) -> UnitGraph:
     """One of the shared systems; its rows shuffled, if a seed is given."""
-    rows = list(csv.DictReader((DATA / f"seq_graph_{name}.csv").read_text().splitlines()))
+    rows = list(
+        csv.DictReader((DATA / f"seq_graph_{name}.csv").read_text(encoding="utf-8").splitlines())
+    )
     names = list(dict.fromkeys(f"u{int(row[end]):04}" for row in rows for end in ("from", "to")))
     if seed is not None:
         chance = random.Random(seed)

@@ -146,7 +146,7 @@ def test_the_output_for_programs_is_a_card_too(ball: FmuCard) -> None:
 
 
 def test_a_file_that_is_no_card_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "card.json").write_text("{not JSON")
+    (tmp_path / "card.json").write_text("{not JSON", encoding="utf-8")
     with pytest.raises(FileError, match="is not an FMU card"):
         FmuCard.read(tmp_path / "card.json")
     with pytest.raises(FileError, match="does not exist"):
@@ -170,9 +170,9 @@ def test_a_damaged_kept_card_is_not_used(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     keep_card(ball, None)
     [path] = tmp_path.rglob("*.json")
-    path.write_text(path.read_text()[:1000])
+    path.write_text(path.read_text(encoding="utf-8")[:1000], encoding="utf-8")
     assert cached_card(ball.sha256, None) is None
-    path.write_text(json.dumps({**ball.to_json(), "fmimaster": "0.0.1"}))
+    path.write_text(json.dumps({**ball.to_json(), "fmimaster": "0.0.1"}), encoding="utf-8")
     assert cached_card(ball.sha256, None) is None
 
 

@@ -98,11 +98,11 @@ def test_facts_of_an_earlier_table_of_that_name_do_not_stay(
 
 
 def test_a_file_of_that_name_that_is_no_file_of_facts_stays(tmp_path: Path) -> None:
-    (tmp_path / "run.csv.json").write_text("[]")
+    (tmp_path / "run.csv.json").write_text("[]", encoding="utf-8")
     with pytest.raises(FileError, match=r"run\.csv\.json' would be overwritten by units, settings"):
         Results(time=[0.0], columns={"x": [0.0]}).write(tmp_path / "run.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["run.csv.json"]
-    (tmp_path / "run.csv").write_text("time\n0\n")
+    (tmp_path / "run.csv").write_text("time\n0\n", encoding="utf-8")
     with pytest.raises(FileError, match=r"does not hold the events and steps of a run"):
         read_facts(tmp_path / "run.csv")
 
@@ -112,7 +112,7 @@ def test_values_that_json_lacks_come_back(tmp_path: Path) -> None:
     event = Event(1.0, 1, "e", False, ("a",), GRID, left, {})
     results = Results(time=[0.0], columns={}, events=[event])
     results.write(tmp_path / "run.csv")
-    json.loads((tmp_path / "run.csv.json").read_text(), parse_constant=pytest.fail)
+    json.loads((tmp_path / "run.csv.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
     ((read,), _) = read_facts(tmp_path / "run.csv")
     assert repr(read.left) == repr(left)  # NaN is not equal to itself
 
@@ -142,8 +142,8 @@ for what, values in {
 
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_damaged_file_of_facts_is_an_error_that_names_it(damage: str, tmp_path: Path) -> None:
-    (tmp_path / "run.csv").write_text("time\n0\n")
-    (tmp_path / "run.csv.json").write_text(DAMAGED[damage])
+    (tmp_path / "run.csv").write_text("time\n0\n", encoding="utf-8")
+    (tmp_path / "run.csv.json").write_text(DAMAGED[damage], encoding="utf-8")
     with pytest.raises(FileError, match=r"run\.csv\.json' does not hold the events and steps"):
         read_facts(tmp_path / "run.csv")
 
@@ -182,7 +182,7 @@ def test_numbers_that_json_does_not_know_are_left_out(tmp_path: Path) -> None:
         0.0, 1, "e", False, ("a",), Cause(Kind.DETECTED), {"a.x": float("nan")}, {"a.x": 1.0}
     )
     Results(time=[0.0], columns={}, events=[odd]).write(tmp_path / "run.csv")
-    json.loads((tmp_path / "run.csv.json").read_text(), parse_constant=pytest.fail)
+    json.loads((tmp_path / "run.csv.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert str(Results.read(tmp_path / "run.csv").events[0].left["a.x"]) == "nan"
 
 

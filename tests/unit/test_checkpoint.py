@@ -127,7 +127,7 @@ def test_values_that_a_caller_has_set_are_kept(tmp_path: Path) -> None:
     [
         (lambda c: c.unlink(), r"There is no checkpoint '.*run\.checkpoint'"),
         (lambda c: c.write_bytes(c.read_bytes()[:-100]), "damaged or truncated"),
-        (lambda c: c.write_text("time,x\n"), "is not a checkpoint of fmimaster"),
+        (lambda c: c.write_text("time,x\n", encoding="utf-8"), "is not a checkpoint of fmimaster"),
         (lambda c: shutil.copy(BALL, c), "is not a checkpoint of fmimaster"),
         (lambda c: rows_of(c).unlink(), r"\.rows' is missing: it belongs to the checkpoint"),
         (lambda c: cut(rows_of(c), 40), "damaged or truncated, so the run cannot be continued"),

@@ -26,7 +26,7 @@ def placed(source: str, target: Path) -> Path:
 
 def options(folder: Path, text: str) -> Path:
     file = folder / "M_ref.opt"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     return file
 
 

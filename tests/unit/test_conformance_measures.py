@@ -275,7 +275,7 @@ def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
 )
 def test_a_foreign_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "x.jsonl"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     with pytest.raises(FileError, match=message):
         ConformanceRun.read(file)
 

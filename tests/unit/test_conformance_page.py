@@ -75,8 +75,8 @@ def report(folder: Path) -> str:
     )
     place = folder / "results" / "evil"
     place.mkdir(parents=True)
-    (place / "log.txt").write_text(EVIL)
-    (place / "card.json").write_text(json.dumps({EVIL: EVIL}))
+    (place / "log.txt").write_text(EVIL, encoding="utf-8")
+    (place / "card.json").write_text(json.dumps({EVIL: EVIL}), encoding="utf-8")
     run = ConformanceRun(
         folder="/fmus",
         started="2026-11-22T21:00:00+00:00",
@@ -203,7 +203,7 @@ _AROUND = 55
 @pytest.mark.parametrize("columns", [page._COLUMNS, changes._COLUMNS])
 @pytest.mark.parametrize("width", [861, 1001, 1271, 1280, 1366, 1501])
 def test_the_table_fits_the_window(columns: tuple[SheetColumn, ...], width: int) -> None:
-    css = (Path(sheet.__file__).parent / "sheet.css").read_text()
+    css = (Path(sheet.__file__).parent / "sheet.css").read_text(encoding="utf-8")
     rules = css[: css.index("@media (max-width")]
     for limit, inside in re.findall(r"@media \(max-width: (\d+)px\) \{(.*)\}\n", css):
         rules += inside if width <= int(limit) else ""

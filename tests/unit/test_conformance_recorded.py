@@ -104,7 +104,7 @@ def test_nothing_is_missing_if_only_some_fmus_were_run(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "verdicts.csv"
     write_recorded(run(), file)
-    file.write_text(text.format(head=file.read_text()))
+    file.write_text(text.format(head=file.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(FileError, match=message):
         read_recorded(file)
 

@@ -19,7 +19,7 @@ from fmimaster.system.model import Source
 
 def test_booleans_as_words_are_read(tmp_path: Path) -> None:
     file = tmp_path / "A_ref.csv"
-    file.write_text("time,x,on\n0,1.5,false\n1,2.5,true\n")
+    file.write_text("time,x,on\n0,1.5,false\n1,2.5,true\n", encoding="utf-8")
     reference, notes = read_reference(file)
     assert notes == ()
     assert reference["x"].tolist() == [1.5, 2.5]
@@ -29,7 +29,7 @@ def test_booleans_as_words_are_read(tmp_path: Path) -> None:
 
 def test_columns_without_numbers_are_left_out_with_a_note(tmp_path: Path) -> None:
     file = tmp_path / "A_ref.csv"
-    file.write_text("time,x,y,text\n0,1,a 2,Set me!\n1,2,b 3,Set me!\n")
+    file.write_text("time,x,y,text\n0,1,a 2,Set me!\n1,2,b 3,Set me!\n", encoding="utf-8")
     reference, notes = read_reference(file)
     assert reference.names == ("x",)
     assert notes == ("'A_ref.csv': columns without numbers, not compared: y and text",)
@@ -37,7 +37,9 @@ def test_columns_without_numbers_are_left_out_with_a_note(tmp_path: Path) -> Non
 
 def test_cells_with_several_numbers_are_arrays(tmp_path: Path) -> None:
     file = tmp_path / "A_ref.csv"
-    file.write_text("time,y,on,n\n0,10 0 0 0,true false,1\n1,1 2 3 4.5,false true,2\n")
+    file.write_text(
+        "time,y,on,n\n0,10 0 0 0,true false,1\n1,1 2 3 4.5,false true,2\n", encoding="utf-8"
+    )
     reference, notes = read_reference(file)
     assert notes == ()
     assert reference["y"].tolist() == [[10.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.5]]
@@ -58,7 +60,7 @@ def test_cells_with_several_numbers_are_arrays(tmp_path: Path) -> None:
 )
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "A_ref.csv"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     with pytest.raises(FileError, match=message):
         read_reference(file)
 
@@ -116,12 +118,12 @@ def test_carried_results_that_cannot_be_compared_are_no_fault(
 def test_results_above_the_limit_lose_rows_but_not_the_last_one(tmp_path: Path) -> None:
     file = tmp_path / "A_out.csv"
     rows = [f"{k},{k * k}\n" for k in range(1000)]
-    file.write_text('"time","x"\n' + "".join(rows))
+    file.write_text('"time","x"\n' + "".join(rows), encoding="utf-8")
     assert shorten(file, file.stat().st_size) == ()
     [note] = shorten(file, 4000)
     assert "every 3th row" not in note
     assert 3000 < file.stat().st_size <= 4000
-    kept = file.read_text().splitlines(keepends=True)
+    kept = file.read_text(encoding="utf-8").splitlines(keepends=True)
     assert kept[1] == rows[0]
     assert kept[-1] == rows[-1]
     assert set(kept[1:]) < set(rows)

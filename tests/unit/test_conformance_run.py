@@ -69,7 +69,7 @@ def decay(folder: Path, name: str, factor: float, column: str = "x", times: bool
     reference.write(place / f"{name}_ref.csv")
     if times:
         text = "StartTime,0\nStopTime,2\nStepSize,0.001\nRelTol,1e-6\n"
-        (place / f"{name}_ref.opt").write_text(text)
+        (place / f"{name}_ref.opt").write_text(text, encoding="utf-8")
     return place
 
 
@@ -77,9 +77,13 @@ def good_and_bad(folder: Path) -> Path:
     decay(folder, "Exact", 1.0)
     decay(folder, "Deviating", 1.5)
     decay(folder, "Other", 1.0, column="velocity")
-    (decay(folder, "Options", 1.0) / "Options_ref.opt").write_text("StopTime,soon\n")
+    (decay(folder, "Options", 1.0) / "Options_ref.opt").write_text(
+        "StopTime,soon\n", encoding="utf-8"
+    )
     (decay(folder, "Rules", 1.0) / NOT_COMPLIANT).touch()
-    (decay(folder, "Signals", 1.0) / "Signals_in.csv").write_text('"time","u"\nzero,1\n')
+    (decay(folder, "Signals", 1.0) / "Signals_in.csv").write_text(
+        '"time","u"\nzero,1\n', encoding="utf-8"
+    )
     plain = folder / "plain"
     plain.mkdir()
     shutil.copy(reference_path("fmi3/Feedthrough.fmu"), plain)
@@ -91,8 +95,10 @@ def good_and_bad(folder: Path) -> Path:
     misbehaving(plain, "fmi3", Act("DoStep", "nan", since=0.5), name="NotANumber")
     misbehaving(plain, "fmi3", Act("DoStep", "terminate", since=0.5), name="Terminates")
     steps = "".join(f"{0.1 * k},{k}\n" for k in range(7))
-    (plain / "Terminates_ref.csv").write_text(f'"time","n"\n{steps}')
-    (plain / "Terminates_ref.opt").write_text("StartTime,0\nStopTime,1\nStepSize,0.1\n")
+    (plain / "Terminates_ref.csv").write_text(f'"time","n"\n{steps}', encoding="utf-8")
+    (plain / "Terminates_ref.opt").write_text(
+        "StartTime,0\nStopTime,1\nStepSize,0.1\n", encoding="utf-8"
+    )
     (plain / "Torn.fmu").write_bytes(b"PK torn")
     changed(
         reference_path("fmi2/Dahlquist.fmu"),
@@ -176,13 +182,13 @@ def test_the_run_has_the_times_of_the_options(finished: Finished) -> None:
 def test_results_and_log_of_a_crash_are_kept(finished: Finished) -> None:
     folder = finished.output / finished["Crash"].results
     assert (folder / "failed").is_file()
-    assert "SIGSEGV" in (folder / "README.md").read_text()
+    assert "SIGSEGV" in (folder / "README.md").read_text(encoding="utf-8")
     assert (folder / "log.txt").is_file()
 
 
 def test_what_an_fmu_prints_is_in_its_log(finished: Finished) -> None:
     log = finished.output / finished["Talkative"].results / "log.txt"
-    assert "hello" in log.read_text()
+    assert "hello" in log.read_text(encoding="utf-8")
 
 
 def test_a_value_that_is_no_number_is_a_note(finished: Finished) -> None:
@@ -212,7 +218,7 @@ def test_the_tree_is_that_of_the_cross_check_rules(finished: Finished) -> None:
 
 
 def test_the_verdicts_are_in_a_csv_file(finished: Finished) -> None:
-    with (finished.output / "verdicts.csv").open(newline="") as file:
+    with (finished.output / "verdicts.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [v.name for v in finished.run.verdicts]
     of = {row["name"].rpartition("/")[2]: row for row in rows}
@@ -226,7 +232,7 @@ def test_no_cell_of_the_csv_file_is_a_formula(finished: Finished, tmp_path: Path
         finished["Exact"], exporter='=HYPERLINK("http://a")', reason=" @SUM(1)", start_time=-1.0
     )
     write_verdicts_csv(replace(finished.run, verdicts=(verdict,)), tmp_path / "a.csv")
-    with (tmp_path / "a.csv").open(newline="") as file:
+    with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as file:
         [row] = csv.DictReader(file)
     assert row["exporter"].startswith("'=")
     assert row["reason"].startswith("' @")
@@ -257,9 +263,9 @@ def test_an_interrupted_file_is_gone_on_with(finished: Finished, tmp_path: Path)
     output = tmp_path / "output"
     shutil.copytree(finished.output, output)
     file = output / VERDICTS_FILE
-    lines = file.read_text().splitlines(keepends=True)
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     [cut] = [line for line in lines if '/Exact"' in line]
-    file.write_text("".join(line for line in lines if line != cut) + cut[:100])
+    file.write_text("".join(line for line in lines if line != cut) + cut[:100], encoding="utf-8")
     told: list[ConformanceProgress] = []
     run = check_conformance(
         finished.folder, output_folder=output, interfaces=["CoSimulation"], progress=told.append
@@ -395,7 +401,7 @@ def test_an_argument_without_meaning_is_an_error(
     ],
 )
 def test_a_foreign_file_of_verdicts_is_an_error(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / VERDICTS_FILE).write_text(text)
+    (tmp_path / VERDICTS_FILE).write_text(text, encoding="utf-8")
     with pytest.raises(FileError, match=message):
         ConformanceRun.read(tmp_path)
 

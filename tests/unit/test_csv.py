@@ -119,13 +119,13 @@ def test_blocks_give_the_same_bytes_as_the_whole_table(path: Path) -> None:
                 Results(time=time[part], columns={"x": values[part], "b": values[part] > 0})
             )
     whole = written(Results(time=time, columns={"x": values, "b": values > 0}))
-    assert path.read_text() == whole
+    assert path.read_text(encoding="utf-8") == whole
 
 
 def test_a_block_without_rows_writes_the_header_only(path: Path) -> None:
     with CsvWriter(path) as writer:
         writer.write(one_column([]))
-    assert path.read_text() == '"time","x"\n'
+    assert path.read_text(encoding="utf-8") == '"time","x"\n'
 
 
 def test_blocks_with_other_columns_are_an_error() -> None:
@@ -353,7 +353,7 @@ def test_the_text_of_wide_rows_takes_little_memory(
 )
 def test_spellings_of_the_time_of_other_programs_are_understood(name: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text(f"{name},u\n0,1\n1,2\n")
+    path.write_text(f"{name},u\n0,1\n1,2\n", encoding="utf-8")
     read = read_csv(path)
     assert (read.names, read.time.tolist()) == (("u",), [0.0, 1.0])
 
@@ -368,7 +368,7 @@ def test_spellings_of_the_time_of_other_programs_are_understood(name: str, tmp_p
 )
 def test_other_headers_get_a_hint(header: str, hint: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text(f"{header}\n0,1\n")
+    path.write_text(f"{header}\n0,1\n", encoding="utf-8")
     with pytest.raises(FileError) as error:
         read_csv(path)
     assert str(error.value).endswith(f"expected 'time'. {hint}")

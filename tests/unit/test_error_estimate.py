@@ -104,7 +104,7 @@ def test_the_second_run_writes_and_logs_nothing(
         paths = {name: folder / file for name, file in files.items()}
         settings = {**HELD, **paths, "debug_logging": True, "error_estimate": estimate}
         Simulation(CAR, **{**settings, "step_size": "1/500"}).run(output_file=folder / "a.csv")
-        calls = (folder / "calls.log").read_text().count("DoStep")
+        calls = (folder / "calls.log").read_text(encoding="utf-8").count("DoStep")
         names = sorted(file.name for file in folder.iterdir())
         seen.append((calls, names, len(caplog.records), caplog.messages.count("ended")))
     assert seen[0] == seen[1]
@@ -118,7 +118,10 @@ def test_a_file_that_was_written_during_the_run_has_the_number(tmp_path: Path) -
         assert results.metadata["coupling_error"] == kept
         assert Results.read(file).metadata["coupling_error"] == kept
         assert Results.read(file).rows == 4001
-    assert json.loads((tmp_path / "a.csv.json").read_text())["units"]["chassis.force"] == "N"
+    assert (
+        json.loads((tmp_path / "a.csv.json").read_text(encoding="utf-8"))["units"]["chassis.force"]
+        == "N"
+    )
 
 
 def integrator(

@@ -72,7 +72,7 @@ def run(simulation: Callable[..., Simulation], tmp_path: Path) -> Callable[..., 
 
     def run(unit: PythonFmu, jump: float, **settings: Any) -> Results:
         file = tmp_path / "u.csv"
-        file.write_text(f"time,a.u\n0,0\n{jump},0\n{jump},1\n2,1\n")
+        file.write_text(f"time,a.u\n0,0\n{jump},0\n{jump},1\n2,1\n", encoding="utf-8")
         settings |= {"step_size": 0.1, "stop_time": 1.0, "input": file}
         return simulation({"a": unit}, **settings).run()
 

@@ -402,7 +402,7 @@ def test_no_sliver_lies_between_a_jump_of_an_input_and_the_grid(
 ) -> None:
     file = tmp_path / "input.csv"
     rows = [(0.0, 0), (3 * 0.1, 0), (3 * 0.1, 1), (0.7999999999999999, 1), (0.7999999999999999, 2)]
-    file.write_text("time,a.u\n" + "".join(f"{t!r},{u}\n" for t, u in rows))
+    file.write_text("time,a.u\n" + "".join(f"{t!r},{u}\n" for t, u in rows), encoding="utf-8")
     reader = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u})
     results = simulate({"a": reader}, stop_time=1, step_size=rule, input=file)
     assert has_no_sliver(reader)
@@ -414,7 +414,7 @@ def test_who_cannot_vary_its_step_meets_a_jump_on_the_grid_but_for_rounding(
     simulate: Simulate, tmp_path: Path
 ) -> None:
     file = tmp_path / "input.csv"
-    file.write_text(f"time,a.u\n0,0\n{3 * 0.1!r},0\n{3 * 0.1!r},1\n")
+    file.write_text(f"time,a.u\n0,0\n{3 * 0.1!r},0\n{3 * 0.1!r},1\n", encoding="utf-8")
     reader = PythonFmu(
         inputs={"u": 0.0},
         outputs={"y": lambda v: v.u},

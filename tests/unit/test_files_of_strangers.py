@@ -148,12 +148,12 @@ def test_no_such_file(name: str, content: bytes | None, tmp_path: Path) -> None:
 
 def test_a_large_reference_is_not_read_cell_by_cell(tmp_path: Path) -> None:
     """Each cell takes some 100 bytes, and there can be one for two bytes of the file."""
-    (tmp_path / "a_ref.csv").write_text("time,x\n" + "0,true\n" * 3_000_000)
+    (tmp_path / "a_ref.csv").write_text("time,x\n" + "0,true\n" * 3_000_000, encoding="utf-8")
     refused(lambda: read_reference(tmp_path / "a_ref.csv"), "expected a number")
 
 
 def test_a_long_cell_is_not_told_as_a_whole(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(f"time,{'n' * 9999}\n0,1\n1,{'x' * 9999}\n")
+    (tmp_path / "a.csv").write_text(f"time,{'n' * 9999}\n0,1\n1,{'x' * 9999}\n", encoding="utf-8")
     error = survives(Results.read, tmp_path / "a.csv")
     assert len(str(error)) < 1000
 
@@ -163,18 +163,18 @@ def test_a_device_is_no_card() -> None:
 
 
 def test_a_deep_document_is_no_card(tmp_path: Path) -> None:
-    (tmp_path / "card.json").write_text("[" * 100_000 + "]" * 100_000)
+    (tmp_path / "card.json").write_text("[" * 100_000 + "]" * 100_000, encoding="utf-8")
     refused(lambda: FmuCard.read(tmp_path / "card.json"), "is not an FMU card")
 
 
 def test_a_document_of_millions_of_lists_is_no_card(tmp_path: Path) -> None:
-    (tmp_path / "card.json").write_text("[" + "[]," * 10_000 + "[]]")
+    (tmp_path / "card.json").write_text("[" + "[]," * 10_000 + "[]]", encoding="utf-8")
     refused(lambda: FmuCard.read(tmp_path / "card.json"), "lists and objects")
 
 
 def test_a_line_of_a_table_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fmimaster.base.files.MOST_LINE", 1000)
-    (tmp_path / "a.csv").write_text("time,x\n" + "0" * 2000 + ",1\nx,1\n")
+    (tmp_path / "a.csv").write_text("time,x\n" + "0" * 2000 + ",1\nx,1\n", encoding="utf-8")
     refused(lambda: Results.read(tmp_path / "a.csv"), "has a line of more than 1,000 characters")
 
 
@@ -367,7 +367,9 @@ def test_clocks_in_the_facts_are_names(clocks: Any, tmp_path: Path) -> None:
     Results(time=[0.0], columns={"x": [1.0]}, metadata={"clocks": ["x"]}).write(file)
     assert Results.read(file).metadata["clocks"] == ["x"]
     facts = file.with_name("a.csv.json")
-    facts.write_text(facts.read_text().replace('["x"]', json.dumps(clocks)))
+    facts.write_text(
+        facts.read_text(encoding="utf-8").replace('["x"]', json.dumps(clocks)), encoding="utf-8"
+    )
     refused(lambda: Results.read(file), "does not hold the events and steps of a run")
 
 

@@ -28,9 +28,9 @@ def test_the_hash_of_a_folder_depends_on_names_and_contents(tmp_path: Path) -> N
     hashes = set()
     for folder, name, content in [("a", "x", "1"), ("b", "y", "1"), ("c", "x", "2")]:
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / name).write_text(content)
+        (tmp_path / folder / name).write_text(content, encoding="utf-8")
         hashes.add(source_hash(Source(tmp_path / folder)))
     (tmp_path / "again").mkdir()
-    (tmp_path / "again" / "x").write_text("1")
+    (tmp_path / "again" / "x").write_text("1", encoding="utf-8")
     assert len(hashes) == 3
     assert source_hash(Source(tmp_path / "again")) in hashes

@@ -55,7 +55,7 @@ def from_file(tmp_path_factory: pytest.TempPathFactory) -> Results:
     for k, t in enumerate(TIME):
         u, n, b, s = (values[k] for values in VALUES.values())
         lines.append(f'{t},{u},{n},{int(b)},"{s}"')
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return run(input=path)
 
 
@@ -299,7 +299,7 @@ def test_integers_of_a_file_keep_all_their_digits(tmp_path: Path) -> None:
     rows = [",".join(map(str, (t / 2, *(v[t] for v in largest.values())))) for t in (0, 1)]
     header = ",".join(("time", *(f"{name}_input" for name in largest)))
     file = tmp_path / "in.csv"
-    file.write_text("\n".join((header, *rows)) + "\n")
+    file.write_text("\n".join((header, *rows)) + "\n", encoding="utf-8")
     outputs = [f"{name}_output" for name in largest]
     results = run(input=file, output_variables=outputs)
     for name, (first, last) in largest.items():

@@ -104,7 +104,9 @@ def test_an_input_file_that_jumps_hides_no_other_error(
 ) -> None:
     """The jump itself is none."""
     table = tmp_path / "u.csv"
-    table.write_text("time,other.Float64_continuous_input\n0,0\n2.53,1\n2.53,5\n20,6\n")
+    table.write_text(
+        "time,other.Float64_continuous_input\n0,0\n2.53,1\n2.53,5\n20,6\n", encoding="utf-8"
+    )
     masses = read_system(reference_path("systems/two-mass-b3-fmi3.ssp"))
     other = SystemBuilder()
     other.add("other", reference_path("fmi3/Feedthrough.fmu"))

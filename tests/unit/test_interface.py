@@ -31,7 +31,7 @@ TEXT = """<fmiModelDescription fmiVersion="3.0" modelName="m" instantiationToken
 
 def model(folder: Path, interface: Interface, offered: Iterable[Interface] = Interface) -> Model:
     elements = "".join(ELEMENTS[i] for i in offered)
-    (folder / "modelDescription.xml").write_text(TEXT.format(elements))
+    (folder / "modelDescription.xml").write_text(TEXT.format(elements), encoding="utf-8")
     return read_model(folder, "m.fmu", interface)
 
 
@@ -112,7 +112,7 @@ def test_two_components_can_use_one_file_by_two_interfaces(tmp_path: Path) -> No
 def test_a_model_exchange_fmu_that_cannot_save_its_state_is_known(tmp_path: Path) -> None:
     """Copies of its continuous states stand in."""
     element = ELEMENTS[Interface.MODEL_EXCHANGE].replace("canGetAndSetFMUState", "other")
-    (tmp_path / "modelDescription.xml").write_text(TEXT.format(element))
+    (tmp_path / "modelDescription.xml").write_text(TEXT.format(element), encoding="utf-8")
     capabilities = read_model(tmp_path, "m.fmu").capabilities
     assert capabilities.can_get_and_set_fmu_state
     assert capabilities.copies_states
@@ -127,15 +127,17 @@ def test_co_simulation_is_used_if_an_fmu_has_it_and_no_interface_is_chosen(tmp_p
 
 def _default(folder: Path, offered: Iterable[Interface]) -> Interface:
     elements = "".join(ELEMENTS[i] for i in offered)
-    (folder / "modelDescription.xml").write_text(TEXT.format(elements))
+    (folder / "modelDescription.xml").write_text(TEXT.format(elements), encoding="utf-8")
     return read_model(folder, "m.fmu").interface
 
 
 def test_the_implementation_of_a_component_of_ssp_is_its_interface(tmp_path: Path) -> None:
     path = system(tmp_path, {"a": reference("fmi3/Dahlquist.fmu")})
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     for value in ("CoSimulation", "ModelExchange", "ScheduledExecution", "any"):
-        path.write_text(text.replace(' name="a"', f' name="a" implementation="{value}"', 1))
+        path.write_text(
+            text.replace(' name="a"', f' name="a" implementation="{value}"', 1), encoding="utf-8"
+        )
         [(_, component)] = read_system(path).components()
         assert component.interface is (None if value == "any" else Interface(value))
 
@@ -156,7 +158,7 @@ def test_completed_integrator_steps_are_told_by_the_default_of_each_version(
         f'<ModelExchange modelIdentifier="me" {attribute}/>'
     )
     (tmp_path / "modelDescription.xml").write_text(
-        text.replace("<Clock", "<!--").replace('"0"/>', "-->")
+        text.replace("<Clock", "<!--").replace('"0"/>', "-->"), encoding="utf-8"
     )
     found = read_model(tmp_path, "m.fmu").capabilities
     assert found.needs_completed_integrator_step is told

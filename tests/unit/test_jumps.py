@@ -42,7 +42,7 @@ def run(simulate: Simulate, tmp_path: Path, backend: Backend) -> Callable[..., R
 
     def run(unit: PythonFmu, rows: Rows, **settings: Any) -> Results:
         file = tmp_path / "input.csv"
-        file.write_text("time,a.u\n" + "".join(f"{t!r},{u!r}\n" for t, u in rows))
+        file.write_text("time,a.u\n" + "".join(f"{t!r},{u!r}\n" for t, u in rows), encoding="utf-8")
         options: dict[str, Any] = {"stop_time": 1, "step_size": "1/4", "event_mode": True}
         return simulate({"a": unit}, input=file, backend=backend, **options | settings)
 
@@ -97,7 +97,7 @@ def test_who_cannot_vary_its_step_has_the_event_at_the_next_point(
 
 def test_only_what_jumps_has_an_event(simulate: Simulate, tmp_path: Path, backend: Backend) -> None:
     file = tmp_path / "input.csv"
-    file.write_text("time,a.u,b.u\n0,0,0\n0.5,1,1\n0.5,2,1\n")
+    file.write_text("time,a.u,b.u\n0,0,0\n0.5,1,1\n0.5,2,1\n", encoding="utf-8")
     units = {"a": reader(), "b": reader()}
     settings = {"stop_time": 1, "step_size": "1/4", "event_mode": True, "backend": backend}
     results = simulate(units, input=file, **settings)
@@ -144,7 +144,7 @@ def test_step_size_control_begins_anew_at_a_jump(
 ) -> None:
     """energy.md 7: nothing moved before, so the controller had come to its largest step."""
     file = tmp_path / "input.csv"
-    file.write_text("time,a.u\n0,0\n0.5,0\n0.5,1\n1,1\n")
+    file.write_text("time,a.u\n0,0\n0.5,0\n0.5,1\n1,1\n", encoding="utf-8")
     results = simulate(
         {"a": integrator(), "b": integrator()},
         ["a.y -> b.u"],

@@ -106,7 +106,10 @@ def test_steps_of_many_sizes_are_written_during_the_run(simulation: Make, tmp_pa
     """Each step has another cause or size than the one before."""
     table = tmp_path / "input.csv"
     times = [k + 0.25 * (k % 3) for k in range(100)]
-    table.write_text("time,a.u\n" + "".join(f"{t},{k}\n{t},{k + 1}\n" for k, t in enumerate(times)))
+    table.write_text(
+        "time,a.u\n" + "".join(f"{t},{k}\n{t},{k + 1}\n" for k, t in enumerate(times)),
+        encoding="utf-8",
+    )
     fmu = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u})
     given = {"stop_time": 100, "step_size": 1.0, "input": table}
     everything = simulation({"a": fmu}, **given).run()
@@ -180,7 +183,9 @@ def test_a_document_with_other_line_breaks_is_read_and_shown_the_same(
     run(simulation, stop_time=30).run(output_file=tmp_path / "run.csv")
     shown, read = list(_page(Facts(tmp_path / "run.csv.json"))), read_facts(tmp_path / "run.csv")
     file = tmp_path / "run.csv.json"
-    file.write_text(json.dumps(json.loads(file.read_text()), indent=1))
+    file.write_text(
+        json.dumps(json.loads(file.read_text(encoding="utf-8")), indent=1), encoding="utf-8"
+    )
     assert list(_page(Facts(tmp_path / "run.csv.json"))) == shown
     assert read_facts(tmp_path / "run.csv") == read
 
@@ -188,9 +193,9 @@ def test_a_document_with_other_line_breaks_is_read_and_shown_the_same(
 def test_a_file_that_ends_in_the_middle_is_told(simulation: Make, tmp_path: Path) -> None:
     run(simulation, stop_time=30).run(output_file=tmp_path / "run.csv")
     file = tmp_path / "run.csv.json"
-    lines = file.read_text().splitlines(keepends=True)
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     for end in (3, 10, len(lines) - 6):
-        file.write_text("".join(lines[:end]))
+        file.write_text("".join(lines[:end]), encoding="utf-8")
         with pytest.raises(FileError, match="it ends in the middle"):
             read_facts(tmp_path / "run.csv")
 

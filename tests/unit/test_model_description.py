@@ -37,7 +37,8 @@ def write(folder: Path, variables: str, structure: str = "", attributes: str = "
     (folder / "modelDescription.xml").write_text(
         f"""<fmiModelDescription fmiVersion="3.0" modelName="m" instantiationToken="x">
 <CoSimulation modelIdentifier="m" {attributes}/>
-<ModelVariables>{variables}</ModelVariables><ModelStructure>{structure}</ModelStructure></fmiModelDescription>"""
+<ModelVariables>{variables}</ModelVariables><ModelStructure>{structure}</ModelStructure></fmiModelDescription>""",
+        encoding="utf-8",
     )
     return folder
 
@@ -146,7 +147,8 @@ def write_fmi2(folder: Path, variables: str, structure: str = "") -> Path:
 <CoSimulation modelIdentifier="m"/>
 <ModelVariables>
 {chr(10).join(lines)}
-</ModelVariables><ModelStructure>{structure}</ModelStructure></fmiModelDescription>"""
+</ModelVariables><ModelStructure>{structure}</ModelStructure></fmiModelDescription>""",
+        encoding="utf-8",
     )
     return folder
 
@@ -383,7 +385,9 @@ def test_a_version_of_fmi_that_is_no_release_is_noted(
     tmp_path: Path, version: str, like: str
 ) -> None:
     path = write(tmp_path, "") / "modelDescription.xml"
-    path.write_text(path.read_text().replace('"3.0"', f'"{version}"'))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('"3.0"', f'"{version}"'), encoding="utf-8"
+    )
     [note] = read_model(tmp_path, "m.fmu").notes
     assert f"fmiVersion is that of no release, so it is read like FMI {like}: '{version}'" in note
 
@@ -391,7 +395,9 @@ def test_a_version_of_fmi_that_is_no_release_is_noted(
 @pytest.mark.parametrize("version", ["3.0", "3.0.2", "3.1"])
 def test_a_released_version_is_not_noted(tmp_path: Path, version: str) -> None:
     path = write(tmp_path, "") / "modelDescription.xml"
-    path.write_text(path.read_text().replace('"3.0"', f'"{version}"'))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('"3.0"', f'"{version}"'), encoding="utf-8"
+    )
     assert read_model(tmp_path, "m.fmu").notes == ()
 
 
@@ -439,7 +445,10 @@ def test_a_unit_that_cannot_be_one_is_not_converted(
     write(tmp_path, '<Float64 name="x" valueReference="1" unit="u"/>')
     file = tmp_path / "modelDescription.xml"
     units = f'<UnitDefinitions><Unit name="u">{definition}</Unit></UnitDefinitions>'
-    file.write_text(file.read_text().replace("<ModelVariables>", f"{units}<ModelVariables>"))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("<ModelVariables>", f"{units}<ModelVariables>"),
+        encoding="utf-8",
+    )
     model = read_model(tmp_path, "m.fmu")
     x = model.variable("x")
     assert x is not None
@@ -458,7 +467,10 @@ def test_items_of_an_enumeration_need_a_name_and_a_number(tmp_path: Path) -> Non
         f'<TypeDefinitions><EnumerationType name="T">{items}</EnumerationType></TypeDefinitions>'
     )
     file = tmp_path / "modelDescription.xml"
-    file.write_text(file.read_text().replace("<ModelVariables>", f"{types}<ModelVariables>"))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("<ModelVariables>", f"{types}<ModelVariables>"),
+        encoding="utf-8",
+    )
     model = read_model(tmp_path, "m.fmu")
     x = model.variable("x")
     assert x is not None
@@ -487,7 +499,9 @@ def test_an_experiment_that_cannot_be_is_left_aside(
 ) -> None:
     file = write(tmp_path, "") / "modelDescription.xml"
     experiment = f"<DefaultExperiment {attributes}/><ModelVariables>"
-    file.write_text(file.read_text().replace("<ModelVariables>", experiment))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("<ModelVariables>", experiment), encoding="utf-8"
+    )
     model = read_model(tmp_path, "m.fmu")
     assert model.default_experiment == expected
     given = attributes.count("=")
@@ -540,7 +554,12 @@ def test_blanks_between_dependencies_do_not_count(tmp_path: Path) -> None:
 def test_a_model_identifier_is_a_bare_name(tmp_path: Path, name: str) -> None:
     write(tmp_path, "")
     file = tmp_path / "modelDescription.xml"
-    file.write_text(file.read_text().replace('modelIdentifier="m"', f'modelIdentifier="{name}"'))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(
+            'modelIdentifier="m"', f'modelIdentifier="{name}"'
+        ),
+        encoding="utf-8",
+    )
     with pytest.raises(
         ModelError, match=r"line 2: modelIdentifier of CoSimulation is .* any folder"
     ):
@@ -578,10 +597,10 @@ def test_differences_are_known_from_the_variable_or_its_type(
     tmp_path: Path, version: str, types: str, variables: str
 ) -> None:
     path = write(tmp_path, variables) / "modelDescription.xml"
-    text = path.read_text().replace('"3.0"', f'"{version}"')
+    text = path.read_text(encoding="utf-8").replace('"3.0"', f'"{version}"')
     text = text.replace("instantiationToken", "guid") if version == "2.0" else text
     definitions = f"<TypeDefinitions>{types}</TypeDefinitions><ModelVariables>"
-    path.write_text(text.replace("<ModelVariables>", definitions))
+    path.write_text(text.replace("<ModelVariables>", definitions), encoding="utf-8")
     found = read_model(tmp_path, "m.fmu").variables
     assert [v.name for v in found if v.relative_quantity] == ["own", "by type"]
 

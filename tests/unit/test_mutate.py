@@ -73,7 +73,8 @@ def test_a_mutation_is_shown_with_its_place() -> None:
 
 def test_a_mutation_is_in_the_innermost_function(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
-    path.write_text("""
+    path.write_text(
+        """
 a = 1
 class A:
     b = 2
@@ -82,7 +83,9 @@ class A:
             def g():
                 return 4
         return 5
-""")
+""",
+        encoding="utf-8",
+    )
     found = {m.node.lineno: function_of(m) for m in mutations(path)}
     assert found == {2: "", 4: "", 5: "A.f", 6: "A.f", 8: "A.f.<locals>.g", 9: "A.f"}
 
@@ -111,8 +114,8 @@ def test_fails():
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no qualified names before 3.11")
 def test_calls_are_followed_into_processes_and_not_in_tests_that_fail(tmp_path: Path) -> None:
     for name, text in _TESTS.items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error")
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error", encoding="utf-8")
     tools = Path(calls_of_tests.__file__).parent
     command = ["-m", "pytest", "-n", "1", "-p", "calls_of_tests", "--calls-to=calls"]
     environment = dict(os.environ, PYTHONPATH=str(tools))

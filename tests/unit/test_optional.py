@@ -59,7 +59,7 @@ def test_results_without_matplotlib_can_do_all_but_plot() -> None:
 def test_a_library_that_is_broken_is_not_called_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "brokenlibrary.py").write_text("import no_such_library\n")
+    (tmp_path / "brokenlibrary.py").write_text("import no_such_library\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(
         OptionError, match=r"cannot be imported \(No module named 'no_such_library'\)"

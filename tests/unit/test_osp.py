@@ -38,7 +38,8 @@ def written(
     (folder / FILE).write_text(
         f'<OspSystemStructure xmlns="{NAMESPACE}" version="0.1">{before}<StartTime>0.0</StartTime><EndTime>0.1</EndTime>'
         f"<BaseStepSize>1e-3</BaseStepSize><Simulators>{simulators}</Simulators>{functions}"
-        f"<Connections>{connections}</Connections></OspSystemStructure>"
+        f"<Connections>{connections}</Connections></OspSystemStructure>",
+        encoding="utf-8",
     )
     return folder / FILE
 
@@ -130,6 +131,6 @@ def test_names_that_do_not_fit_are_refused_with_their_line(
 
 
 def test_another_root_is_refused(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("<Other/>")
+    (tmp_path / FILE).write_text("<Other/>", encoding="utf-8")
     with pytest.raises(FileError, match="the root is Other, expected OspSystemStructure"):
         read_system(tmp_path)

@@ -163,7 +163,7 @@ def run(
 ) -> Callable[..., Run]:
     """run(rule, connections, ahead=, **settings): two FMUs, of which one has events; an input of it jumps at 0.5 s."""
     file = tmp_path / "jump.csv"
-    file.write_text("time,b.w\n0,0\n0.5,0\n0.5,2\n2,2\n")
+    file.write_text("time,b.w\n0,0\n0.5,0\n0.5,2\n2,2\n", encoding="utf-8")
     steps_to = Lookout.steps_to
 
     def run(rule: Any, connections: list[str], *, ahead: bool, **settings: Any) -> Run:

@@ -60,7 +60,7 @@ def test_what_it_raises_is_raised_with_all_rows(tmp_path: Path) -> None:
         ENDLESS.run(prune, output_file=file)
     last = raised.value.results.time[-1]
     assert last >= 1000.0
-    assert float(file.read_text().splitlines()[-1].split(",")[0]) == last
+    assert float(file.read_text(encoding="utf-8").splitlines()[-1].split(",")[0]) == last
 
 
 def test_runs_that_must_be_whole_take_no_answer() -> None:

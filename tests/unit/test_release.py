@@ -31,7 +31,9 @@ def test_the_version_is_that_of_sources_and_of_installed_packages(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).parent.mkdir()
-    (tmp_path / name).write_text("Metadata-Version: 2.4\nName: fmimaster\nVersion: 1.2.3\n")
+    (tmp_path / name).write_text(
+        "Metadata-Version: 2.4\nName: fmimaster\nVersion: 1.2.3\n", encoding="utf-8"
+    )
     monkeypatch.setattr(sys, "path", [str(tmp_path / "none"), str(tmp_path)])
     assert installed_version.__wrapped__() == "1.2.3"
 

@@ -87,7 +87,7 @@ def test_steps_of_periodic_clocks_are_not_kept_one_by_one(
     table = tmp_path / "run.csv"
     assert simulation.run(output_file=table).steps == every[-FEW:]
     assert read_facts(table)[1] == every
-    assert len((tmp_path / "run.csv.json").read_text().splitlines()) < 30
+    assert len((tmp_path / "run.csv.json").read_text(encoding="utf-8").splitlines()) < 30
 
 
 @pytest.mark.usefixtures("few")
@@ -219,9 +219,9 @@ def test_a_damaged_pattern_is_refused(now: str, then: str, tmp_path: Path) -> No
     results.write(tmp_path / "run.csv")
     assert read_facts(tmp_path / "run.csv")[1] == tuple(StepSeries([repeated]))
     document = tmp_path / "run.csv.json"
-    whole = document.read_text()
+    whole = document.read_text(encoding="utf-8")
     assert line(step_facts(repeated)) in whole
     assert now in whole
-    document.write_text(whole.replace(now, then))
+    document.write_text(whole.replace(now, then), encoding="utf-8")
     with pytest.raises(FileError, match=r"does not hold the events and steps of a run \(expected "):
         read_facts(tmp_path / "run.csv")

@@ -40,7 +40,9 @@ INPUT = {"time": [0.0, 1.0], "u": [1.0, 3.0]}
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("root") / "s.ssd"
-    path.write_text(SSD.format(fmu=reference_path("fmi3/Feedthrough.fmu").as_uri()))
+    path.write_text(
+        SSD.format(fmu=reference_path("fmi3/Feedthrough.fmu").as_uri()), encoding="utf-8"
+    )
     return path
 
 
@@ -74,7 +76,7 @@ def test_connectors_can_be_chosen_by_name(system: Path, tmp_path: Path) -> None:
     )
     assert chosen.run().names == ("scaled",)
     chosen.run(output_file=tmp_path / "rows.csv")
-    first, last = (tmp_path / "rows.csv").read_text().splitlines()[1::4]
+    first, last = (tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()[1::4]
     assert (first, last) == ("0.0,3.0", "1.0,6.0")  # the input of the step before
 
 

@@ -63,7 +63,9 @@ def test_an_archive_gives_members_as_sources(tmp_path: Path) -> None:
 
 
 def test_a_folder_and_an_ssd_give_files_as_sources(tmp_path: Path) -> None:
-    (tmp_path / "SystemStructure.ssd").write_text(ssd(elements(component("a", source="r/a.fmu"))))
+    (tmp_path / "SystemStructure.ssd").write_text(
+        ssd(elements(component("a", source="r/a.fmu"))), encoding="utf-8"
+    )
     for path in (tmp_path, tmp_path / "SystemStructure.ssd"):
         description = read_system(path)
         assert description.system.components[0].source == Source(tmp_path / "r/a.fmu")
@@ -74,7 +76,9 @@ def test_an_fmu_is_a_system_of_one_component(tmp_path: Path) -> None:
     path = tmp_path / "my.pump.fmu"
     path.write_bytes(b"not looked at here")
     (tmp_path / "tank.v2").mkdir()
-    (tmp_path / "tank.v2" / "modelDescription.xml").write_text("<fmiModelDescription/>")
+    (tmp_path / "tank.v2" / "modelDescription.xml").write_text(
+        "<fmiModelDescription/>", encoding="utf-8"
+    )
     for source, name in ((path, "my.pump"), (tmp_path / "tank.v2", "tank.v2")):
         description = read_system(source)
         assert list(description.components()) == [(name, Component(name, Source(source)))]
@@ -123,7 +127,7 @@ def test_other_ssds_beside_the_one_that_is_read_are_noted(tmp_path: Path) -> Non
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in ("SystemStructure.ssd", "Fast.ssd"):
-        (folder / name).write_text(ssd())
+        (folder / name).write_text(ssd(), encoding="utf-8")
     (note,) = read_system(folder).notes
     assert note.endswith("not read: Fast.ssd. To use one, give its path.")
 
@@ -451,7 +455,7 @@ def test_values_from_a_file_bring_their_own_units(tmp_path: Path) -> None:
     content = values(
         parameter("x", "1", more='unit="mm"'), parameter("y", "1", more='unit="m"'), units=own
     )
-    (tmp_path / "my values.ssv").write_text(content)
+    (tmp_path / "my values.ssv").write_text(content, encoding="utf-8")
     source = bindings('<ssd:ParameterBinding source="my%20values.ssv"/>')
     (a,) = read(tmp_path, ssd(elements(component("a", source)), UNITS)).system.components
     assert [p.unit for p in a.parameters] == [Unit("mm", METRE.exponents), Unit("m")]
@@ -529,7 +533,8 @@ def test_a_mapping_renames_and_transforms_and_drops_the_rest(tmp_path: Path) -> 
 def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "map.ssm").write_text(
         f'<ssm:ParameterMapping version="1.0" {NAMESPACES}>'
-        '<ssm:MappingEntry source="x" target="y"/></ssm:ParameterMapping>'
+        '<ssm:MappingEntry source="x" target="y"/></ssm:ParameterMapping>',
+        encoding="utf-8",
     )
     mapping = '<ssd:ParameterMapping source="map.ssm"/>'
     text = ssd(
@@ -579,7 +584,7 @@ def test_values_of_arrays_in_ssp_2_are_elements(tmp_path: Path, kind: str) -> No
 
 
 def test_what_a_binding_holds_beside_its_source_is_noted(tmp_path: Path) -> None:
-    (tmp_path / "v.ssv").write_text(values(parameter("a.x", "1")))
+    (tmp_path / "v.ssv").write_text(values(parameter("a.x", "1")), encoding="utf-8")
     source = 'source="v.ssv"'
     description = read(tmp_path, ssd(bindings(binding(values(parameter("a.y", "2")), source))))
     assert [p.name for p in description.system.parameters] == ["a.x"]
@@ -639,7 +644,7 @@ def test_a_malformed_value_is_told_with_its_line(tmp_path: Path, inside: str, me
 
 
 def test_a_missing_parameter_file_is_told_with_the_place_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "values.ssv").write_text("")
+    (tmp_path / "values.ssv").write_text("", encoding="utf-8")
     text = ssd(bindings('<ssd:ParameterBinding source="valeus.ssv"/>'))
     with pytest.raises(
         FileError,

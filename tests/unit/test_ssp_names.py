@@ -165,7 +165,7 @@ def test_a_misspelt_name_of_a_parameter_is_a_warning_with_its_line(
     content = binding(values(parameter("mass", "1.5")), mapping=mapping)
     text = ssd(bindings(content) + elements(component("u", source=str(fmu))))
     path = tmp_path / "s.ssd"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     found = Simulation(path, stop_time=1).prepare().warnings
     if expected is None:
         assert found == ()
@@ -182,7 +182,9 @@ def test_a_parameter_that_another_one_has_set_is_not_meant(tmp_path: Path) -> No
         values(parameter("u.m1", "1"), parameter("u.m2", "1"), parameter("u.m3", "1"))
     )
     path = tmp_path / "s.ssd"
-    path.write_text(ssd(bindings(content) + elements(component("u", source=str(fmu)))))
+    path.write_text(
+        ssd(bindings(content) + elements(component("u", source=str(fmu)))), encoding="utf-8"
+    )
     prepared = Simulation(path, stop_time=1).prepare()
     assert prepared.warnings == ()
     assert "parameters fit nothing in the system and are ignored: 'u.m3'." in prepared.notes

@@ -63,9 +63,12 @@ def test_parameter_sets_and_mappings_inside_of_a_description_are_checked(tmp_pat
 
 
 def test_files_of_parameters_and_mappings_are_checked(tmp_path: Path) -> None:
-    (tmp_path / "v.ssv").write_text(values(parameter("x", "1", more='quantity="m"')))
+    (tmp_path / "v.ssv").write_text(
+        values(parameter("x", "1", more='quantity="m"')), encoding="utf-8"
+    )
     (tmp_path / "m.ssm").write_text(
-        f'<ssm:ParameterMapping version="1.0" {NAMESPACES}>\n<ssm:Route/></ssm:ParameterMapping>'
+        f'<ssm:ParameterMapping version="1.0" {NAMESPACES}>\n<ssm:Route/></ssm:ParameterMapping>',
+        encoding="utf-8",
     )
     inside = '<ssd:ParameterMapping source="m.ssm"/>'
     text = ssd(bindings(f'<ssd:ParameterBinding source="v.ssv">{inside}</ssd:ParameterBinding>'))
@@ -152,7 +155,8 @@ def test_values_of_version_2_have_the_range_of_their_type() -> None:
 
 def test_prefixes_that_are_not_declared_are_taken_as_usual(tmp_path: Path) -> None:
     (tmp_path / "v.ssv").write_text(
-        '<ssv:ParameterSet version="1.0" name="v">\n<ssv:Figures/>\n</ssv:ParameterSet>'
+        '<ssv:ParameterSet version="1.0" name="v">\n<ssv:Figures/>\n</ssv:ParameterSet>',
+        encoding="utf-8",
     )
     text = ssd(bindings('<ssd:ParameterBinding source="v.ssv"/>'))
     (found,) = read(tmp_path, text).warnings
@@ -173,7 +177,7 @@ def test_our_own_systems_follow_the_schema(name: str) -> None:
 def test_a_system_with_findings_runs_and_tells_them(tmp_path: Path) -> None:
     fmu = reference_path("fmi3/Dahlquist.fmu")
     text = ssd(elements(component("a", source=str(fmu), more='label="b"')))
-    (tmp_path / "s.ssd").write_text(text)
+    (tmp_path / "s.ssd").write_text(text, encoding="utf-8")
     results = simulate(tmp_path / "s.ssd", stop_time=1, step_size=0.5)
     (warning,) = results.statistics.warnings
     assert "s.ssd, line 4: Element 'Component', attribute 'label'" in warning

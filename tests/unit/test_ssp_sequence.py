@@ -107,7 +107,7 @@ def test_a_copy_of_an_archive_has_the_same_content_in_all_other_entries(tmp_path
 
 def test_the_system_itself_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "s.ssd"
-    path.write_text(ssd(TWO))
+    path.write_text(ssd(TWO), encoding="utf-8")
     with pytest.raises(FileError, match="is the system itself"):
         copy_with_annotation(path, path, SEQUENCE.type, write_sequence(["a", "b"]))
     with pytest.raises(FileError, match=r"ends with \.ssd"):

@@ -16,7 +16,7 @@ from fmimaster.plan.step_groups import Loops, step_groups
 CASES = {
     case["name"].partition("_")[0]: case
     for case in json.loads(
-        (Path(__file__).parents[1] / "data" / "loops_graph_cases.json").read_text()
+        (Path(__file__).parents[1] / "data" / "loops_graph_cases.json").read_text(encoding="utf-8")
     )
 }
 

@@ -372,7 +372,7 @@ def test_an_exception_in_between_ends_the_run_and_is_raised(tmp_path: Path) -> N
     ):
         led(run, 0.25, -1)
     assert run.results.time.tolist() == [0.0, 0.125, 0.25]
-    assert [line.split(",")[0] for line in file.read_text().splitlines()] == [
+    assert [line.split(",")[0] for line in file.read_text(encoding="utf-8").splitlines()] == [
         '"time"',
         "0.0",
         "0.125",
@@ -386,9 +386,9 @@ def test_rows_are_written_while_a_run_goes_on_and_it_may_end_early(tmp_path: Pat
     with simulation.start(output_file=file) as run:
         run.advance(0.25)
         assert run.results.rows == 3
-        assert file.read_text().splitlines()[-1].startswith("0.25,")
+        assert file.read_text(encoding="utf-8").splitlines()[-1].startswith("0.25,")
         run.advance(0.5)
-    assert file.read_text().splitlines()[-1].startswith("0.75,")
+    assert file.read_text(encoding="utf-8").splitlines()[-1].startswith("0.75,")
     assert run.is_finished
 
 

@@ -124,7 +124,7 @@ def component(path: Path, **kinds: DataType) -> Component:
 
 def test_a_csv_file_is_loaded_with_the_types_of_its_connectors(tmp_path: Path) -> None:
     path = tmp_path / "input.csv"
-    path.write_text("time,u,n\n0,0,1\n1,2,3\n")
+    path.write_text("time,u,n\n0,0,1\n1,2,3\n", encoding="utf-8")
     with Loader() as loader:
         source = component(path, n=DataType.INT32)
         model = loader.model(source)
@@ -139,7 +139,7 @@ def test_a_csv_file_is_loaded_with_the_types_of_its_connectors(tmp_path: Path) -
 
 def test_what_is_neither_an_fmu_nor_a_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.txt"
-    path.write_text("")
+    path.write_text("", encoding="utf-8")
     with (
         pytest.raises(FileError, match=r"is neither an FMU \(\.fmu\) nor a table \(\.csv\)"),
         Loader() as loader,

@@ -139,7 +139,7 @@ def test_what_is_neither_a_path_nor_a_text_stream_gets_no_rows(target: Any) -> N
 
 
 def test_a_temporary_file_is_a_text_stream() -> None:
-    with tempfile.NamedTemporaryFile("w+") as stream, row_writer(stream):
+    with tempfile.NamedTemporaryFile("w+", encoding="utf-8") as stream, row_writer(stream):
         pass
 
 
