@@ -116,7 +116,11 @@ class WindowsPython:
         command = ("wine", "wineboot", "--init")
         begun = subprocess.run(command, env=self.environment, capture_output=True, text=True)
         self._wineserver("--wait")  # it writes the registry when it ends
-        if begun.returncode or not registry.exists() or "#arch=win64" not in registry.read_text():
+        if (
+            begun.returncode
+            or not registry.exists()
+            or "#arch=win64" not in registry.read_text(encoding="utf-8")
+        ):
             shutil.rmtree(self.folder / "prefix", ignore_errors=True)
             raise MissingError(f"{begun.stderr}\n{_NO_WINE}")
 
@@ -126,7 +130,7 @@ class WindowsPython:
     def _install(self, what: str, pinned: Path, folder: Path, *options: str) -> bool:
         """Install what a file lists into a new folder; False if that was done before, with the same list."""
         done = self.folder / pinned.name
-        if done.exists() and done.read_text() == pinned.read_text():
+        if done.exists() and done.read_text(encoding="utf-8") == pinned.read_text(encoding="utf-8"):
             return False
         _say(what)
         shutil.rmtree(folder, ignore_errors=True)
