@@ -5,6 +5,7 @@ what it has: `cp310-abi3-PLATFORM` with the kernel, `py3-none-PLATFORM` with the
 binaries, `py3-none-any` with neither.
 """
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,14 @@ class BuildKernelIfPossible(build_ext):
                 "fmimaster is built WITHOUT its kernel in C: the C compiler, or the C headers of Python, are missing, "
                 "or the compiler fails. See above. Simulations give the same results, and take longer."
             )
+
+    def build_extensions(self) -> None:
+        """Compile with the flags of this compiler: which one it is was not known before."""
+        if self.compiler.compiler_type == "msvc":
+            flags = runpy.run_path(str(HERE / "fmimaster" / "kernel" / "build.py"))["MSVC_FLAGS"]
+            for extension in self.extensions:
+                extension.extra_compile_args, extension.extra_link_args = flags, []
+        super().build_extensions()
 
     def has_kernel(self) -> bool:
         """Whether the kernel has been built."""

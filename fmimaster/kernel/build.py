@@ -36,10 +36,13 @@ SOURCES = (
     "tuner.c",
     "exit.c",
     "text.c",
+    "portable.c",
 )
-FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-ffp-contract=off", "-pthread"]
+FLAGS = ["-std=c11", "-O2", "-Wall", "-Wextra", "-ffp-contract=off"]
 """No contraction to fused operations: the interpreter in Python must give the same bits. Warnings are errors in the
 tests only, and with CFLAGS=-Werror, as in the Makefile: another compiler may warn of what ours does not."""
+MSVC_FLAGS = ["/std:c11", "/experimental:c11atomics", "/O2", "/fp:precise"]
+"""The same for the compiler of Microsoft, which setup.py sets; /fp:precise contracts nothing."""
 
 CALLBACKS = """
 extern "Python" {

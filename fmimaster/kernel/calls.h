@@ -16,17 +16,15 @@ typedef int (*fm_step3_t)(void *, double, double, bool, bool *, bool *, bool *, 
 int fm_fmi2_answer(const fm_fmu *fmu, int status, double time, fm_answer *answer, const char **function);
 int fm_fmi3_answer(int status, double time, fm_answer *answer, const char **function);
 
-#define FM_ALWAYS_INLINE static inline __attribute__((always_inline))
-
 /* One step of an FMU; whether no state is restored that was saved before it, see fm_kernel.kept_from. */
-FM_ALWAYS_INLINE int fm_fmi2_step(const fm_fmu *fmu, void *address, void *component, int keeps, double time, double size,
+FM_INLINE int fm_fmi2_step(const fm_fmu *fmu, void *address, void *component, int keeps, double time, double size,
                                   fm_answer *answer, const char **function)
 {
     int status = ((fm_step2_t)address)(component, time, size, keeps);
     return fm_failed(status) ? fm_fmi2_answer(fmu, status, time, answer, function) : status;
 }
 
-FM_ALWAYS_INLINE int fm_fmi3_step(void *address, void *component, int keeps, double time, double size,
+FM_INLINE int fm_fmi3_step(void *address, void *component, int keeps, double time, double size,
                                   fm_answer *answer, const char **function)
 {
     bool event = false, terminate = false, early = false;

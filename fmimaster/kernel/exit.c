@@ -1,16 +1,18 @@
 /* exit() inside an FMU: a function is called before the process ends. It can only be set for the whole process. */
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "kernel.h"
+#include "portable.h"
 
-static void (*told)(void);
+typedef void (*tell_t)(void);
+static _Atomic(tell_t) told;
 
 static void at_exit(void)
 {
-    void (*tell)(void) = __atomic_load_n(&told, __ATOMIC_ACQUIRE);
+    tell_t tell = atomic_load_explicit(&told, memory_order_acquire);
     if (tell)
         tell();
 }
@@ -19,6 +21,6 @@ void fm_at_exit(void (*tell)(void))
 {
     static int registered;
     if (!registered)
-        registered = !atexit(at_exit);
-    __atomic_store_n(&told, tell, __ATOMIC_RELEASE);
+        registered = fm_before_exit(at_exit);
+    atomic_store_explicit(&told, tell, memory_order_release);
 }

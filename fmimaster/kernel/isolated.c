@@ -4,45 +4,34 @@
 #include <stdint.h>
 
 #include "kernel.h"
+#include "portable.h"
 #include "status.h"
 
 #include <string.h>
 
-#if defined(__linux__)
-#include <errno.h>
-#include <linux/futex.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+enum {
+    PATIENCE = 20000000, /* [ns] until Python looks after a host that has not answered */
+    SPIN = 20000,        /* [ns] about what it takes to wake a process on another processor */
+    LOOKS = 32,          /* at the word, from one look at the clock to the next */
+    MOST_SKIPPED = 31    /* waits without spinning, where spinning was in vain */
+};
 
-#define PATIENCE 20000000 /* [ns] until Python looks after a host that has not answered */
-#define SPIN 20000        /* [ns] about what it takes to wake a process on another processor */
-#define LOOKS 32          /* at the word, from one look at the clock to the next */
-#define MOST_SKIPPED 31   /* waits without spinning, where spinning was in vain */
-
-static long futex(fm_bell *bell, int operation, uint32_t value, const struct timespec *patience)
+/* cffi knows plain types only; atomic ones have the same form. */
+static _Atomic uint32_t *shared(uint32_t *word)
 {
-    return syscall(SYS_futex, &bell->count, operation, value, patience, NULL, 0);
+    return (_Atomic uint32_t *)word;
 }
 
-static int64_t nanoseconds(void)
+static void ring(fm_bell *bell, uintptr_t event, uint32_t count)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static void ring(fm_bell *bell, uint32_t count)
-{
-    __atomic_store_n(&bell->count, count, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&bell->sleeps, __ATOMIC_SEQ_CST))
-        futex(bell, FUTEX_WAKE, 1, NULL);
+    atomic_store(shared(&bell->count), count);
+    if (atomic_load(shared(&bell->sleeps)))
+        fm_wake(&bell->count, event);
 }
 
 static int has_rung(fm_bell *bell, uint32_t count)
 {
-    return __atomic_load_n(&bell->count, __ATOMIC_ACQUIRE) == count;
+    return atomic_load_explicit(shared(&bell->count), memory_order_acquire) == count;
 }
 
 /* A process that sleeps is woken in some microseconds, in which a small FMU does several steps. So it looks for the other one
@@ -53,46 +42,33 @@ static int spin(fm_bell *bell, uint32_t count)
         bell->skips--;
         return has_rung(bell, count);
     }
-    int64_t end = nanoseconds() + SPIN;
+    int64_t end = fm_nanoseconds() + SPIN;
     do {
         for (int i = 0; i < LOOKS; i++) {
             if (has_rung(bell, count)) {
                 bell->in_vain = 0;
                 return 1;
             }
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#endif
+            fm_pause();
         }
-        sched_yield(); /* the other process may wait for this processor */
-    } while (nanoseconds() < end);
+        fm_yield(); /* the other process may wait for this processor */
+    } while (fm_nanoseconds() < end);
     bell->in_vain = bell->in_vain >= MOST_SKIPPED ? MOST_SKIPPED : 2 * bell->in_vain + 1;
     bell->skips = bell->in_vain;
     return 0;
 }
 
-/* Returns whether it has not rung within the patience. */
-static int sleep_until(fm_bell *bell, uint32_t count, int is_patient)
+/* Returns whether it has not rung within the patience in ns; -1 has no end. */
+static int sleep_until(fm_bell *bell, uintptr_t event, uint32_t count, int64_t patience)
 {
-    struct timespec patience = {0, PATIENCE};
     int is_late = 0;
-    __atomic_store_n(&bell->sleeps, 1, __ATOMIC_SEQ_CST);
-    uint32_t now = __atomic_load_n(&bell->count, __ATOMIC_SEQ_CST);
+    atomic_store(shared(&bell->sleeps), 1);
+    uint32_t now = atomic_load(shared(&bell->count));
     if (now != count)
-        is_late = futex(bell, FUTEX_WAIT, now, is_patient ? NULL : &patience) && errno == ETIMEDOUT;
-    __atomic_store_n(&bell->sleeps, 0, __ATOMIC_RELAXED);
+        is_late = fm_wait(&bell->count, now, event, patience);
+    atomic_store_explicit(shared(&bell->sleeps), 0, memory_order_relaxed);
     return is_late;
 }
-#else
-static void ring(fm_bell *bell, uint32_t count) { bell->count = count; }
-static int has_rung(fm_bell *bell, uint32_t count) { return bell->count == count; }
-static int spin(fm_bell *bell, uint32_t count) { return has_rung(bell, count); }
-static int sleep_until(fm_bell *bell, uint32_t count, int is_patient)
-{
-    (void)bell, (void)count, (void)is_patient;
-    return 1;
-}
-#endif
 
 /* In the process of the run ---------------------------------------------------------------------------------------- */
 
@@ -110,7 +86,7 @@ static void post(fm_isolated *f)
     m->status = FM_OK;
     m->done = 0;
     m->n = f->n;
-    ring(&m->asked, m->asked.count + 1);
+    ring(&m->asked, f->wakers.asked, m->asked.count + 1);
 }
 
 /* Nothing is collected any more. */
@@ -130,7 +106,7 @@ static int flush(fm_isolated *f)
     uint32_t goal = m->asked.count;
     if (!spin(&m->answered, goal))
         while (!has_rung(&m->answered, goal))
-            if (sleep_until(&m->answered, goal, 0) && look(f))
+            if (sleep_until(&m->answered, f->wakers.answered, goal, PATIENCE) && look(f))
                 return FM_ERROR;
     begin_anew(f);
     if (m->logged != f->logged) {
@@ -365,7 +341,7 @@ void fm_host_answer(fm_host *h, int status)
 {
     fm_message *m = h->message;
     m->status = status;
-    ring(&m->answered, h->seen);
+    ring(&m->answered, h->wakers.answered, h->seen);
 }
 
 int fm_host_serve(fm_host *h)
@@ -375,7 +351,7 @@ int fm_host_serve(fm_host *h)
         h->seen++;
         if (!spin(&m->asked, h->seen))
             while (!has_rung(&m->asked, h->seen))
-                sleep_until(&m->asked, h->seen, 1);
+                sleep_until(&m->asked, h->wakers.asked, h->seen, -1);
         int status = FM_OK, has_stepped = 0;
         for (m->done = 0; m->done < m->n; m->done++) {
             const fm_request *r = &m->requests[m->done];

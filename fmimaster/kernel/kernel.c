@@ -7,17 +7,17 @@
 #include "kernel.h"
 #include "numerics.h"
 #include "calls.h"
+#include "portable.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 /* What small FMUs need at each step is part of the loop over instructions; the rest is kept out of it, since it would take
  * its registers. */
-#define HOT inline __attribute__((always_inline))
-#define RARE __attribute__((noinline))
+#define HOT FM_INLINE
+#define RARE FM_NOT_INLINE
 
-HOT static void move(fm_kernel *k, const fm_instruction *c)
+HOT void move(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_move *v = c->move.moves, *end = v + c->move.n; v < end; v++) {
         if (v->plain)
@@ -29,7 +29,7 @@ HOT static void move(fm_kernel *k, const fm_instruction *c)
         k->degree[c->instance] = -1;
 }
 
-RARE static int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
+RARE int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_segment *v = c->set.segments, *end = v + c->set.n; v < end; v++) {
         const char *function = 0;
@@ -41,7 +41,7 @@ RARE static int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
 }
 
 /* All FMI calls of a SET or GET. */
-HOT static int transfer(fm_kernel *k, const fm_instruction *c, const fm_transfers *all)
+HOT int transfer(fm_kernel *k, const fm_instruction *c, const fm_transfers *all)
 {
     for (const fm_segment *v = all->segments, *end = v + all->n; v < end; v++) {
         int status = v->transfer(v);
@@ -53,12 +53,12 @@ HOT static int transfer(fm_kernel *k, const fm_instruction *c, const fm_transfer
 
 /* An instance that is at the limit, or beyond it, does no step: inputs that are set there could not be followed by DoStep, and
  * FMI forbids to read outputs in between. Programs without steps have no limit before their end. */
-HOT static int takes_no_step(const fm_kernel *k, int instance)
+HOT int takes_no_step(const fm_kernel *k, int instance)
 {
-    return __builtin_expect(k->limit < k->end, 0) && k->at[instance] >= k->limit;
+    return FM_UNLIKELY(k->limit < k->end) && k->at[instance] >= k->limit;
 }
 
-HOT static int set(fm_kernel *k, const fm_instruction *c)
+HOT int set(fm_kernel *k, const fm_instruction *c)
 {
     int i = c->instance;
     if (takes_no_step(k, i))
@@ -68,13 +68,13 @@ HOT static int set(fm_kernel *k, const fm_instruction *c)
     return transfer(k, c, &c->set);
 }
 
-HOT static int move_set(fm_kernel *k, const fm_instruction *c)
+HOT int move_set(fm_kernel *k, const fm_instruction *c)
 {
     move(k, c);
     return set(k, c + 1);
 }
 
-HOT static int get(fm_kernel *k, const fm_instruction *c)
+HOT int get(fm_kernel *k, const fm_instruction *c)
 {
     int status = transfer(k, c, &c->get);
     if (status == FM_RAN)
@@ -84,9 +84,7 @@ HOT static int get(fm_kernel *k, const fm_instruction *c)
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)fm_nanoseconds();
 }
 
 /* Where a step ends. */
@@ -96,7 +94,7 @@ static inline double end_of(const fm_kernel *k, const fm_instruction *c)
 }
 
 /* The call of DoStep, which leaves its outcome in a result: others may be done at the same time. */
-HOT static void do_step(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
+HOT void do_step(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
 {
     const fm_instance *instance = &k->instances[c->instance];
     double here = k->at[c->instance], since = k->measuring ? now() : 0.0;
@@ -107,14 +105,14 @@ HOT static void do_step(fm_kernel *k, const fm_instruction *c, double there, fm_
 }
 
 /* Records the result of a step. */
-HOT static void has_stepped(fm_kernel *k, const fm_instruction *c, double there, int status)
+HOT void has_stepped(fm_kernel *k, const fm_instruction *c, double there, int status)
 {
     k->stepped[c->instance] = ++k->steps[c->instance];
     if (!fm_failed(status))
         k->at[c->instance] = there;
 }
 
-HOT static void step_to(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
+HOT void step_to(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
 {
     do_step(k, c, there, r);
     has_stepped(k, c, there, r->status);
@@ -136,7 +134,7 @@ static double time_in_step(double named, double here, double there)
 }
 
 /* An instance must enter Event Mode before it steps on: its time is the limit, also between parts of a step. */
-RARE static void event_is_pending(fm_kernel *k, int i)
+RARE void event_is_pending(fm_kernel *k, int i)
 {
     if (k->at[i] < k->limit) {
         k->limit = k->at[i];
@@ -146,7 +144,7 @@ RARE static void event_is_pending(fm_kernel *k, int i)
 }
 
 /* A step that did not simply succeed: the run ends, an event, an early return, or a step that cannot be done. */
-RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double there, const fm_result *r)
+RARE int step_answered(fm_kernel *k, const fm_instruction *c, double there, const fm_result *r)
 {
     const fm_answer *answer = &r->answer;
     int i = c->instance;
@@ -186,7 +184,7 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
     return FM_RAN;
 }
 
-HOT static int step(fm_kernel *k, const fm_instruction *c)
+HOT int step(fm_kernel *k, const fm_instruction *c)
 {
     fm_result r;
     double there = end_of(k, c);
@@ -194,7 +192,7 @@ HOT static int step(fm_kernel *k, const fm_instruction *c)
     return fm_failed(r.status) ? step_answered(k, c, there, &r) : FM_RAN;
 }
 
-RARE static int step_limited(fm_kernel *k, const fm_instruction *c)
+RARE int step_limited(fm_kernel *k, const fm_instruction *c)
 {
     fm_result r;
     double there = fmin(end_of(k, c), k->limit);
@@ -205,7 +203,7 @@ RARE static int step_limited(fm_kernel *k, const fm_instruction *c)
 }
 
 /* The segment of the call of a SET or GET, for its name. */
-RARE static int fused_failed(fm_kernel *k, const fm_fused *v, const fm_transfers *of, int status)
+RARE int fused_failed(fm_kernel *k, const fm_fused *v, const fm_transfers *of, int status)
 {
     const fm_segment *s = of->segments;
     while (s->values != v->values)
@@ -214,13 +212,13 @@ RARE static int fused_failed(fm_kernel *k, const fm_fused *v, const fm_transfers
 }
 
 /* Rows of calls that are alike, to the functions of FMUs. The version is constant after inlining. */
-HOT static int transfer_fused(const fm_fused *v, int version)
+HOT int transfer_fused(const fm_fused *v, int version)
 {
     return version == 2 ? ((fm_access2_t)v->address)(v->self, v->references, v->n, v->values)
                         : ((fm_access3_t)v->address)(v->self, v->references, v->n, v->values, v->size);
 }
 
-HOT static void gather(const fm_fused *v)
+HOT void gather(const fm_fused *v)
 {
     double *values = v->values;
     const double *const *source = v->sources;
@@ -230,7 +228,7 @@ HOT static void gather(const fm_fused *v)
 }
 
 /* SETs where polynomials may have to be set. */
-RARE static int set_fitted(fm_kernel *k, const fm_fused *v)
+RARE int set_fitted(fm_kernel *k, const fm_fused *v)
 {
     gather(v);
     if (v->sources)
@@ -238,7 +236,7 @@ RARE static int set_fitted(fm_kernel *k, const fm_fused *v)
     return set(k, v->of);
 }
 
-HOT static int set_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
+HOT int set_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
 {
     int is_fitted = k->fits && v->of->set.group == k->continuous_group, status = FM_OK;
     for (; v < end; v++) {
@@ -259,7 +257,7 @@ HOT static int set_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, i
     return FM_RAN;
 }
 
-HOT static int get_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
+HOT int get_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
 {
     for (; v < end; v++) {
         k->present = v->of;
@@ -271,7 +269,7 @@ HOT static int get_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, i
     return FM_RAN;
 }
 
-HOT static int step_row(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version, int is_measured)
+HOT int step_row(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version, int is_measured)
 {
     const fm_fused *first = v;
     const double *kept_from = k->has_saved ? k->kept_from + v->instance : 0; /* else none is earlier than any time */
@@ -296,13 +294,13 @@ HOT static int step_row(fm_kernel *k, const fm_fused *v, const fm_fused *end, in
     return status;
 }
 
-HOT static int step_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
+HOT int step_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
 {
     return k->measuring ? step_row(k, v, end, version, 1) : step_row(k, v, end, version, 0);
 }
 
 /* An instruction whose calls are not those of FMUs as they are, or that only moves. */
-RARE static int as_written(fm_kernel *k, const fm_instruction *c)
+RARE int as_written(fm_kernel *k, const fm_instruction *c)
 {
     k->present = c;
     switch (c->op) {
@@ -316,7 +314,7 @@ RARE static int as_written(fm_kernel *k, const fm_instruction *c)
 }
 
 /* What the instructions after an FM_FUSED do, call by call in their order. */
-RARE static int fused(fm_kernel *k, const fm_instruction *c)
+RARE int fused(fm_kernel *k, const fm_instruction *c)
 {
     int status = FM_RAN;
     const fm_fused *v = c->fused.calls, *end = v + c->fused.n;
@@ -331,7 +329,7 @@ RARE static int fused(fm_kernel *k, const fm_instruction *c)
         case FM_FUSED_STEP_3: status = step_fused(k, row, v, 3); break;
         case FM_FUSED_GET_2: status = get_fused(k, row, v, 2); break;
         case FM_FUSED_GET_3: status = get_fused(k, row, v, 3); break;
-        default: __builtin_unreachable();
+        default: FM_UNREACHABLE;
         }
     } while (status == FM_RAN && v < end);
     return status;
@@ -362,7 +360,7 @@ static void one_of_steps(void *context, int i)
     double there = end_of_one(s, i);
     if (k->at[s->first[i].instance] >= there)
         return;
-    if (__atomic_load_n(&k->fatal, __ATOMIC_RELAXED)) {
+    if (fm_load(&k->fatal)) {
         k->results[i].status = NOT_BEGUN;
         return;
     }
@@ -370,14 +368,14 @@ static void one_of_steps(void *context, int i)
     if (!fm_failed(r.status))
         return;
     k->results[i] = r;
-    __atomic_store_n(&s->failed, 1, __ATOMIC_RELAXED);
+    fm_store(&s->failed, 1);
     if (r.status == FM_FATAL)
-        __atomic_store_n(&k->fatal, 1, __ATOMIC_RELAXED);
+        fm_store(&k->fatal, 1);
 }
 
 /* The STEPs after a PARALLEL. A Fatal ends the run; else the first failure in the order of the program counts, as if they had
  * been done in turn. */
-RARE static int parallel(fm_kernel *k, const fm_instruction *c)
+RARE int parallel(fm_kernel *k, const fm_instruction *c)
 {
     struct steps s = {k, c + 1, k->limit, 0};
     for (int i = 0; i < c->parallel.count; i++)
@@ -400,7 +398,7 @@ RARE static int parallel(fm_kernel *k, const fm_instruction *c)
     return FM_RAN;
 }
 
-RARE static int save(fm_kernel *k, const fm_instruction *c)
+RARE int save(fm_kernel *k, const fm_instruction *c)
 {
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
@@ -414,7 +412,7 @@ RARE static int save(fm_kernel *k, const fm_instruction *c)
     return FM_RAN;
 }
 
-RARE static int restore(fm_kernel *k, const fm_instruction *c)
+RARE int restore(fm_kernel *k, const fm_instruction *c)
 {
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
@@ -444,7 +442,7 @@ static void forget_saved(fm_kernel *k)
 /* Up to so many bytes are copied word by word: a call takes longer. */
 enum { WORD = 8, MOST_INLINE = 16 * WORD };
 
-HOT static void copy(char *target, const char *source, size_t bytes)
+HOT void copy(char *target, const char *source, size_t bytes)
 {
     if (bytes > MOST_INLINE || bytes % WORD) {
         memcpy(target, source, bytes);
@@ -454,7 +452,7 @@ HOT static void copy(char *target, const char *source, size_t bytes)
         memcpy(target + done, source + done, WORD);
 }
 
-HOT static int sample(fm_kernel *k, const fm_instruction *c)
+HOT int sample(fm_kernel *k, const fm_instruction *c)
 {
     int status = k->n_sampled ? fm_sample_objects(k) : FM_OK;
     if (status != FM_OK)
@@ -468,12 +466,12 @@ HOT static int sample(fm_kernel *k, const fm_instruction *c)
             same = !memcmp(target, target - v->stride, v->bytes);
     }
     if (!same || (k->n_clocks && memchr(k->clocks + (size_t)row * k->n_clocks, 1, k->n_clocks)))
-        __atomic_store_n(&k->n_rows, row + 1, __ATOMIC_RELEASE); /* another thread may read the counted rows */
+        fm_publish(&k->n_rows, row + 1); /* another thread may read the counted rows */
     return FM_RAN;
 }
 
 /* The instructions of a program, down to its end or to what stops it. */
-HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
+HOT int carry_out(fm_kernel *k, const fm_instruction *c)
 {
     int status = FM_RAN, alignments = 0;
     for (;; c++) {
@@ -559,7 +557,7 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
                 k->present = c += 2;
             c++;
             break;
-        default: __builtin_unreachable();
+        default: FM_UNREACHABLE;
         }
         if (status != FM_RAN)
             return status;
@@ -567,7 +565,7 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
 }
 
 /* No instance has returned early or requests anything, and no state that an earlier execution has saved is restored. */
-HOT static void begin_execution(fm_kernel *k, double begin, double end)
+HOT void begin_execution(fm_kernel *k, double begin, double end)
 {
     k->begin = begin;
     k->end = k->limit = end;
@@ -579,7 +577,7 @@ HOT static void begin_execution(fm_kernel *k, double begin, double end)
 }
 
 /* The outcome of an execution in which something may have happened. */
-RARE static int outcome(fm_kernel *k)
+RARE int outcome(fm_kernel *k)
 {
     if (k->limit != k->end && !k->terminate) {
         for (int i = 0; i < k->n_instances; i++) {
@@ -594,7 +592,7 @@ RARE static int outcome(fm_kernel *k)
     return k->terminate || k->limit != k->end || memchr(k->requests, 1, (size_t)k->n_instances) ? FM_HAPPENED : FM_RAN;
 }
 
-HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, double end)
+HOT int execute(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
     begin_execution(k, begin, end);
     int status = carry_out(k, code);
@@ -602,7 +600,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
 }
 
 /* Commit an attempt without any outcome. */
-HOT static void accept(fm_kernel *k, const fm_instruction *commit)
+HOT void accept(fm_kernel *k, const fm_instruction *commit)
 {
     k->begin = k->end;
     carry_out(k, commit);
@@ -612,7 +610,7 @@ HOT static void accept(fm_kernel *k, const fm_instruction *commit)
 enum { PARTS = 64 };
 
 /* At first each attempt is measured, then ever fewer. Their distances are odd, as FM_MEASURE_EVERY is prime. */
-HOT static void choose_measuring(fm_kernel *k)
+HOT void choose_measuring(fm_kernel *k)
 {
     k->measuring = 0;
     if (k->attempts++ == k->stands_for) {
@@ -623,7 +621,7 @@ HOT static void choose_measuring(fm_kernel *k)
 }
 
 /* A step, or all of a pattern, is done. */
-HOT static void count_step(fm_kernel *k)
+HOT void count_step(fm_kernel *k)
 {
     if (k->tuner && !--k->tuner->left)
         fm_tuner_look(k);
@@ -718,7 +716,7 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
         if (next == 0)
             count_step(k);
         *done = i;
-        if (stopped || i + 2 == n || k->row_capacity - k->n_rows <= 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
+        if (stopped || i + 2 == n || k->row_capacity - k->n_rows <= 1 || fm_load(&k->asked) ||
             !all_quiet(k, watches, n_watches, times + i))
             break;
         accept(k, commit);
@@ -770,7 +768,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
         choose_measuring(k);
         stopped = execute(k, attempt, begin, end);
         count_step(k);
-        if (stopped || i + 1 == n || k->row_capacity - k->n_rows <= 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
+        if (stopped || i + 1 == n || k->row_capacity - k->n_rows <= 1 || fm_load(&k->asked) ||
             !all_quiet(k, watches, n_watches, times + i) || !rule->accepts(rule->self, begin, end - begin)) {
             *attempted = 1;
             break;

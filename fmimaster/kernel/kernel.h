@@ -1139,7 +1139,7 @@ void fm_clock_update(void *environment);
 void fm_nothing(void);
 
 /* isolated.c: an FMU in another process, its host. Values lie in shared memory; requests are collected, and sent together when
- * an answer is needed, which takes one message. Linux only. */
+ * an answer is needed, which takes one message. */
 enum fm_requested {
     FM_TALK, /* the host reads a request in Python from its channel */
     FM_REQUEST_SET, FM_REQUEST_GET, FM_REQUEST_DERIVE, FM_REQUEST_POLYNOMIALS, FM_REQUEST_STEP, FM_REQUEST_SAVE,
@@ -1153,11 +1153,16 @@ typedef struct {
 
 /* One process rings, the other waits; alone in its line of the cache. */
 typedef struct {
-    uint32_t count; /* how often it has rung; a futex */
+    uint32_t count; /* how often it has rung; on Linux a futex */
     uint32_t sleeps; /* whether the other process must be woken */
     int skips, in_vain; /* of the process that waits: how often it does not look for the other one before it sleeps */
     uint32_t unused[12];
 } fm_bell;
+
+/* What wakes the process that waits for a bell. On Windows the handle, in this process, of an event that resets itself; elsewhere 0. */
+typedef struct {
+    uintptr_t asked, answered;
+} fm_wakers;
 
 /* What both processes see. */
 typedef struct {
@@ -1187,6 +1192,7 @@ typedef struct {
 
 struct fm_isolated {
     fm_message *message;
+    fm_wakers wakers;
     const double *at, *kept_from;
     double *derivatives, *coefficients; /* in shared memory: of polynomials */
     const int *source_degree;           /* see fm_updates; null for none */
@@ -1209,6 +1215,7 @@ void fm_isolated_talked(fm_isolated *isolated); /* after the answer */
 /* In the host: what the requests are made of. */
 typedef struct {
     fm_message *message;
+    fm_wakers wakers;
     const fm_instance *instance;
     const fm_segment *const *segments;
     const fm_derivative *const *derivatives;

@@ -2,9 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "kernel.h"
+#include "portable.h"
 #include <string.h>
-
-typedef unsigned __int128 wide;
 
 enum { FRACTION = 52, BIAS = 1075, EXPONENTS = 0x7FF };
 static const uint64_t HIDDEN = (uint64_t)1 << FRACTION;
@@ -22,11 +21,14 @@ static int log2_of_ten(int k)
     return (k * 1741647) >> 19;
 }
 
-/* g * c / 2^128, of which the last bit is set if anything was cut off. */
-static uint64_t scaled(wide g, uint64_t c)
+/* g * c / 2^128 for a g of two halves, of which the last bit is set if anything was cut off. */
+static uint64_t scaled(uint64_t upper, uint64_t lower, uint64_t c)
 {
-    wide low = (wide)(uint64_t)g * c, high = (wide)(uint64_t)(g >> 64) * c + (uint64_t)(low >> 64);
-    return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
+    uint64_t high, carried, middle = fm_product(upper, c, &high);
+    fm_product(lower, c, &carried);
+    middle += carried;
+    high += middle < carried;
+    return high | (middle > 1);
 }
 
 /* The shortest decimal digits * 10^*power that are read back as c * 2^q, of them those nearest to it; `irregular` if the
@@ -37,10 +39,10 @@ static uint64_t shortest(uint64_t c, int q, int irregular, const uint64_t *power
 {
     int k = (q * 1262611 - (irregular ? 524031 : 0)) >> 22, h = q + log2_of_ten(-k) + 1, odd = c & 1;
     const uint64_t *p = power_of_ten(powers, -k);
-    wide g = ((wide)p[0] << 64 | p[1]) + (-k > FM_LARGEST_EXACT_POWER); /* rounded up */
-    uint64_t lower = scaled(g, (4 * c - 2 + (uint64_t)irregular) << h) + (uint64_t)odd;
-    uint64_t middle = scaled(g, (4 * c) << h);
-    uint64_t upper = scaled(g, (4 * c + 2) << h) - (uint64_t)odd;
+    uint64_t g0 = p[1] + (-k > FM_LARGEST_EXACT_POWER), g1 = p[0] + (g0 < p[1]); /* rounded up */
+    uint64_t lower = scaled(g1, g0, (4 * c - 2 + (uint64_t)irregular) << h) + (uint64_t)odd;
+    uint64_t middle = scaled(g1, g0, (4 * c) << h);
+    uint64_t upper = scaled(g1, g0, (4 * c + 2) << h) - (uint64_t)odd;
     uint64_t s = middle / 4, tens = s / 10;
     int below = lower <= 40 * tens, above = 40 * tens + 40 <= upper;
     *power = k + 1;
@@ -174,13 +176,16 @@ static int nearest(uint64_t n, int k, const uint64_t *powers, uint64_t *bits)
         return 1;
     if (k < FM_LEAST_POWER || k > 308)
         return 0;
-    int zeros = __builtin_clzll(n);
+    int zeros = fm_leading_zeros(n);
     n <<= zeros;
     const uint64_t *p = power_of_ten(powers, k);
-    wide product = (wide)n * p[0];
-    if (((uint64_t)(product >> 64) & 0x1FF) == 0x1FF)
-        product += (uint64_t)((wide)n * p[1] >> 64);
-    uint64_t high = (uint64_t)(product >> 64), low = (uint64_t)product;
+    uint64_t high, low = fm_product(n, p[0], &high);
+    if ((high & 0x1FF) == 0x1FF) {
+        uint64_t carried;
+        fm_product(n, p[1], &carried);
+        low += carried;
+        high += low < carried;
+    }
     if (low == UINT64_MAX && (k < -27 || k > FM_LARGEST_EXACT_POWER))
         return 0;
     int upper = (int)(high >> 63), shift = upper + 64 - FRACTION - 3;

@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "portable.h"
 
 #include <math.h>
-#include <time.h>
 
 static const double
     LONGEST = 0.5,       /* s from one trial to the next: 1 / PARTS of it is longer than other programs keep a core at a time */
@@ -20,9 +20,7 @@ static const double
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)fm_nanoseconds();
 }
 
 /* From now on with threads, or without. */

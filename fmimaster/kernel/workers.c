@@ -2,25 +2,14 @@
  * waits are short, then lets others run, and sleeps in the end. Threads are not bound to cores: one that is bound waits where
  * others run, while another core is free. */
 
-#define _GNU_SOURCE /* sched_getcpu and cpu_set_t */
-
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel.h"
-
-#if defined(_WIN32) /* the C libraries of Windows have no aligned_alloc, and free() does not take what is aligned */
-#include <malloc.h>
-#define allocate_aligned(alignment, size) _aligned_malloc(size, alignment)
-#define free_aligned _aligned_free
-#else
-#define allocate_aligned aligned_alloc
-#define free_aligned free
-#endif
+#include "portable.h"
 
 enum {
     SPINS = 1000,  /* some 30 us: longer than most pauses between two parallel parts */
@@ -36,14 +25,14 @@ enum {
 
 /* Those who sleep until something has changed. */
 struct sleepers {
-    pthread_cond_t changed;
+    fm_condition changed;
     atomic_int n;
 };
 
 struct fm_pool {
     int n_workers;
-    pthread_t *threads;
-    pthread_mutex_t mutex;
+    fm_thread *threads;
+    fm_mutex mutex;
     struct sleepers idle, caller;
     atomic_int stop;
     _Alignas(LINE) _Atomic uint64_t ticket; /* with what else a thread reads when it takes its first task of a round */
@@ -55,13 +44,10 @@ struct fm_pool {
 
 static void wait_briefly(int turns)
 {
-    if (turns > SPINS) {
-        sched_yield();
-        return;
-    }
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
+    if (turns > SPINS)
+        fm_yield();
+    else
+        fm_pause();
 }
 
 typedef int (*holds_t)(fm_pool *pool, uint32_t what);
@@ -73,21 +59,21 @@ static inline void wait_while(fm_pool *pool, struct sleepers *sleepers, holds_t 
             return;
         wait_briefly(turns);
     }
-    pthread_mutex_lock(&pool->mutex);
+    fm_lock(&pool->mutex);
     atomic_fetch_add(&sleepers->n, 1); /* before it looks again: who changes something looks for sleepers after that */
     while (holds(pool, what))
-        pthread_cond_wait(&sleepers->changed, &pool->mutex);
+        fm_condition_wait(&sleepers->changed, &pool->mutex);
     atomic_fetch_sub(&sleepers->n, 1);
-    pthread_mutex_unlock(&pool->mutex);
+    fm_unlock(&pool->mutex);
 }
 
 static void wake(fm_pool *pool, struct sleepers *sleepers)
 {
     if (!atomic_load(&sleepers->n))
         return;
-    pthread_mutex_lock(&pool->mutex);
-    pthread_cond_broadcast(&sleepers->changed);
-    pthread_mutex_unlock(&pool->mutex);
+    fm_lock(&pool->mutex);
+    fm_condition_wake_all(&sleepers->changed);
+    fm_unlock(&pool->mutex);
 }
 
 static int is_over(fm_pool *pool, uint32_t round)
@@ -100,37 +86,7 @@ static int is_open(fm_pool *pool, uint32_t own)
     return atomic_load(&pool->left) != (int)own;
 }
 
-#if defined(__linux__)
-static int core(void)
-{
-    return sched_getcpu();
-}
-
-/* Linux may leave a thread on the core of the caller for seconds while another one is idle: it goes elsewhere, and is then
- * free again. */
-static void leave(int core)
-{
-    cpu_set_t all, others;
-    if (sched_getaffinity(0, sizeof all, &all))
-        return;
-    others = all;
-    CPU_CLR((size_t)core, &others);
-    if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
-        sched_setaffinity(0, sizeof all, &all);
-}
-#else
-static int core(void)
-{
-    return -1; /* not known */
-}
-
-static void leave(int core)
-{
-    (void)core;
-}
-#endif
-
-static void *work(void *argument)
+static FM_THREAD_RESULT work(void *argument)
 {
     fm_pool *pool = argument;
     uint32_t round = 0; /* the last one that it took part in */
@@ -139,8 +95,8 @@ static void *work(void *argument)
         if (atomic_load(&pool->stop))
             return 0;
         int taken = atomic_load_explicit(&pool->core, memory_order_relaxed);
-        if (taken >= 0 && taken == core())
-            leave(taken);
+        if (taken >= 0 && taken == fm_core())
+            fm_leave(taken); /* while another one may be idle */
         for (;;) {
             uint64_t ticket = atomic_fetch_add(&pool->ticket, 1);
             round = ROUND(ticket);
@@ -155,16 +111,16 @@ static void *work(void *argument)
 
 fm_pool *fm_pool_new(int n_threads)
 {
-    fm_pool *pool = allocate_aligned(LINE, sizeof *pool);
+    fm_pool *pool = fm_allocate_aligned(LINE, sizeof *pool);
     if (!pool)
         return 0;
     memset(pool, 0, sizeof *pool);
     pool->threads = calloc((size_t)n_threads, sizeof *pool->threads);
-    pthread_mutex_init(&pool->mutex, 0);
-    pthread_cond_init(&pool->idle.changed, 0);
-    pthread_cond_init(&pool->caller.changed, 0);
+    fm_mutex_new(&pool->mutex);
+    fm_condition_new(&pool->idle.changed);
+    fm_condition_new(&pool->caller.changed);
     for (int i = 0; pool->threads && i + 1 < n_threads; i++) { /* the caller is the first thread */
-        if (pthread_create(&pool->threads[i], 0, work, pool))
+        if (!fm_thread_start(&pool->threads[i], work, pool))
             break;
         pool->n_workers++;
     }
@@ -178,12 +134,12 @@ void fm_pool_free(fm_pool *pool)
     atomic_store(&pool->stop, 1);
     wake(pool, &pool->idle);
     for (int i = 0; i < pool->n_workers; i++)
-        pthread_join(pool->threads[i], 0);
-    pthread_mutex_destroy(&pool->mutex);
-    pthread_cond_destroy(&pool->idle.changed);
-    pthread_cond_destroy(&pool->caller.changed);
+        fm_thread_join(pool->threads[i]);
+    fm_mutex_free(&pool->mutex);
+    fm_condition_free(&pool->idle.changed);
+    fm_condition_free(&pool->caller.changed);
     free(pool->threads);
-    free_aligned(pool);
+    fm_free_aligned(pool);
 }
 
 void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n)
@@ -191,7 +147,7 @@ void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n)
     uint32_t own = 0; /* tasks of the caller */
     pool->task = task;
     pool->context = context;
-    atomic_store_explicit(&pool->core, core(), memory_order_relaxed);
+    atomic_store_explicit(&pool->core, fm_core(), memory_order_relaxed);
     atomic_store(&pool->left, n);
     atomic_store(&pool->ticket, TICKET(ROUND(atomic_load(&pool->ticket)) + 1, n, 1));
     wake(pool, &pool->idle);

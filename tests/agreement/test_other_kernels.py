@@ -514,7 +514,7 @@ def pool_with_thread_sanitizer(folder: Path, workers: str) -> subprocess.Complet
     if made("nothing", folder / "nothing.c").returncode:
         pytest.skip("there is no thread sanitizer that runs here")
     (folder / "workers.c").write_text(workers, encoding="utf-8")
-    return made("pool", HERE / "pool.c", folder / "workers.c")
+    return made("pool", HERE / "pool.c", folder / "workers.c", FOLDER / "portable.c")
 
 
 WORKERS = (FOLDER / "workers.c").read_text(encoding="utf-8")

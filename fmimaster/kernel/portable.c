@@ -1,0 +1,306 @@
+/* What differs between systems: see portable.h. */
+
+#if defined(__linux__)
+#define _GNU_SOURCE /* sched_getcpu, cpu_set_t and syscall */
+#endif
+
+#include "portable.h"
+
+#include <stdlib.h>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <emmintrin.h>
+#endif
+
+enum { SECOND = 1000000000, MICROSECOND = 1000 }; /* [ns] */
+
+#if defined(_WIN32)
+
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+
+#include <malloc.h>
+#include <process.h>
+
+int64_t fm_nanoseconds(void)
+{
+    LARGE_INTEGER count, each_second;
+    QueryPerformanceFrequency(&each_second);
+    QueryPerformanceCounter(&count);
+    int64_t whole = count.QuadPart / each_second.QuadPart, rest = count.QuadPart % each_second.QuadPart;
+    return whole * SECOND + rest * SECOND / each_second.QuadPart;
+}
+
+void *fm_allocate_aligned(size_t alignment, size_t size)
+{
+    return _aligned_malloc(size, alignment);
+}
+
+void fm_free_aligned(void *memory)
+{
+    _aligned_free(memory);
+}
+
+int fm_thread_start(fm_thread *thread, FM_THREAD_RESULT (*work)(void *), void *argument)
+{
+    *thread = _beginthreadex(0, 0, work, argument, 0, 0);
+    return *thread != 0;
+}
+
+void fm_thread_join(fm_thread thread)
+{
+    WaitForSingleObject((HANDLE)thread, INFINITE);
+    CloseHandle((HANDLE)thread);
+}
+
+/* SRWLOCK and CONDITION_VARIABLE are a pointer each, which is null at first. Nothing belongs to them. */
+
+void fm_mutex_new(fm_mutex *mutex)
+{
+    InitializeSRWLock((SRWLOCK *)mutex);
+}
+
+void fm_mutex_free(fm_mutex *mutex)
+{
+    (void)mutex;
+}
+
+void fm_lock(fm_mutex *mutex)
+{
+    AcquireSRWLockExclusive((SRWLOCK *)mutex);
+}
+
+void fm_unlock(fm_mutex *mutex)
+{
+    ReleaseSRWLockExclusive((SRWLOCK *)mutex);
+}
+
+void fm_condition_new(fm_condition *condition)
+{
+    InitializeConditionVariable((CONDITION_VARIABLE *)condition);
+}
+
+void fm_condition_free(fm_condition *condition)
+{
+    (void)condition;
+}
+
+void fm_condition_wait(fm_condition *condition, fm_mutex *mutex)
+{
+    SleepConditionVariableSRW((CONDITION_VARIABLE *)condition, (SRWLOCK *)mutex, INFINITE, 0);
+}
+
+void fm_condition_wake_all(fm_condition *condition)
+{
+    WakeAllConditionVariable((CONDITION_VARIABLE *)condition);
+}
+
+void fm_yield(void)
+{
+    SwitchToThread();
+}
+
+int fm_core(void)
+{
+    return (int)GetCurrentProcessorNumber();
+}
+
+void fm_leave(int core)
+{
+    DWORD_PTR others, of_system;
+    if (!GetProcessAffinityMask(GetCurrentProcess(), &others, &of_system))
+        return;
+    others &= ~((DWORD_PTR)1 << core);
+    DWORD_PTR before = others ? SetThreadAffinityMask(GetCurrentThread(), others) : 0;
+    if (before)
+        SetThreadAffinityMask(GetCurrentThread(), before);
+}
+
+/* WaitOnAddress knows the threads of one process only. The event stays set if it is set before somebody waits. */
+int fm_wait(const uint32_t *word, uint32_t value, uintptr_t event, int64_t nanoseconds)
+{
+    DWORD milliseconds = nanoseconds < 0 ? INFINITE : (DWORD)(nanoseconds / (1000 * MICROSECOND));
+    (void)word, (void)value;
+    return WaitForSingleObject((HANDLE)event, milliseconds) == WAIT_TIMEOUT;
+}
+
+void fm_wake(uint32_t *word, uintptr_t event)
+{
+    (void)word;
+    SetEvent((HANDLE)event);
+}
+
+int fm_before_exit(void (*function)(void))
+{
+    (void)function; /* atexit of a DLL: when it is unloaded */
+    return 0;
+}
+
+#else
+
+#include <sched.h>
+#include <time.h>
+
+int64_t fm_nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * (int64_t)SECOND + t.tv_nsec;
+}
+
+void *fm_allocate_aligned(size_t alignment, size_t size)
+{
+    return aligned_alloc(alignment, size);
+}
+
+void fm_free_aligned(void *memory)
+{
+    free(memory);
+}
+
+int fm_thread_start(fm_thread *thread, FM_THREAD_RESULT (*work)(void *), void *argument)
+{
+    return !pthread_create(thread, 0, work, argument);
+}
+
+void fm_thread_join(fm_thread thread)
+{
+    pthread_join(thread, 0);
+}
+
+void fm_mutex_new(fm_mutex *mutex)
+{
+    pthread_mutex_init(mutex, 0);
+}
+
+void fm_mutex_free(fm_mutex *mutex)
+{
+    pthread_mutex_destroy(mutex);
+}
+
+void fm_lock(fm_mutex *mutex)
+{
+    pthread_mutex_lock(mutex);
+}
+
+void fm_unlock(fm_mutex *mutex)
+{
+    pthread_mutex_unlock(mutex);
+}
+
+void fm_condition_new(fm_condition *condition)
+{
+    pthread_cond_init(condition, 0);
+}
+
+void fm_condition_free(fm_condition *condition)
+{
+    pthread_cond_destroy(condition);
+}
+
+void fm_condition_wait(fm_condition *condition, fm_mutex *mutex)
+{
+    pthread_cond_wait(condition, mutex);
+}
+
+void fm_condition_wake_all(fm_condition *condition)
+{
+    pthread_cond_broadcast(condition);
+}
+
+void fm_yield(void)
+{
+    sched_yield();
+}
+
+int fm_before_exit(void (*function)(void))
+{
+    return !atexit(function);
+}
+
+#if defined(__linux__)
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int fm_core(void)
+{
+    return sched_getcpu();
+}
+
+/* Linux may leave a thread on one core with another thread for seconds while a core is idle: it goes elsewhere, and is then
+ * free again. */
+void fm_leave(int core)
+{
+    cpu_set_t all, others;
+    if (sched_getaffinity(0, sizeof all, &all))
+        return;
+    others = all;
+    CPU_CLR((size_t)core, &others);
+    if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
+        sched_setaffinity(0, sizeof all, &all);
+}
+
+int fm_wait(const uint32_t *word, uint32_t value, uintptr_t event, int64_t nanoseconds)
+{
+    struct timespec time = {nanoseconds / SECOND, nanoseconds % SECOND};
+    (void)event;
+    return syscall(SYS_futex, word, FUTEX_WAIT, value, nanoseconds < 0 ? 0 : &time, 0, 0) && errno == ETIMEDOUT;
+}
+
+void fm_wake(uint32_t *word, uintptr_t event)
+{
+    (void)event;
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+#else /* macOS, and every other system */
+
+int fm_core(void)
+{
+    return -1;
+}
+
+void fm_leave(int core)
+{
+    (void)core;
+}
+
+/* What wakes a process by a word in shared memory has no public name before macOS 14.4. Sleeps become longer up to this. */
+#define LONGEST_SLEEP (100 * MICROSECOND)
+
+int fm_wait(const uint32_t *word, uint32_t value, uintptr_t event, int64_t nanoseconds)
+{
+    int64_t begin = fm_nanoseconds();
+    struct timespec sleep = {0, MICROSECOND};
+    (void)event;
+    while (atomic_load((const _Atomic uint32_t *)word) == value) {
+        if (nanoseconds >= 0 && fm_nanoseconds() - begin >= nanoseconds)
+            return 1;
+        nanosleep(&sleep, 0);
+        if (sleep.tv_nsec < LONGEST_SLEEP)
+            sleep.tv_nsec *= 2;
+    }
+    return 0;
+}
+
+void fm_wake(uint32_t *word, uintptr_t event)
+{
+    (void)word, (void)event; /* it looks */
+}
+
+#endif
+#endif
+
+void fm_pause(void)
+{
+#if defined(__x86_64__) || defined(_M_X64)
+    _mm_pause();
+#elif defined(_WIN32)
+    YieldProcessor();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
