@@ -1,8 +1,9 @@
 """What a run in a process of its own shares with the process that waits for it: memory that survives any end of the run.
 
-The memory is mapped before the run is forked, at one address in both processes. The run writes into it where it is: the
-struct of the kernel, its instructions, the rows that were not passed on yet, and some numbers. Rows that nothing else keeps
-go to a file without a name, the *spool*. Nothing of this is executed or unpickled by the process that waits.
+The run writes into it where it is: the struct of the kernel, its instructions, the rows that were not passed on yet, and
+some numbers. The process that waits may have it at another address, so it translates each address that it reads there. Rows
+that nothing else keeps go to a file without a name, the *spool*. Nothing of this is executed or unpickled by the process
+that waits. This module imports little, because a command that starts itself again does so at once.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from ctypes import addressof, c_char
 from enum import IntEnum, auto
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fmimaster.base.codec import UnknownContentError, as_bytes
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SIZE = 256 * 2**20
 """Bytes of the mapping: address space, of which the system gives a page when it is used first."""
@@ -35,6 +36,14 @@ ROWS, EVENTS, FACTS = b"r", b"e", b"f"
 """Kinds of records in the spool."""
 
 
+ENDING = tuple(
+    signal.Signals[name]
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+    if name in signal.Signals.__members__
+)
+"""Signals that end a command, and keep its rows; Windows has no SIGHUP, and only Windows has SIGBREAK (Ctrl-Break)."""
+
+
 class SharedNumber(IntEnum):
     """Numbers that both processes read; the run writes them."""
 
@@ -42,6 +51,10 @@ class SharedNumber(IntEnum):
     """Whether the command has ended, with the status that follows."""
     STATUS = auto()
     PHASE = auto()
+    BASE = auto()
+    """Address of the mapping in the process of the run."""
+    MEMORY_LIMIT = auto()
+    """Bytes that the process of the run may take; 0 without a limit."""
     NOTES = auto()
     """How many notes there were."""
     KERNEL = auto()
@@ -72,9 +85,12 @@ class SharedNumber(IntEnum):
 class CommandPhase(IntEnum):
     """How far the command is."""
 
-    RUNNING = 0
+    PREPARING = 0
+    RUNNING = auto()
     COMPLETE = auto()
     """All rows were recorded, and the files are complete; FMUs are terminated and freed."""
+    MEASURING = auto()
+    """So far, and a hidden run is done in the same process, because it cannot be forked."""
     DELIVERED = auto()
     """The results of the command were written; it does further runs."""
     ADVISING = auto()
@@ -100,16 +116,26 @@ class SharedRun:
         Descriptor of the file for rows, events and facts; without one none of them are kept.
     spools_rows : bool
         Whether rows go there: not if they are in a text file.
+    memory : mmap
+        Zeros that another process maps too; without it they are shared with processes that are forked from this one.
     """
 
-    def __init__(self, spool: int | None = None, *, spools_rows: bool = False) -> None:
-        self.map = mmap.mmap(-1, SIZE)
+    def __init__(
+        self,
+        spool: int | None = None,
+        *,
+        spools_rows: bool = False,
+        memory: mmap.mmap | None = None,
+    ) -> None:
+        self.map = mmap.mmap(-1, SIZE) if memory is None else memory
         self.address = addressof(c_char.from_buffer(self.map))
-        self.numbers: NDArray[np.int64] = np.frombuffer(
-            self.map, np.int64, len(SharedNumber), _NUMBERS
-        )
-        self.last = np.frombuffer(self.map, np.float64, 2, _NUMBERS + 8 * len(SharedNumber))
+        whole, size = memoryview(self.map), 8 * len(SharedNumber)
+        self.numbers = whole[_NUMBERS : _NUMBERS + size].cast("q")
+        self.numbers[SharedNumber.BASE] = self.address
+        behind = whole[_NUMBERS + size : _NUMBERS + size + 24].cast("d")
+        self.last = behind[:2]
         """Time in s of the last row that was passed on, and its next value."""
+        self._call_timeout = behind[2:]
         self.keeps_rows, self.spools_rows = spool is not None, spools_rows
         self.spool = -1 if spool is None else spool
         self.keeps_each_row = False
@@ -154,9 +180,14 @@ class SharedRun:
         self.map[_NOTE : _NOTE + len(content) + 1] = content + b"\0"
         self.numbers[SharedNumber.NOTES] += 1
 
+    def limit(self, call_timeout: float | None, memory_limit: int | None) -> None:
+        """The limits of the process, in s and in bytes; None without a limit."""
+        self._call_timeout[0] = call_timeout or 0.0
+        self.numbers[SharedNumber.MEMORY_LIMIT] = memory_limit or 0
+
     def begin(self) -> None:
-        """Another run begins, whose rows replace those of the one before."""
-        if self[SharedNumber.PHASE] == CommandPhase.COMPLETE:
+        """A run begins, whose rows replace those of the one before."""
+        if self[SharedNumber.PHASE] in (CommandPhase.PREPARING, CommandPhase.COMPLETE):
             self.numbers[SharedNumber.PHASE] = CommandPhase.RUNNING
         self.numbers[SharedNumber.KERNEL] = self.numbers[SharedNumber.BLOCK] = 0
         for number in (
@@ -179,6 +210,8 @@ class SharedRun:
 
     def put_rows(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
         """Append rows to the spool, unless they are in a text file."""
+        from fmimaster.base.codec import as_bytes  # it imports numpy
+
         if self.spools_rows:
             self.put(ROWS, as_bytes([times, dict(block)]))
 
@@ -210,13 +243,18 @@ class SharedRun:
     # In the process that waits
 
     def __getitem__(self, number: SharedNumber) -> int:
-        return int(self.numbers[number])
+        return self.numbers[number]
+
+    @property
+    def call_timeout(self) -> float | None:
+        """Wall time in s after which a call is ended; None without a limit."""
+        return self._call_timeout[0] or None
 
     @property
     def called(self) -> Sequence[Called]:
         """The instances that are called; empty if the process has damaged their names."""
         address, size = self[SharedNumber.NAMES], self[SharedNumber.SIZE_OF_NAMES]
-        if not (0 < size < SIZE and self.holds(address, size)):
+        if not (0 < size < SIZE and self.here(address, size)):
             return ()
         try:
             found = [Called(*entry) for entry in json.loads(bytes(self.at(address, size)))]
@@ -230,13 +268,14 @@ class SharedRun:
         content = bytes(self.map[_NOTE : _NOTE + _MOST_NOTE])
         return content.split(b"\0", 1)[0].decode("utf-8", "replace")
 
-    def holds(self, address: int, size: int = 1) -> bool:
-        """Whether an address is in the mapping."""
-        return self.address + _HEAD <= address <= self.address + SIZE - size
+    def here(self, address: int, size: int = 1) -> int:
+        """Where bytes are in this process whose address the run has written; 0 if they are not in the mapping."""
+        first = address - self[SharedNumber.BASE]
+        return self.address + first if _HEAD <= first <= SIZE - size else 0
 
     def at(self, address: int, size: int) -> memoryview:
-        """Bytes of the mapping."""
-        first = address - self.address
+        """Bytes of the mapping, by the address that the run has written."""
+        first = address - self[SharedNumber.BASE]
         return memoryview(self.map)[first : first + size]
 
     def records(self) -> Iterator[tuple[bytes, bytes]]:
@@ -247,9 +286,11 @@ class SharedRun:
         UnknownContentError
             Behind the records before a place where there is none.
         """
+        from fmimaster.base.codec import UnknownContentError  # it imports numpy
+
         at, end = 0, self[SharedNumber.SPOOLED]
         while at + 9 <= end:
-            head = os.pread(self.spool, 9, at)
+            head = _read(self.spool, at, 9)
             size = int.from_bytes(head[1:], "little")
             if len(head) < 9 or at + 9 + size > end:
                 raise UnknownContentError("lengths of records that do not fit")
@@ -264,6 +305,22 @@ is_command = False
 """Whether this process is a command, whose rest the process of its run does."""
 
 
+@contextmanager
+def only_calls() -> Iterator[None]:
+    """A context in which a hidden run of a command notes its calls, and no rows."""
+    assert current is not None
+    phase, keeps_rows = current[SharedNumber.PHASE], current.keeps_rows
+    if phase == CommandPhase.COMPLETE:
+        current.numbers[SharedNumber.BLOCK] = 0  # all of them were passed on
+        current.numbers[SharedNumber.PHASE] = CommandPhase.MEASURING
+    current.keeps_rows = False
+    try:
+        yield
+    finally:
+        current.keeps_rows = keeps_rows
+        current.numbers[SharedNumber.PHASE] = phase
+
+
 def keeper_of_rows() -> SharedRun | None:
     """What keeps the rows of the run of this process; None if nothing has to."""
     return current if current is not None and current.keeps_rows else None
@@ -271,6 +328,8 @@ def keeper_of_rows() -> SharedRun | None:
 
 def marks(n: int) -> NDArray[np.uint8]:
     """So many zeros, in the process of a run where the process that waits for it can read them."""
+    import numpy as np
+
     address = current.take(n) if current is not None and n else 0
     if current is None or not address:
         return np.zeros(n, np.uint8)
@@ -310,8 +369,9 @@ def flush_streams() -> None:
 
 
 def _read(descriptor: int, at: int, size: int) -> bytes:
+    os.lseek(descriptor, at, os.SEEK_SET)  # the run has ended: nothing else moves in the file
     parts = []
-    while size and (part := os.pread(descriptor, size, at)):
+    while size and (part := os.read(descriptor, size)):
         parts.append(part)
-        at, size = at + len(part), size - len(part)
+        size -= len(part)
     return b"".join(parts)

@@ -125,7 +125,7 @@ class RowBlock:
         self.capacity = capacity = capacity or _rows_of_a_block(plan)
         self._taken = 0
         """Number of rows that were passed on early."""
-        self._count = np.zeros(1, np.int64)
+        self._count: NDArray[np.int64] | memoryview[int] = np.zeros(1, np.int64)
         self.times, self.values = self._room(plan)
         self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = [
             (self.values[kind], store.values[kind], _as_slice(chosen))

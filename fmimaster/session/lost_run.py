@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from fmimaster.apart import shared_run, watch
+from fmimaster.apart.run_watch import Lost, RunWatch, first_words
 from fmimaster.apart.shared_run import Called, SharedNumber, SharedRun
-from fmimaster.apart.watch import Lost, RunWatch, first_words
 from fmimaster.base.errors import FmuLostError, Interrupted
 from fmimaster.run.choice import native_executor
 
@@ -123,7 +123,7 @@ def go_on_in_own_process() -> None:
     if pid == 0:
         shared_run.current = shared
         return
-    end = RunWatch(shared, pid, OutsideCalls(shared), call_timeout=None, memory_limit=None).wait()
+    end = RunWatch(shared, watch.ForkedRun(pid), OutsideCalls(shared)).wait()
     if isinstance(end, int):
         os._exit(end)  # all was done there
     if end.is_asked:

@@ -23,8 +23,8 @@ import numpy as np
 
 from fmimaster.apart import shared_run, watch
 from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
+from fmimaster.apart.run_watch import Lost, RunWatch
 from fmimaster.apart.shared_run import CommandPhase, SharedNumber, SharedRun
-from fmimaster.apart.watch import Lost, RunWatch
 from fmimaster.base.codec import from_bytes
 from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.base.text import count
@@ -79,12 +79,12 @@ def run_in_own_process(run: Attendance, files: ExitStack) -> Results:
         log.info("The run has no process of its own: this needs Linux and the kernel in C.")
         return run.run()
     shared = SharedRun(_spool(run), spools_rows=not isinstance(run.writer, CsvWriter))
+    shared.limit(run.settings.call_timeout, run.settings.memory_limit)
+    shared.begin()
     pid = watch.fork()
     if pid == 0:
         return _in_the_process(run, files, shared)
-    settings = run.settings
-    calls = OutsideCalls(shared)
-    end = RunWatch(shared, pid, calls, settings.call_timeout, settings.memory_limit).wait()
+    end = RunWatch(shared, watch.ForkedRun(pid), OutsideCalls(shared)).wait()
     if isinstance(end, int) and shared_run.is_command:
         os._exit(end)  # all was done there; nothing here may touch its files
     left = _LeftOver(run, shared)
@@ -276,7 +276,7 @@ class _LeftOver:
         if (
             self.run.changes_structure
             or not 0 < n <= shared_run.SIZE
-            or not shared.holds(address, size)
+            or not shared.here(address, size)
         ):
             return None
         kernel = OutsideCalls(shared).kernel

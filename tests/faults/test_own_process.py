@@ -389,7 +389,7 @@ def test_a_call_that_hangs_is_named_and_ended_with_its_rows(
     begun: Begin, number: int, tmp_path: Path
 ) -> None:
     fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "spin", since=0.5))
-    first = "import fmimaster.apart.watch as watch; watch.NAMED_AFTER = 0.2"
+    first = "import fmimaster.apart.run_watch as watch; watch.NAMED_AFTER = 0.2"
     process = begun(fmu, "--output-file", "rows.csv", first=first)
     status, err = ended(process, number, tmp_path / "rows.csv")
     assert status == 130

@@ -8,17 +8,13 @@ import atexit
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import SharedNumber, SharedRun
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.run.native.header import OPERATIONS, STATES
 from fmimaster.system.states import State
-
-_FUNCTION = {OPERATIONS[kind]: kind.calls.value for kind in OPERATIONS if kind.calls is not None}
-_FUNCTION[lib.FM_STEP_LIMITED] = _FUNCTION[lib.FM_STEP]
-"""What an operation calls."""
 
 _TO_STATE = {
     State.CONFIGURATION_MODE: "EnterConfigurationMode",
@@ -30,6 +26,15 @@ _TO_STATE = {
 }
 
 
+@cache
+def _functions() -> dict[int, str]:
+    """What an operation calls."""
+    from fmimaster.run.native.header import OPERATIONS  # it imports much; see apart/shared_run.py
+
+    found = {OPERATIONS[kind]: kind.calls.value for kind in OPERATIONS if kind.calls is not None}
+    return {**found, lib.FM_STEP_LIMITED: found[lib.FM_STEP]}
+
+
 def call_of(entry: Any, is_initialized: bool) -> tuple[int, str] | None:
     """Number of the instance that an encoded instruction calls, and the function; None if it calls none.
 
@@ -39,12 +44,14 @@ def call_of(entry: Any, is_initialized: bool) -> tuple[int, str] | None:
         Whether the instance has left Initialization Mode.
     """
     if entry.op == lib.FM_MODE:
+        from fmimaster.run.native.header import STATES
+
         state = next(state for state, number in STATES.items() if number == entry.mode.state)
         if state in (State.STEP_MODE, State.EVENT_MODE) and not is_initialized:
             return entry.instance, "ExitInitializationMode"
         return entry.instance, _TO_STATE[state]
-    if entry.op in _FUNCTION:
-        return entry.instance, _FUNCTION[entry.op]
+    if (function := _functions().get(entry.op)) is not None:
+        return entry.instance, function
     if entry.op in (lib.FM_GET, lib.FM_GET_CLOCKS, lib.FM_GET_CLOCKED, lib.FM_GET_INTERVALS):
         return entry.instance, "a Get function"
     if entry.op in (lib.FM_SET, lib.FM_MOVE_SET, lib.FM_SET_TRIGGERS):
@@ -103,9 +110,8 @@ class KernelOutside:
     @property
     def _struct(self) -> Any:
         """None if there is no kernel."""
-        address = self._shared[SharedNumber.KERNEL]
-        is_there = self._shared.holds(address, ffi.sizeof("fm_kernel"))
-        return ffi.cast("fm_kernel *", address) if is_there else None
+        address = self._shared.here(self._shared[SharedNumber.KERNEL], ffi.sizeof("fm_kernel"))
+        return ffi.cast("fm_kernel *", address) if address else None
 
     @property
     def rows(self) -> int | None:
@@ -124,11 +130,13 @@ class KernelOutside:
         kernel = self._struct
         if kernel is None or not kernel.is_running:
             return None
-        present = int(ffi.cast("intptr_t", kernel.present))
-        if not self._shared.holds(present, ffi.sizeof("fm_instruction")):
+        there = int(ffi.cast("intptr_t", kernel.present))
+        address = self._shared.here(there, ffi.sizeof("fm_instruction"))
+        if not address:
             return -1, "a function"
-        is_initialized = self._mark(kernel.initialized, kernel.present.instance)
-        return call_of(kernel.present[0], is_initialized != 0)
+        present = ffi.cast("fm_instruction *", address)
+        is_initialized = self._mark(kernel.initialized, present.instance)
+        return call_of(present[0], is_initialized != 0)
 
     def of_integrator(self, i: int, fmi: str) -> str:
         """The function that the integrator of an instance has called last; empty if it has none."""
@@ -138,8 +146,8 @@ class KernelOutside:
 
     def _mark(self, marks: Any, i: int) -> int:
         """Of an instance; 255 if the process has damaged where they are."""
-        address = int(ffi.cast("intptr_t", marks)) + i
-        return int(marks[i]) if i >= 0 and self._shared.holds(address) else 255
+        address = self._shared.here(int(ffi.cast("intptr_t", marks)) + i) if i >= 0 else 0
+        return int(ffi.cast("uint8_t *", address)[0]) if address else 255
 
     def activity(self) -> tuple[int, ...]:
         """Numbers of which one changes whenever it makes another call."""
