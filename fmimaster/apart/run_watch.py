@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
-from fmimaster.apart.exit import Exit
-from fmimaster.apart.shared_run import ENDING, SharedNumber, SharedRun
+from fmimaster.apart.shared_run import ENDING, SharedNumber, SharedRun, first_words
 from fmimaster.base.memory import taken, takes_the_last
 
 log = logging.getLogger("fmimaster")
@@ -90,8 +89,8 @@ class RunProcess(Protocol):
     def kill(self) -> None:
         """End it, and what it has started."""
 
-    def end(self, is_lost: bool) -> Exit:
-        """How it has ended, after it has; what a lost one has started ends with it."""
+    def end(self, is_lost: bool) -> int:
+        """Its exit status as ``subprocess.Popen`` has it, after it has ended; what a lost one has started ends with it."""
         ...
 
 
@@ -127,10 +126,10 @@ class RunWatch:
         is_done = bool(self._shared[SharedNumber.DONE])
         if how or is_done:
             self._process.kill()
-        end = self._process.end(is_lost=not is_done)
+        status = self._process.end(is_lost=not is_done)
         if is_done:
             return self._shared[SharedNumber.STATUS]
-        return Lost(how or _ending(end), call, time, self._asked > 0, self._limit)
+        return Lost(how or _ending(status), call, time, self._asked > 0, self._limit)
 
     def _look(self) -> str:
         """Why the process must be ended, in words; empty if it need not be."""
@@ -222,10 +221,8 @@ class RunWatch:
                 signal.signal(ending, handler)
 
 
-def first_words(call: str) -> str:
-    """A call at the beginning of a sentence."""
-    return call[:1].upper() + call[1:] if call.startswith(("the ", "a ")) else f"The call {call}"
+def _ending(code: int) -> str:
+    from fmimaster.apart.exit import Exit  # few runs are lost
 
-
-def _ending(end: Exit) -> str:
+    end = Exit(code)
     return end.how if end.signal else f"has ended with status {end.code}"

@@ -353,6 +353,11 @@ def noted(function: Callable[..., Any], text: str) -> Callable[..., Any]:
     return call
 
 
+def first_words(call: str) -> str:
+    """A call at the beginning of a sentence."""
+    return call[:1].upper() + call[1:] if call.startswith(("the ", "a ")) else f"The call {call}"
+
+
 def finish(status: int) -> None:
     """In the process of a run: its command has ended with this status, whatever happens while the process ends."""
     if current is not None:

@@ -20,7 +20,6 @@ from time import monotonic, sleep
 from typing import NoReturn
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.exit import Exit
 from fmimaster.apart.shared_run import flush_streams
 
 REPORT = struct.Struct("=qq")
@@ -227,12 +226,12 @@ class ForkedRun:
         """End it, and its group."""
         kill(self.pid)
 
-    def end(self, is_lost: bool) -> Exit:
-        """How it has ended, after it has; what a lost one has started ends with it."""
+    def end(self, is_lost: bool) -> int:
+        """Its exit status as ``subprocess.Popen`` has it, after it has ended; what a lost one has started ends with it."""
         _, status = os.waitpid(self.pid, 0)
         os.close(self._descriptor)
         if is_lost:
             kill(self.pid)  # its group
             if shared_run.is_command:
                 end_children(self._spared)
-        return Exit(os.waitstatus_to_exitcode(status))
+        return os.waitstatus_to_exitcode(status)

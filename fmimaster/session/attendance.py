@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.run_watch import first_words
+from fmimaster.apart.shared_run import first_words
 from fmimaster.base.errors import FmimasterError, Interrupted, OptionError, SimulationError
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.library import call_in_words

@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from fmimaster.apart import shared_run, watch
-from fmimaster.apart.run_watch import Lost, RunWatch, first_words
-from fmimaster.apart.shared_run import Called, SharedNumber, SharedRun
+from fmimaster.apart.run_watch import Lost, RunWatch
+from fmimaster.apart.shared_run import Called, SharedNumber, SharedRun, first_words
 from fmimaster.base.errors import FmuLostError, Interrupted
 from fmimaster.run.choice import native_executor
 
