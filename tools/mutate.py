@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import ast
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -87,7 +86,7 @@ class Mutation(NamedTuple):
         old, new = self.source.splitlines(), self.text().splitlines()
         lines = [f"-{line}" for line in old[first:last]]
         lines += [f"+{line}" for line in new[first : len(new) - len(old) + last]]
-        place = f"{self.path.relative_to(house.ROOT)}:{self.node.lineno}"
+        place = f"{self.path.relative_to(house.ROOT).as_posix()}:{self.node.lineno}"
         return "\n".join((place, *lines))
 
 
@@ -259,6 +258,8 @@ class Copy:
 
 def _allow(seconds: int) -> None:
     """Limit the CPU time of this process and of those that it starts, of each."""
+    import resource  # not there on Windows
+
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 

@@ -93,4 +93,4 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for touch in tests_of(module_at(sys.argv[1])):
-        print(f"{touch.path.relative_to(house.ROOT)}  {REASONS[touch.reason]}")
+        print(f"{touch.path.relative_to(house.ROOT).as_posix()}  {REASONS[touch.reason]}")

@@ -41,6 +41,11 @@ _INVALID = (
 )
 """What decoders raise for invalid content; RuntimeError includes too many levels, and methods that are not known."""
 
+_NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
+"""What the system says of a path that no file can have; EINVAL on Windows: a character such as ``<``, a circle of links."""
+_LONGEST_NAME = 255
+"""Characters in the name of a file or a folder, in each file system in use."""
+
 _REMEDY = "Get it again, or write it again."
 
 _LFS_POINTER = b"version https://git-lfs"
@@ -71,8 +76,12 @@ def given_path(path: str | os.PathLike[str]) -> Path:
     except ValueError as error:
         raise FileError(f"'{path}' cannot be the path of a file: {error}.") from None
     except OSError as error:
-        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        if error.errno in _NO_PATH:
             raise FileError(f"'{path}' cannot be the path of a file: {error.strerror}.") from None
+    longest = max(Path(path).parts, key=len, default="")
+    if len(longest) > _LONGEST_NAME:  # Windows only tells that there is no such file
+        why = os.strerror(errno.ENAMETOOLONG)
+        raise FileError(f"'{path}' cannot be the path of a file: {why}.")
     return Path(path)
 
 

@@ -7,10 +7,13 @@ outside of its target, has an implausible size, or needs a password. The same ha
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
@@ -27,6 +30,11 @@ from fmimaster.base.files import (
 )
 from fmimaster.system.model import Source
 from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip, reason_of
+
+_NOT_ON_WINDOWS = re.compile(
+    r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]|.*[<>:\"|?*\x01-\x1f].*|.{256,}", re.IGNORECASE
+)
+"""Names of devices, names that would be shortened or written into another file, and names that are too long."""
 
 _CHUNK = 2**20
 """Bytes that are copied at once."""
@@ -89,12 +97,13 @@ class Archive(ABC):
                     f"'{self.source}' unpacks to {needed:,} bytes, '{target}' has room for "
                     f"{free:,}. Make room, or check that the archive is what it should be."
                 )
-            for name in self.folders():
-                if not f"{name}/".startswith(leave_out):
-                    (target / name).mkdir(parents=True, exist_ok=True)
-            for name in self.names():
-                if name.startswith(leave_out):
-                    continue
+            folders = [n for n in self.folders() if not f"{n}/".startswith(leave_out)]
+            names = [n for n in self.names() if not n.startswith(leave_out)]
+            if sys.platform == "win32":
+                _check_names((*folders, *names))
+            for name in folders:
+                (target / name).mkdir(parents=True, exist_ok=True)
+            for name in names:
                 file = target / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("xb") as stream:
@@ -113,6 +122,14 @@ class Archive(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Refuse names that no file of Windows can have; it opens something else for some of them."""
+    for name in names:
+        for part in name.split("/"):
+            if part != "." and _NOT_ON_WINDOWS.fullmatch(part):
+                raise ValueError(f"no file of Windows can have the name {part!r}")
 
 
 def open_archive(source: Source) -> Archive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from fmimaster.base.errors import FileError
 from fmimaster.base.files import given_path
 from fmimaster.front.validation import validate
 
-NO_PATHS = ["", "a\0b", "\ud800", "x" * 5000, "y/" * 5000]
+WINDOWS = sys.platform == "win32"
+
+NO_PATHS = ["", "a\0b", "x" * 5000, "y/" * 20000, *(["a<b", "*.fmu"] if WINDOWS else ["\ud800"])]
 
 USES: dict[str, Callable[[str], Any]] = {
     "system": lambda path: Simulation(path).prepare(),
@@ -42,6 +45,7 @@ def test_what_cannot_be_a_path_is_refused(use: str, path: str) -> None:
         USES[use](path)
 
 
+@pytest.mark.skipif(WINDOWS, reason="a link needs a privilege of Windows")
 def test_a_circle_of_links_is_no_path(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
@@ -51,6 +55,8 @@ def test_a_circle_of_links_is_no_path(tmp_path: Path) -> None:
         given_path(tmp_path / "a")
 
 
-@pytest.mark.parametrize("path", ["a", "a\nb", "\x1b", "é", "nowhere/a", "\udcff"])
+@pytest.mark.parametrize(
+    "path", ["a", "x" * 255, "é", "nowhere/a", "\udcff", *([] if WINDOWS else ["a\nb", "\x1b"])]
+)
 def test_any_other_path_is_as_it_is_given(path: str) -> None:
     assert given_path(path) == Path(path)

@@ -12,7 +12,7 @@ from fmimaster import Results, Simulation, simulate
 
 def test_help_of_simulate_has_each_setting_what_it_returns_and_raises() -> None:
     page = pydoc.plain(pydoc.render_doc(simulate))
-    assert "simulate(system:" in page
+    assert re.search(r"simulate\(\s*system:", page)  # Python 3.13 begins a line behind (
     assert inspect.signature(simulate).return_annotation is Results
     for name in inspect.signature(Simulation).parameters:
         assert re.search(rf"^ +(\w+, )*{name}(, \w+)* : \S", page, re.MULTILINE), name
