@@ -10,6 +10,8 @@ import os
 import re
 import stat
 import struct
+import sys
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,6 +47,8 @@ _NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 """What the system says of a path that no file can have; EINVAL on Windows: a character such as ``<``, a circle of links."""
 _LONGEST_NAME = 255
 """Characters in the name of a file or a folder, in each file system in use."""
+
+_TRIES = 10 if sys.platform == "win32" else 1
 
 _REMEDY = "Get it again, or write it again."
 
@@ -257,6 +261,19 @@ def lines_of(stream: IO[str], where: object) -> Iterator[str]:
 def own_name(path: Path) -> Path:
     """A name beside a file under which only this process writes, until the file is complete: ``NAME.a1b2c3d4.part``."""
     return path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
+
+
+def put_in_place(complete: Path, path: Path) -> None:
+    """Give a complete file its name; an older file of that name is replaced.
+
+    Windows refuses this while another program, such as a virus scanner, has one of them open: it is tried for a second.
+    """
+    for _ in range(_TRIES - 1):
+        with suppress(PermissionError):
+            os.replace(complete, path)
+            return
+        time.sleep(0.1)
+    os.replace(complete, path)
 
 
 def check_content(head: bytes, size: int, where: str) -> None:

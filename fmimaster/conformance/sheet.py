@@ -8,7 +8,6 @@ once.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.base.errors import FileError
+from fmimaster.base.files import put_in_place
 from fmimaster.base.text import in_a_line, visible
 
 _POLICY = (
@@ -120,7 +120,7 @@ def write_sheet(sheet: Sheet, path: Path) -> None:
     try:
         with part.open("w", encoding="utf-8", newline="\n") as stream:
             stream.writelines(f"{line}\n" for line in _lines(sheet))
-        os.replace(part, path)
+        put_in_place(part, path)
     except OSError as error:
         with suppress(OSError):
             part.unlink()

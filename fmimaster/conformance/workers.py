@@ -8,7 +8,6 @@ version decide about results and must be the same when a run is continued; deadl
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
@@ -20,6 +19,7 @@ from typing import TypeVar
 from fmimaster.apart.run import EndCause as End
 from fmimaster.apart.run import EndedProcess, run_apart
 from fmimaster.base.errors import FileError, FmimasterError, Interrupted, OptionError
+from fmimaster.base.files import put_in_place
 from fmimaster.base.own_folder import OwnFolder
 from fmimaster.conformance.cases import FmuCase
 from fmimaster.conformance.curve import ComparedCurve, curves
@@ -58,7 +58,7 @@ class KeptVerdicts:
             lines = [run.head(), *map(line_of, run.verdicts)]
             text = "".join(f"{line}\n" for line in lines)
             new.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(new, file)  # the older file is there until the new one is complete
+            put_in_place(new, file)  # the older file is there until the new one is complete
             self._stream = file.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
             raise FileError(f"'{file}' cannot be written: {error.strerror}.") from error

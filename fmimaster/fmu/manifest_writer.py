@@ -13,7 +13,7 @@ from typing import Any
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.base.errors import FileError, ModelError, OptionError
-from fmimaster.base.files import check_is_file
+from fmimaster.base.files import check_is_file, put_in_place
 from fmimaster.fmu import event_manifest, input_polynomials
 from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.library import FmuFile
@@ -65,7 +65,7 @@ def add_manifest(
     try:
         _copy(fmu, part, f"extra/{name}/{FILE}", manifest)
         _check(part, name)
-        part.replace(output)
+        put_in_place(part, output)
     except DAMAGE as error:
         raise FileError(
             f"'{output}' cannot be written: {reason_of(error)}. Get the FMU again, or choose another place."

@@ -7,7 +7,6 @@ each step, so that it can be written and read piece by piece.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
@@ -16,6 +15,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from fmimaster.base.errors import FileError
+from fmimaster.base.files import put_in_place
 from fmimaster.base.text import visible_json
 from fmimaster.record.causes import Activations, Event, Steps, needs_explanation
 from fmimaster.record.plain_data import activation_facts, event_facts, plain_values, step_facts
@@ -183,7 +183,7 @@ def replace_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
             for text in old:
                 is_it = text.startswith(METADATA)
                 new.write(f"{METADATA}{line(plain_values(metadata))}\n" if is_it else text)
-        os.replace(part, path)
+        put_in_place(part, path)
     finally:
         part.unlink(missing_ok=True)
 

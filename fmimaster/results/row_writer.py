@@ -8,16 +8,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EISDIR
+from pathlib import Path
 from typing import BinaryIO
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.base.files import given_path, own_name
+from fmimaster.base.files import given_path, own_name, put_in_place
 from fmimaster.results.table import Table
 
 _BINARY = getattr(os, "O_BINARY", 0)
 
 _CLOSED = -1
 """No file has this number; the system gives that of a closed file to the next one that is opened."""
+
+
+def _check_no_folder(path: Path) -> None:
+    """Refuse a folder in these words on each system; Windows only denies the permission to open it."""
+    if path.is_dir():
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
 
 
 class TextFile:
@@ -36,6 +43,7 @@ class TextFile:
         self._path = given_path(path)
         self._is_new = not os.path.lexists(self._path)
         try:
+            _check_no_folder(self._path)
             self._number = os.open(self._path, os.O_WRONLY | os.O_CREAT | _BINARY, 0o666)
         except OSError as error:
             raise FileError(
@@ -184,8 +192,7 @@ class BinaryWriter(RowWriter):
         self._document = b""
         self._is_left = False
         try:
-            if self._path.is_dir():
-                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+            _check_no_folder(self._path)
             self._file: BinaryIO = self._part.open("x+b")
         except OSError as error:
             raise FileError(
@@ -257,7 +264,7 @@ class BinaryWriter(RowWriter):
     def _replace(self) -> None:
         """Give the complete file its name; where the older file does not let go, both stay."""
         try:
-            os.replace(self._part, self._path)
+            put_in_place(self._part, self._path)
         except OSError as error:  # Windows: another program has it open
             self._is_left = True
             raise FileError(

@@ -31,6 +31,7 @@ from fmimaster.base.files import (
     decoding,
     own_name,
     parsed_json,
+    put_in_place,
     words_of,
 )
 
@@ -102,7 +103,7 @@ class CheckpointFile:
                 file.write(content.getbuffer())
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(part, path)
+            put_in_place(part, path)
             _settle(path.parent)
         except OSError as error:
             with suppress(OSError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import given_path
+from fmimaster.base.files import given_path, put_in_place
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.model import Source
 from fmimaster.system.ssp import find_ssd
@@ -59,7 +59,7 @@ def copy_with_annotation(
             _copy_archive(ssd, part, text)
         else:
             part.write_bytes(text)
-        part.replace(output)
+        put_in_place(part, output)
     except DAMAGE as error:
         raise FileError(
             f"'{output}' cannot be written: {reason_of(error)}. Choose another place."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -268,7 +269,7 @@ def test_rows_stay_if_the_older_file_cannot_be_replaced(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr("fmimaster.results.row_writer.os.replace", refuse)
+        patch.setattr("fmimaster.base.files.os.replace", refuse)
         with pytest.raises(FileError, match=r"The rows are in '.*\.part'"):
             results.write(file)
     (part,) = file.parent.glob(f"{file.name}.*.part")
@@ -276,6 +277,20 @@ def test_rows_stay_if_the_older_file_cannot_be_replaced(
     assert_same(Results.read(file), results)
 
 
+@pytest.mark.skipif(sys.platform != "win32", reason="a file that is read can be replaced here")
+def test_an_older_file_that_is_read_is_replaced_when_it_is_closed(
+    results: Results, file: Path
+) -> None:
+    results.write(file)
+    with file.open("rb") as older:
+        timer = threading.Timer(0.3, older.close)
+        timer.start()
+        results.write(file)
+        timer.join()
+    assert_same(Results.read(file), results)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a privilege of Windows")
 def test_a_link_stays_a_link(results: Results, file: Path) -> None:
     file.symlink_to(file.with_name(f"target{file.suffix}"))
     results.write(file)

@@ -26,7 +26,7 @@ from fmimaster.base.errors import (
     OptionError,
     SimulationError,
 )
-from fmimaster.base.files import read_json
+from fmimaster.base.files import put_in_place, read_json
 from fmimaster.front.simulation import Simulation
 from fmimaster.instants.instant import exact
 from fmimaster.prepare.prepared import Prepared
@@ -297,7 +297,7 @@ class KeptRuns:
         part = self._index.with_name(f"{_INDEX}.part")
         try:
             part.write_text(json.dumps(content, indent=1), encoding="utf-8", newline="\n")
-            part.replace(self._index)
+            put_in_place(part, self._index)
         except OSError as error:
             raise self._told(error) from error
 
