@@ -21,6 +21,7 @@ enum { SECOND = 1000000000, MICROSECOND = 1000 }; /* [ns] */
 
 #include <malloc.h>
 #include <process.h>
+#include <string.h>
 
 int64_t fm_nanoseconds(void)
 {
@@ -130,10 +131,76 @@ void fm_wake(uint32_t *word, uintptr_t event)
     SetEvent((HANDLE)event);
 }
 
+/* Before an exit() of any C runtime all other threads are ended; atexit() of a DLL is too late for that, and within a handler
+ * of the runtime of Python nobody else could call its exit(). So modules that are loaded from now on call another function. */
+
+static void (*before_exit)(void);
+
+static void leave_process(int status)
+{
+    before_exit();
+    exit(status);
+}
+
+static void __stdcall leave_process_of_system(UINT status) /* what a runtime calls that is part of the module */
+{
+    before_exit();
+    ExitProcess(status);
+}
+
+static void replace(IMAGE_THUNK_DATA *place, uintptr_t function)
+{
+    DWORD before;
+    if (VirtualProtect(place, sizeof *place, PAGE_READWRITE, &before)) {
+        place->u1.Function = function;
+        VirtualProtect(place, sizeof *place, before, &before);
+    }
+}
+
+/* What a module imports from another one. */
+static void replace_exits(char *base, const IMAGE_IMPORT_DESCRIPTOR *of)
+{
+    IMAGE_THUNK_DATA *place = (void *)(base + of->FirstThunk);
+    const IMAGE_THUNK_DATA *name = (const void *)(base + of->OriginalFirstThunk);
+    for (; of->OriginalFirstThunk && name->u1.AddressOfData; name++, place++) {
+        const IMAGE_IMPORT_BY_NAME *import = (const void *)(base + name->u1.AddressOfData);
+        if (IMAGE_SNAP_BY_ORDINAL(name->u1.Ordinal))
+            continue;
+        if (!strcmp(import->Name, "exit"))
+            replace(place, (uintptr_t)leave_process);
+        else if (!strcmp(import->Name, "ExitProcess"))
+            replace(place, (uintptr_t)leave_process_of_system);
+    }
+}
+
+/* LDR_DLL_NOTIFICATION_DATA: no header has it. */
+struct notification {
+    ULONG flags;
+    const void *name, *base_name;
+    char *base;
+    ULONG size;
+};
+
+static void CALLBACK notice(ULONG reason, const struct notification *of, void *context)
+{
+    (void)context;
+    if (reason != 1) /* LDR_DLL_NOTIFICATION_REASON_LOADED */
+        return;
+    const IMAGE_NT_HEADERS *header = (const void *)(of->base + ((const IMAGE_DOS_HEADER *)(void *)of->base)->e_lfanew);
+    const IMAGE_DATA_DIRECTORY *imports = &header->OptionalHeader.DataDirectory[IMAGE_DIRECTORY_ENTRY_IMPORT];
+    const IMAGE_IMPORT_DESCRIPTOR *import = (const void *)(of->base + imports->VirtualAddress);
+    for (; imports->Size && import->Name; import++)
+        replace_exits(of->base, import);
+}
+
+typedef LONG(NTAPI *register_t)(ULONG flags, void(CALLBACK *)(ULONG, const struct notification *, void *), void *, void **);
+
 int fm_before_exit(void (*function)(void))
 {
-    (void)function; /* atexit of a DLL: when it is unloaded */
-    return 0;
+    void *cookie;
+    register_t start = (register_t)(void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "LdrRegisterDllNotification");
+    before_exit = function;
+    return start && !start(0, notice, 0, &cookie);
 }
 
 #else

@@ -132,7 +132,8 @@ int fm_wait(const uint32_t *word, uint32_t value, uintptr_t event, int64_t nanos
 /* Wake the process that waits for that word. */
 void fm_wake(uint32_t *word, uintptr_t event);
 
-/* Have a function called when any code of this process calls exit(). Returns 0 if that is not possible. */
+/* Have a function called when this process calls exit(); on Windows when a DLL does that is loaded later. Returns 0 if that is
+ * not possible. */
 int fm_before_exit(void (*function)(void));
 
 #endif
