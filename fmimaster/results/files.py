@@ -10,7 +10,7 @@ from importlib import import_module
 from io import BufferedIOBase, RawIOBase, StringIO
 from pathlib import Path
 from reprlib import repr as short
-from typing import Any, Protocol, TextIO, runtime_checkable
+from typing import Any, TextIO
 
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import check_is_file, decoding, given_path, open_file
@@ -51,11 +51,12 @@ def check_results_file(path: str | os.PathLike[str]) -> None:
         )
 
 
-@runtime_checkable
-class _Stream(Protocol):
-    """Takes text; also objects that wrap a stream, such as temporary files."""
-
-    def write(self, text: str, /) -> Any: ...
+def _takes_text(target: Any) -> bool:
+    """Whether it is a text stream, or wraps one, as temporary files do."""
+    try:
+        return callable(target.write) and not isinstance(target, RawIOBase | BufferedIOBase)
+    except AttributeError:
+        return False
 
 
 def _format(path: str | os.PathLike[str]) -> Format:
@@ -89,7 +90,7 @@ def row_writer(target: str | os.PathLike[str] | TextIO) -> RowWriter:
         If the suffix is unknown, a library is missing, or the file cannot be written.
     """
     if not isinstance(target, str | os.PathLike):
-        if not isinstance(target, _Stream) or isinstance(target, RawIOBase | BufferedIOBase):
+        if not _takes_text(target):
             raise OptionError(
                 f"A file for results is {short(target)}, expected a path or a text stream."
             )
