@@ -502,13 +502,14 @@ def test_a_named_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
             archive.read("pipe.xml")
 
 
-@needs_links
 def test_a_device_is_refused(tmp_path: Path) -> None:
-    link = tmp_path / "a.fmu"
-    link.symlink_to("/dev/zero")
+    device = Path("NUL")
+    if not WINDOWS:
+        device = tmp_path / "a.fmu"
+        device.symlink_to("/dev/zero")
     for read in (open_archive, read_file):
-        with pytest.raises(FileError, match=r"a\.fmu' is a device, expected a file"):
-            read(Source(link))
+        with pytest.raises(FileError, match=rf"{device.name}' is a device, expected a file"):
+            read(Source(device))
 
 
 @needs_links
