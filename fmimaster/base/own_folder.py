@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 if sys.platform == "win32":
+    import ctypes
     import msvcrt
 
     _OPEN = os.O_RDWR | os.O_BINARY
@@ -27,6 +28,13 @@ if sys.platform == "win32":
     def _is_ours(found: os.stat_result) -> bool:
         """Whether a file is of this user: the temporary folder of Windows is."""
         return True
+
+    def _plain(path: Path) -> Path:
+        """The path in letters of ASCII, if it has such a form: many FMUs open their files by the code page."""
+        short = ctypes.create_unicode_buffer(1000)
+        if not str(path).isascii():
+            ctypes.windll.kernel32.GetShortPathNameW(str(path), short, 1000)
+        return Path(short.value) if short.value else path
 
     def _release(number: int, lock: Path) -> None:
         """Remove the file of a folder that is gone; Windows removes no file that is open."""
@@ -45,6 +53,9 @@ else:
     def _is_ours(found: os.stat_result) -> bool:
         """Whether a file is of this user."""
         return found.st_uid == os.getuid()
+
+    def _plain(path: Path) -> Path:
+        return path
 
     def _release(number: int, lock: Path) -> None:
         """Remove the file of a folder that is gone, before another run can lock it."""
@@ -71,6 +82,7 @@ class OwnFolder:
         self.path = self._lock.with_suffix("")
         try:
             self.path.mkdir(mode=0o700)
+            self.path = _plain(self.path)
         except BaseException:
             self.remove()
             raise

@@ -63,11 +63,14 @@ def find_library(folder: Path, model: Model, source: Source) -> Path:
     """
     where = str(source)
     binaries = folder / "binaries"
-    platforms = [FMI2, FMI3] if model.fmi_version.startswith("2") else [FMI3]
+    platforms = [FMI3]
+    if model.fmi_version.startswith("2"):
+        # the name of FMI 2.0 does not tell the processor: it is x86-64 nearly always
+        platforms = [FMI3, FMI2] if machine().lower() in _ARM else [FMI2, FMI3]
     expected = model.model_identifier + SUFFIX
     for platform in platforms:
         libraries = sorted(p for p in (binaries / platform).glob(f"*{SUFFIX}") if p.is_file())
-        named = [p for p in libraries if p.name == expected]
+        named = [p for p in libraries if os.path.normcase(p.name) == os.path.normcase(expected)]
         if named or len(libraries) == 1:
             [library] = named or libraries
             if not named:

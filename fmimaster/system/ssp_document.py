@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -191,10 +192,13 @@ def read_transformation(element: Element) -> Transformation:
 
 
 def _path_of(uri: str) -> str:
-    """The path in a URI of the scheme ``file``."""
+    """The path in a URI of the scheme ``file``; on Windows it may name a machine and its shared folder."""
     from urllib.request import url2pathname  # it imports the HTTP modules
 
-    return url2pathname(urlsplit(uri).path)
+    place = urlsplit(uri)
+    is_shared = sys.platform == "win32" and place.netloc not in ("", "localhost")
+    path = url2pathname(f"//{place.netloc}{place.path}" if is_shared else place.path)
+    return Path(path).as_posix()
 
 
 # Names of SSP --------------------------------------------------------------------------------------------------------

@@ -80,6 +80,20 @@ def test_it_is_removed_at_the_end(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform != "win32", reason="short names of Windows")
+def test_the_folder_of_a_user_with_an_umlaut_has_a_name_in_ascii(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary / "Jürgen Müller"))
+    (temporary / "Jürgen Müller").mkdir()
+    folder = OwnFolder()
+    assert str(folder.path).isascii()
+    (folder.path / "file").touch()
+    assert [p.name for p in (temporary / "Jürgen Müller").glob("*/*")] == ["file"]
+    folder.remove()
+    assert list((temporary / "Jürgen Müller").iterdir()) == []
+
+
 @pytest.mark.skipif(sys.platform != "win32", reason="other systems remove a file that is in use")
 def test_a_folder_with_a_file_in_use_is_removed_by_the_next_run(temporary: Path) -> None:
     folder = OwnFolder()

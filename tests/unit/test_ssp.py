@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from pathlib import Path
 
@@ -413,6 +414,43 @@ def test_sources_of_an_ssd_may_lie_above_it(tmp_path: Path) -> None:
         Source(tmp_path / "b.fmu"),
     ]
     assert len(description.notes) == 1
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="drives and shared folders of Windows")
+@pytest.mark.parametrize(
+    "source",
+    [
+        r"C:\A b\ü.fmu",
+        "C:/A b/ü.fmu",
+        "C:/A%20b/%C3%BC.fmu",
+        "file:///C:/A%20b/%C3%BC.fmu",
+        "file:/C:/A%20b/%C3%BC.fmu",
+        "file://localhost/C:/A%20b/ü.fmu",
+        r"file:///C:\A b\ü.fmu",
+    ],
+)
+def test_sources_on_a_drive(tmp_path: Path, source: str) -> None:
+    text = ssd(elements(component("a", source=source)))
+    of_archive = read_system(zipped(tmp_path / "x.ssp", {"SystemStructure.ssd": text}))
+    for description in (read(tmp_path, text), of_archive):
+        assert description.system.components[0].source == Source(Path(r"C:\A b\ü.fmu"))
+        assert len(description.notes) == 1
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="drives and shared folders of Windows")
+@pytest.mark.parametrize(
+    "source",
+    [r"\\plant\models\a b.fmu", "file://plant/models/a%20b.fmu", "//plant/models/a%20b.fmu"],
+)
+def test_sources_in_a_shared_folder(tmp_path: Path, source: str) -> None:
+    description = read(tmp_path, ssd(elements(component("a", source=source))))
+    assert description.system.components[0].source == Source(Path(r"\\plant\models\a b.fmu"))
+
+
+def test_a_relative_address_with_a_scheme_names_a_member(tmp_path: Path) -> None:
+    text = ssd(elements(component("a", source="file:resources/a%20b.fmu")))
+    path = zipped(tmp_path / "x.ssp", {"SystemStructure.ssd": text, "resources/a b.fmu": b""})
+    assert read_system(path).system.components[0].source == Source(path, "resources/a b.fmu")
 
 
 def test_backslashes_in_sources_are_read_as_slashes(tmp_path: Path) -> None:
