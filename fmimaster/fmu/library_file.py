@@ -132,17 +132,26 @@ class MissingDll:
     """Name of the file that needs it."""
 
 
-def missing_dlls(library: Path, others: Sequence[Path]) -> tuple[MissingDll, ...]:
-    """DLLs that a library of Windows needs, itself or through DLLs beside it, and that are not found.
+@dataclass(frozen=True, slots=True)
+class NeededDlls:
+    """The DLLs that a library needs, itself or through DLLs beside it, besides those of the system."""
+
+    beside: tuple[Path, ...]
+    missing: tuple[MissingDll, ...]
+
+
+def all_needed_dlls(library: Path, others: Sequence[Path]) -> NeededDlls:
+    """The DLLs that a library of Windows needs.
 
     Parameters
     ----------
     others
         Folders in which Windows looks besides the folder of the library.
     """
-    beside = _files(library.parent)
+    there = _files(library.parent)
     elsewhere = {name for folder in others for name in _files(folder)}
     known, waiting = {library.name.lower()}, [library]
+    beside: list[Path] = []
     missing: list[MissingDll] = []
     while waiting and len(known) < _MOST_FILES:
         file = waiting.pop()
@@ -151,11 +160,12 @@ def missing_dlls(library: Path, others: Sequence[Path]) -> tuple[MissingDll, ...
             if key in known:
                 continue
             known.add(key)
-            if key in beside:
-                waiting.append(beside[key])
+            if key in there:
+                beside.append(there[key])
+                waiting.append(there[key])
             elif key not in elsewhere:
                 missing.append(MissingDll(name, file.name))
-    return tuple(missing)
+    return NeededDlls(tuple(beside), tuple(missing))
 
 
 def _files(folder: Path) -> dict[str, Path]:

@@ -19,7 +19,7 @@ from fmimaster.system.archive import open_archive
 from fmimaster.system.model import Model, Source
 
 if TYPE_CHECKING:
-    from fmimaster.fmu.library_file import MissingDll
+    from fmimaster.fmu.library_file import MissingDll, NeededDlls
 
 log = logging.getLogger("fmimaster")
 
@@ -45,6 +45,8 @@ FMI3 = f"{'aarch64' if machine().lower() in _ARM else 'x86_64' if _is_64 else 'x
 _WORDS = {"linux": "Linux", "win": "Windows", "windows": "Windows", "darwin": "macOS"}
 """Systems in names of platforms → their names in messages."""
 
+_LONGEST_PATH = 32_767
+"""Characters of a path of Windows."""
 _DEBUG_DLL = re.compile(r"((msvc[pr]|vcruntime|vcomp|concrt|mfc)\d+(_\d)?|ucrtbase)d\.dll", re.I)
 _VISUAL_C_DLL = re.compile(r"(msvc[pr]|vcruntime|vcomp|concrt|mfc)\d+\w*\.dll", re.I)
 
@@ -140,7 +142,7 @@ def _refuse_outside(folder: Path, library: Path, where: str) -> None:
 def load(make: Callable[..., Any], model: Model, folder: Path, library: Path, where: str) -> Any:
     working_directory = Path.cwd()
     try:
-        with _opened(library):
+        with _opened(library, where):
             return make(
                 guid=model.instantiation_token,
                 modelIdentifier=library.stem,
@@ -159,7 +161,7 @@ def load(make: Callable[..., Any], model: Model, folder: Path, library: Path, wh
 
 def _reason(error: Exception, library: Path) -> str:
     """Why a library cannot be loaded; Windows does not say which DLL is missing."""
-    if missing := _missing(library):
+    if sys.platform == "win32" and (missing := _needed(library).missing):
         return "; ".join(map(_missing_in_words, missing))
     words = str(error).partition(str(library) + ". ")[2] or str(error)
     return words.partition(" Try using the full path")[0].rstrip(".")
@@ -174,15 +176,25 @@ def _missing_in_words(dll: MissingDll) -> str:
     return text
 
 
-def _missing(library: Path) -> tuple[MissingDll, ...]:
-    """DLLs that a library needs and that Windows does not find by itself."""
-    if sys.platform != "win32":
-        return ()
-    from fmimaster.fmu.library_file import missing_dlls  # other systems do not need it
+def _needed(library: Path) -> NeededDlls:
+    """The DLLs that a library needs besides those of Windows and Python."""
+    from fmimaster.fmu.library_file import all_needed_dlls  # other systems do not need it
 
-    return missing_dlls(
-        library, [Path(sys.base_prefix), Path(os.environ["SYSTEMROOT"], "System32")]
-    )
+    system = Path(os.environ["SYSTEMROOT"], "System32")
+    return all_needed_dlls(library, [Path(sys.base_prefix), system])
+
+
+def _warn_of_another_dll(beside: Iterable[Path], where: str) -> None:
+    """Warn if Windows uses a DLL of another FMU or of Python: a process has one of each name. Runtimes of Visual C++ are
+    made for that."""
+    for dll in beside:
+        loaded = None if _VISUAL_C_DLL.fullmatch(dll.name) else _loaded(dll.name)
+        if loaded is not None and loaded != dll and loaded.read_bytes() != dll.read_bytes():
+            log.warning(
+                "'%s' has its own '%s', but Windows uses another file of this name that is loaded already, '%s'. If they "
+                "differ in what they do, run the FMU in a process of its own: isolate (--isolate).",
+                *(where, dll.name, loaded),
+            )
 
 
 def _folders_of_path(missing: Iterable[MissingDll]) -> Iterator[Path]:
@@ -193,6 +205,19 @@ def _folders_of_path(missing: Iterable[MissingDll]) -> Iterator[Path]:
         if found is not None:
             log.info("'%s' needs '%s', which is in '%s'.", dll.needed_by, dll.name, found)
             yield found
+
+
+def _loaded(name: str) -> Path | None:
+    """The file of a DLL that this process has loaded."""
+    if sys.platform == "win32":
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.GetModuleHandleW.restype = ctypes.c_void_p
+        kernel.GetModuleFileNameW.argtypes = ctypes.c_void_p, ctypes.c_wchar_p, ctypes.c_uint
+        path = ctypes.create_unicode_buffer(_LONGEST_PATH)
+        handle = kernel.GetModuleHandleW(ctypes.c_wchar_p(name))
+        if handle and kernel.GetModuleFileNameW(handle, path, _LONGEST_PATH):
+            return Path(path.value)
+    return None
 
 
 def _wrong_machine(library: Path) -> str:
@@ -210,7 +235,7 @@ def _wrong_machine(library: Path) -> str:
 
 
 @contextmanager
-def _opened(library: Path) -> Iterator[None]:
+def _opened(library: Path, where: str) -> Iterator[None]:
     """Keep a library open: a second call to open it gets the same one at once.
 
     Python holds its lock while it opens a library: if that takes forever, no other thread can handle Ctrl-C.
@@ -219,8 +244,10 @@ def _opened(library: Path) -> Iterator[None]:
     directory; those that are in PATH only are found as well.
     """
     if sys.platform == "win32":
+        needed = _needed(library)
+        _warn_of_another_dll(needed.beside, where)
         with ExitStack() as added:
-            for folder in _folders_of_path(_missing(library)):
+            for folder in _folders_of_path(needed.missing):
                 added.enter_context(os.add_dll_directory(str(folder)))
             yield
         return

@@ -6,6 +6,7 @@ traceback: :attr:`Outcome.error` asserts both.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
@@ -269,6 +270,26 @@ def test_a_dll_that_cannot_be_loaded_is_told_with_the_reason(
     assert "cannot be loaded on this machine: " in message
     assert told in message
     assert "whose own DLLs are installed; install what is missing" in message
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="one DLL of each name in a process")
+def test_a_dll_of_the_name_of_another_one_is_warned_of(
+    run: Run, upper: Path, tmp_path: Path
+) -> None:
+    name = _binary(upper)
+    with zipfile.ZipFile(upper) as archive:
+        library = archive.read(name)
+    first = tmp_path / "KERNELXY.dll"
+    first.write_bytes(library)
+    loaded = ctypes.CDLL(str(first))
+    own = name.replace("TwoMassUpper", "KernelXY")
+    members = {name: library.replace(b"KERNEL32.dll", b"KERNELXY.dll"), own: library + b"\0"}
+    said = run("simulate", changed(upper, tmp_path / "a.fmu", members=members)).err
+    assert (
+        f"has its own 'KernelXY.dll', but Windows uses another file of this name that is loaded already, '{first}'."
+        in said
+    )
+    assert loaded._handle
 
 
 def test_a_folder_without_a_library_is_not_listed_as_if_it_had_one(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fmimaster.fmu.library_file import (
     MachineCode,
     MissingDll,
+    all_needed_dlls,
     machine_code,
-    missing_dlls,
     needed_dlls,
 )
 
@@ -66,9 +66,11 @@ def test_missing_dlls_are_found_through_those_beside_the_library(
     (system / "kernel32.dll").write_bytes(b"")
     file.write_bytes(dll("Solver.dll", "KERNEL32.dll"))
     (tmp_path / "solver.DLL").write_bytes(dll("kernel32.dll", "gone.dll", "model.dll"))
-    assert missing_dlls(file, [system]) == (MissingDll("gone.dll", "solver.DLL"),)
+    assert all_needed_dlls(file, [system]).missing == (MissingDll("gone.dll", "solver.DLL"),)
     (tmp_path / "GONE.dll").write_bytes(dll())
-    assert missing_dlls(file, [system]) == ()
+    needed = all_needed_dlls(file, [system])
+    assert needed.missing == ()
+    assert {p.name.lower() for p in needed.beside} == {"solver.dll", "gone.dll"}
 
 
 @pytest.mark.parametrize(
