@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heapify, heappop, heappush, heapreplace
-from math import isinf
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -78,7 +78,7 @@ class Calendar:
 
     def with_merged(self, instant: Instant) -> Instant:
         """The last instant that is one with this one: a found event takes ticks with it that come little later."""
-        if not (self.merged and isinf(instant.ticks)):
+        if not (self.merged and abs(instant.ticks) == inf):
             return instant
         return TimeBase(self.resolution).instant(self.exact(instant) + self.merged)
 
@@ -91,7 +91,7 @@ class Calendar:
 
     def exact(self, instant: Instant) -> Ticks:
         """An instant as a multiple of ``1 / resolution`` s; a double that was found is the rational number that it is."""
-        if isinf(instant.ticks):
+        if abs(instant.ticks) == inf:
             return whole(Fraction(instant.seconds) * self.resolution)
         return instant.ticks  # type: ignore[return-value]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, inf, isinf, ulp
+from math import floor, inf, ulp
 from typing import ClassVar
 
 import numpy as np
@@ -78,7 +78,7 @@ class Grid(PointsAhead):
         k = self._index_after(first)
         count = most
         if last.seconds < inf:
-            found = isinf(last.ticks)
+            found = abs(last.ticks) == inf
             until = self._ticks(last.seconds, -1) if found else int(last.ticks)
             steps, offset = divmod(until - self.start, self.step)
             first_not_before = int(steps) * len(self.offsets) + bisect_left(self.offsets, offset)
@@ -126,7 +126,7 @@ class Grid(PointsAhead):
         return found.astype(float)  # type: ignore[no-any-return]
 
     def _index_after(self, now: Instant) -> int:
-        found = isinf(now.ticks)
+        found = abs(now.ticks) == inf
         ticks = self._ticks(now.seconds, 1) if found else floor(now.ticks)
         steps, offset = divmod(ticks - self.start, self.step)
         return int(steps) * len(self.offsets) + bisect_right(self.offsets, offset)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import isinf
+from math import inf
 from typing import Any, NamedTuple
 
 from fmimaster.events.event_clock import watch_data
@@ -188,7 +188,7 @@ def towards_events(parts: LoopParts) -> Way | None:
         end, last = goal.end, parts.lookout.limit(until).seconds
         if not parts.events.is_quiet or end.seconds >= last or s.calendar.next:
             return None
-        if not isinf(end.ticks):  # the kernel counts from times that were found
+        if abs(end.ticks) != inf:  # the kernel counts from times that were found
             return None
         if goal.cause not in causes:
             causes.append(goal.cause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, isinf
+from math import inf
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -56,7 +56,7 @@ class EvenSteps(PointsAhead):
 
     def point_after(self, first: Instant, n: int) -> Instant:
         """The n-th point after an instant, counted from 0."""
-        if isinf(first.ticks):
+        if abs(first.ticks) == inf:
             return Instant(float(self._seconds_after(first, n + 1)[-1]))
         return self.base.instant(whole(first.ticks + (n + 1) * self.step))
 
@@ -71,7 +71,7 @@ class EvenSteps(PointsAhead):
         return self.step / self.base.resolution
 
     def _seconds_after(self, first: Instant, count: int) -> NDArray[np.float64]:
-        if isinf(first.ticks):
+        if abs(first.ticks) == inf:
             sizes = np.full(count + 1, self._size)
             sizes[0] = first.seconds
             return np.add.accumulate(sizes)[1:]
@@ -154,7 +154,7 @@ class Ramp(StepRule[Ramped]):
         longest = longest_step(previous, self.first, self.growth, size)
         if longest < size:
             return Goal(Instant(now.seconds + longest), RAMP)
-        if isinf(now.ticks):  # a time that was found
+        if abs(now.ticks) == inf:  # a time that was found
             return Goal(Instant(now.seconds + size), STEP_SIZE)
         return Goal(base.instant(whole(now.ticks + step)), STEP_SIZE)
 

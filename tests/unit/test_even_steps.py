@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from fmimaster.instants.instant import NEVER, Instant, TimeBase
@@ -50,3 +52,14 @@ def test_there_are_none_if_none_are_asked_for(first: Instant) -> None:
 
 def test_there_are_none_where_a_step_does_not_change_the_time() -> None:
     assert POINTS.seconds_between(Instant(1e17), NEVER, 3).tolist() == []
+
+
+def test_times_that_are_no_doubles_as_ticks_do_no_harm() -> None:
+    """A start time of 6e-314 s, which a tool wrote into an FMU, gives a base of more ticks than a double holds."""
+    start = Fraction(6.36599e-314)
+    base = TimeBase(start.denominator * 10)
+    first, last = (base.instant(int((start + k) * base.resolution)) for k in (0, 1))
+    points = EvenSteps(base, base.resolution // 10)
+    assert points.seconds_between(first, last, 100).tolist() == [k / 10 for k in range(1, 10)]
+    assert points.seconds_between(last, NEVER, 2).tolist() == [1.1, 1.2]
+    assert points.point_after(last, 2).seconds == 1.3
