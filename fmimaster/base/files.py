@@ -16,10 +16,12 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from fmimaster.base.errors import FileError, did_you_mean
 from fmimaster.base.memory import left
+
+_T = TypeVar("_T")
 
 MOST_IN_MEMORY = 256 * 2**20
 """Bytes of a file that is read as a whole, such as an XML document. The largest model descriptions in use have 100 MB."""
@@ -49,6 +51,11 @@ _LONGEST_NAME = 255
 """Characters in the name of a file or a folder, in each file system in use."""
 
 _TRIES = 10 if sys.platform == "win32" else 1
+
+_LONGEST_PATH = 247
+"""Characters of a path of Windows; that of a file may have some more, that of a folder may not."""
+DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.DOTALL)
+"""Names that Windows keeps for devices, with any suffix."""
 
 _REMEDY = "Get it again, or write it again."
 
@@ -86,7 +93,21 @@ def given_path(path: str | os.PathLike[str]) -> Path:
     if len(longest) > _LONGEST_NAME:  # Windows only tells that there is no such file
         why = os.strerror(errno.ENAMETOOLONG)
         raise FileError(f"'{path}' cannot be the path of a file: {why}.")
-    return Path(path)
+    if sys.platform == "win32" and (device := DEVICE.fullmatch(Path(path).name)) and device[2]:
+        raise FileError(
+            f"'{path}' cannot be the path of a file: '{device[1]}' is a device of Windows."
+        )
+    return long_path(Path(path))
+
+
+def long_path(path: Path) -> Path:
+    """The same path; on Windows, one of 248 characters and more in the form that has no limit."""
+    if sys.platform != "win32" or str(path).startswith("\\\\?\\"):
+        return path
+    whole = os.path.abspath(path)
+    if len(whole) <= _LONGEST_PATH:
+        return path
+    return Path(f"\\\\?\\UNC{whole[1:]}" if whole.startswith("\\\\") else f"\\\\?\\{whole}")
 
 
 def check_exists(path: Path) -> None:
@@ -118,7 +139,7 @@ def open_file(path: Path) -> IO[bytes]:
     """Open a regular file for reading."""
     check_is_file(path)
     try:
-        return path.open("rb")
+        return _patiently(lambda: path.open("rb"))
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -266,14 +287,29 @@ def own_name(path: Path) -> Path:
 def put_in_place(complete: Path, path: Path) -> None:
     """Give a complete file its name; an older file of that name is replaced.
 
-    Windows refuses this while another program, such as a virus scanner, has one of them open: it is tried for a second.
+    Raises
+    ------
+    OSError
+        If it cannot be; both files stay. Windows replaces no file that another program has open.
     """
+    _patiently(lambda: os.replace(complete, path))
+
+
+def _patiently(act: Callable[[], _T]) -> _T:
+    """Do something with a file; on Windows for a second, while another program, such as a virus scanner, has it open."""
     for _ in range(_TRIES - 1):
         with suppress(PermissionError):
-            os.replace(complete, path)
-            return
+            return act()
         time.sleep(0.1)
-    os.replace(complete, path)
+    return act()
+
+
+def reason_of(error: Exception) -> str:
+    """Why a file cannot be read or written, without the number of an error of the system."""
+    words = str((isinstance(error, OSError) and error.strerror) or error)
+    if sys.platform == "win32" and isinstance(error, PermissionError):
+        return f"{words} (close it if another program has it open, or check your rights)"
+    return words
 
 
 def check_content(head: bytes, size: int, where: str) -> None:
@@ -299,7 +335,7 @@ def _mode(path: Path) -> int | None:
 
 
 def _unreadable(path: object, error: OSError) -> FileError:
-    return FileError(f"'{path}' cannot be read: {error.strerror or error}.")
+    return FileError(f"'{path}' cannot be read: {reason_of(error)}.")
 
 
 def refuse_to_overwrite(

@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import decoding, parsed_json, put_in_place, read_whole
+from fmimaster.base.files import decoding, parsed_json, put_in_place, read_whole, reason_of
 from fmimaster.base.installation import installed_version
 from fmimaster.cards.measured import (
     EarlyReturns,
@@ -157,7 +157,7 @@ class FmuCard:
             put_in_place(part, path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise FileError(f"'{path}' cannot be written: {error.strerror or error}.") from error
+            raise FileError(f"'{path}' cannot be written: {reason_of(error)}.") from error
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> FmuCard:

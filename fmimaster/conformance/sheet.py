@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import put_in_place
+from fmimaster.base.files import put_in_place, reason_of
 from fmimaster.base.text import in_a_line, visible
 
 _POLICY = (
@@ -124,7 +124,7 @@ def write_sheet(sheet: Sheet, path: Path) -> None:
     except OSError as error:
         with suppress(OSError):
             part.unlink()
-        raise FileError(f"The report '{path}' cannot be written: {error}.") from error
+        raise FileError(f"The report '{path}' cannot be written: {reason_of(error)}.") from error
 
 
 def _without_empty_columns(sheet: Sheet) -> Sheet:

@@ -19,7 +19,7 @@ from typing import TypeVar
 from fmimaster.apart.run import EndCause as End
 from fmimaster.apart.run import EndedProcess, run_apart
 from fmimaster.base.errors import FileError, FmimasterError, Interrupted, OptionError
-from fmimaster.base.files import put_in_place
+from fmimaster.base.files import put_in_place, reason_of
 from fmimaster.base.own_folder import OwnFolder
 from fmimaster.conformance.cases import FmuCase
 from fmimaster.conformance.curve import ComparedCurve, curves
@@ -61,7 +61,7 @@ class KeptVerdicts:
             put_in_place(new, file)  # the older file is there until the new one is complete
             self._stream = file.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
-            raise FileError(f"'{file}' cannot be written: {error.strerror}.") from error
+            raise FileError(f"'{file}' cannot be written: {reason_of(error)}.") from error
 
     def add(self, verdict: Verdict) -> None:
         """Keep a verdict; it is in the file when this returns."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fmimaster.base.errors import FileError
+from fmimaster.base.files import reason_of
 from fmimaster.base.text import in_a_line, visible
 
 OK, WARNING, DISCARD, ERROR, FATAL, PENDING = range(6)
@@ -133,7 +134,7 @@ class CallLog:
 
     def _told(self, error: OSError) -> FileError:
         return FileError(
-            f"The log of FMI calls '{self._path}' cannot be written: {error.strerror or error}."
+            f"The log of FMI calls '{self._path}' cannot be written: {reason_of(error)}."
         )
 
     def begin(self, time: float | None, instance: str, name: str, arguments: str) -> None:

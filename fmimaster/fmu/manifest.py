@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from fmimaster.base.errors import FileError, ModelError, did_you_mean
-from fmimaster.base.files import read_whole
+from fmimaster.base.files import read_whole, reason_of
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
 from fmimaster.system.xml import Element, location, parse_xml, text_of
 from fmimaster.system.xml_form import Form, faults
@@ -88,9 +88,7 @@ def manifest_files(fmu: UnpackedFmu) -> Iterator[tuple[Path, str]]:
     try:
         folders = sorted(extra.iterdir())
     except OSError as error:
-        raise FileError(
-            f"'{fmu.where}/extra' cannot be read: {error.strerror or error}."
-        ) from error
+        raise FileError(f"'{fmu.where}/extra' cannot be read: {reason_of(error)}.") from error
     for folder in folders:
         if (folder / FILE).exists():
             yield folder / FILE, f"{fmu.where}/extra/{folder.name}/{FILE}"

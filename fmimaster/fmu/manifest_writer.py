@@ -13,7 +13,7 @@ from typing import Any
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.base.errors import FileError, ModelError, OptionError
-from fmimaster.base.files import check_is_file, put_in_place
+from fmimaster.base.files import check_is_file, put_in_place, reason_of
 from fmimaster.fmu import event_manifest, input_polynomials
 from fmimaster.fmu.event_manifest import EventManifest
 from fmimaster.fmu.library import FmuFile
@@ -22,7 +22,7 @@ from fmimaster.system.archive import open_archive
 from fmimaster.system.declarations import InputPolynomial
 from fmimaster.system.model import Source
 from fmimaster.system.xml import parse_xml
-from fmimaster.system.zip_entries import DAMAGE, entry_name, reason_of
+from fmimaster.system.zip_entries import DAMAGE, entry_name
 
 
 def add_manifest(

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import MOST_IN_MEMORY, given_path, lines_of, open_file, parsed_json
+from fmimaster.base.files import (
+    MOST_IN_MEMORY,
+    given_path,
+    lines_of,
+    open_file,
+    parsed_json,
+    reason_of,
+)
 from fmimaster.record.causes import Activations, Event, Steps
 from fmimaster.record.plain_data import (
     activations_of,
@@ -153,7 +160,7 @@ class Facts:
                 raise ValueError(f"it begins with {head[:40]!r}, not with the format '{FORMAT}'")
             yield from entries(path if self._document is None else self._document)
         except OSError as error:
-            raise FileError(f"'{path}' cannot be read: {error.strerror}.") from error
+            raise FileError(f"'{path}' cannot be read: {reason_of(error)}.") from error
         except (ValueError, KeyError, OverflowError, RecursionError, MemoryError) as error:
             why = (
                 f"it lacks {error}"

@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import put_in_place
+from fmimaster.base.files import put_in_place, reason_of
 from fmimaster.base.text import visible_json
 from fmimaster.record.causes import Activations, Event, Steps, needs_explanation
 from fmimaster.record.plain_data import activation_facts, event_facts, plain_values, step_facts
@@ -148,7 +148,7 @@ class FactsWriter:
         if self.path.is_file():
             with suppress(OSError):
                 self.path.unlink()
-        self._failure = FileError(f"'{self.path}' cannot be written: {error.strerror or error}.")
+        self._failure = FileError(f"'{self.path}' cannot be written: {reason_of(error)}.")
         return self._failure
 
 

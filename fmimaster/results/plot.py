@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.base.files import given_path
+from fmimaster.base.files import given_path, reason_of
 from fmimaster.base.text import in_a_line
 from fmimaster.record.causes import Event
 from fmimaster.results.columns import is_clocked, numbers
@@ -189,7 +189,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
         with rc_context({"svg.hashsalt": "fmimaster"}), path.open("wb") as stream:
             figure.savefig(stream, format=suffix[1:], dpi=200, metadata=dates.get(suffix))
     except OSError as error:
-        raise FileError(f"The figure '{path}' cannot be written: {error.strerror}.") from error
+        raise FileError(f"The figure '{path}' cannot be written: {reason_of(error)}.") from error
 
 
 def check_format(path: str | os.PathLike[str]) -> None:

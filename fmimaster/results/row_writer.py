@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.base.files import given_path, own_name, put_in_place
+from fmimaster.base.files import given_path, own_name, put_in_place, reason_of
 from fmimaster.results.table import Table
 
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -47,7 +47,7 @@ class TextFile:
             self._number = os.open(self._path, os.O_WRONLY | os.O_CREAT | _BINARY, 0o666)
         except OSError as error:
             raise FileError(
-                f"The results file '{path}' cannot be written: {error.strerror}."
+                f"The results file '{path}' cannot be written: {reason_of(error)}."
             ) from error
         self.is_regular = stat.S_ISREG(os.fstat(self._number).st_mode)
         """Whether it is a file on a disk, and not a pipe or device, where writing may block."""
@@ -168,7 +168,7 @@ def writing() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FileError(f"The results cannot be written: {error.strerror or error}.") from error
+        raise FileError(f"The results cannot be written: {reason_of(error)}.") from error
 
 
 class BinaryWriter(RowWriter):
@@ -196,7 +196,7 @@ class BinaryWriter(RowWriter):
             self._file: BinaryIO = self._part.open("x+b")
         except OSError as error:
             raise FileError(
-                f"The results file '{path}' cannot be written: {error.strerror}."
+                f"The results file '{path}' cannot be written: {reason_of(error)}."
             ) from error
 
     def write(self, block: Table) -> None:
@@ -268,5 +268,5 @@ class BinaryWriter(RowWriter):
         except OSError as error:  # Windows: another program has it open
             self._is_left = True
             raise FileError(
-                f"The results file '{self._path}' cannot be replaced: {error.strerror}. The rows are in '{self._part}'."
+                f"The results file '{self._path}' cannot be replaced: {reason_of(error)}. The rows are in '{self._part}'."
             ) from error

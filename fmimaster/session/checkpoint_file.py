@@ -32,6 +32,7 @@ from fmimaster.base.files import (
     own_name,
     parsed_json,
     put_in_place,
+    reason_of,
     words_of,
 )
 
@@ -109,7 +110,7 @@ class CheckpointFile:
             with suppress(OSError):
                 part.unlink()
             raise FileError(
-                f"The checkpoint '{path}' cannot be written: {error.strerror or error}."
+                f"The checkpoint '{path}' cannot be written: {reason_of(error)}."
             ) from error
 
     @classmethod
@@ -312,7 +313,7 @@ class RowLog:
         try:
             yield
         except OSError as error:
-            message = f"'{self.path}' cannot be written: {error.strerror or error}."
+            message = f"'{self.path}' cannot be written: {reason_of(error)}."
             raise FileError(message) from error
 
 
@@ -360,7 +361,7 @@ def records(path: Path, identity: bytes, length: int) -> Iterator[tuple[Record, 
             "not rename them."
         ) from None
     except OSError as error:
-        raise FileError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+        raise FileError(f"'{path}' cannot be read: {reason_of(error)}.") from error
     except (ValueError, StructError):
         raise FileError(
             f"'{path}' is damaged or truncated, so the run cannot be continued."

@@ -19,7 +19,14 @@ from typing import Any
 import numpy as np
 
 from fmimaster.base.errors import FileError, OptionError
-from fmimaster.base.files import check_fits, check_is_file, decoding, open_file, parsed_json
+from fmimaster.base.files import (
+    check_fits,
+    check_is_file,
+    decoding,
+    open_file,
+    parsed_json,
+    reason_of,
+)
 from fmimaster.fmu.instance import Instance
 from fmimaster.instants.calendar import Calendar, Period
 from fmimaster.plan.layout import Route
@@ -147,7 +154,7 @@ def write_states(
             for name, member in members.items():
                 archive.writestr(member, states[name])
     except OSError as error:
-        raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
+        raise FileError(f"'{path}' cannot be written: {reason_of(error)}.") from error
 
 
 def _names(prepared: Prepared) -> list[str]:

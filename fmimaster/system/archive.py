@@ -25,11 +25,13 @@ from fmimaster.base.files import (
     check_content,
     check_is_file,
     check_size,
+    long_path,
     open_file,
     read_whole,
+    reason_of,
 )
 from fmimaster.system.model import Source
-from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip, reason_of
+from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip
 
 _NOT_ON_WINDOWS = re.compile(
     r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]|.*[<>:\"|?*\x01-\x1f].*|.{256,}", re.IGNORECASE
@@ -104,7 +106,7 @@ class Archive(ABC):
             for name in folders:
                 (target / name).mkdir(parents=True, exist_ok=True)
             for name in names:
-                file = target / name
+                file = long_path(target / name)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("xb") as stream:
                     self.copy(name, stream)
@@ -125,11 +127,15 @@ class Archive(ABC):
 
 
 def _check_names(names: Iterable[str]) -> None:
-    """Refuse names that no file of Windows can have; it opens something else for some of them."""
+    """Refuse names that no file of Windows can have, or two files; it opens something else for some of them."""
+    known: dict[str, str] = {}
     for name in names:
         for part in name.split("/"):
             if part != "." and _NOT_ON_WINDOWS.fullmatch(part):
                 raise ValueError(f"no file of Windows can have the name {part!r}")
+        first = known.setdefault(name.lower(), name)
+        if first != name:
+            raise ValueError(f"{first!r} and {name!r} are one file on Windows")
 
 
 def open_archive(source: Source) -> Archive:

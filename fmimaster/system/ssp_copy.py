@@ -10,12 +10,12 @@ from pathlib import Path
 from xml.parsers import expat
 
 from fmimaster.base.errors import FileError
-from fmimaster.base.files import given_path, put_in_place
+from fmimaster.base.files import given_path, put_in_place, reason_of
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.model import Source
 from fmimaster.system.ssp import find_ssd
 from fmimaster.system.xml import parse_lenient_xml
-from fmimaster.system.zip_entries import DAMAGE, reason_of
+from fmimaster.system.zip_entries import DAMAGE
 
 _COMMON = "http://ssp-standard.org/SSP1/SystemStructureCommon"
 """Namespace of Annotation, in SSP 1.0 and 2.0."""

@@ -25,11 +25,6 @@ DAMAGE = (
 """Exceptions of ``zipfile`` for invalid bytes."""
 
 
-def reason_of(error: Exception) -> str:
-    """Why a file cannot be read or written, without the number of an error of the system."""
-    return str((isinstance(error, OSError) and error.strerror) or error)
-
-
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Methods of compression that FMI and SSP allow. They need bounded memory."""
 

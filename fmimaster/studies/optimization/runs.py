@@ -26,7 +26,7 @@ from fmimaster.base.errors import (
     OptionError,
     SimulationError,
 )
-from fmimaster.base.files import put_in_place, read_json
+from fmimaster.base.files import put_in_place, read_json, reason_of
 from fmimaster.front.simulation import Simulation
 from fmimaster.instants.instant import exact
 from fmimaster.prepare.prepared import Prepared
@@ -303,7 +303,7 @@ class KeptRuns:
 
     def _told(self, error: OSError) -> FileError:
         return FileError(
-            f"Runs cannot be kept in '{self._folder}': {error.strerror or error}. Choose another folder."
+            f"Runs cannot be kept in '{self._folder}': {reason_of(error)}. Choose another folder."
         )
 
 
