@@ -10,27 +10,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 from uuid import uuid4
 
 from fmimaster.base.text import visible
+from fmimaster.fmu.c_runtime import CRuntime, c_library
 
 log = logging.getLogger("fmimaster")
 
 LOADING = threading.Lock()
 """Held while a library is loaded, because fmpy changes the working directory of the process."""
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGBREAK")
 """Signals that end a run, and that of a closed pipe; an FMU may use others itself."""
-
-_ROOM = 1024
-"""Size in bytes that is larger than a struct sigaction or an fenv_t of any C library."""
-
-_Sigaction = ctypes.c_void_p * (_ROOM // ctypes.sizeof(ctypes.c_void_p))
-"""A struct sigaction begins with the address of the handler; of the rest the C library leaves a part undefined."""
 
 
 class ProcessState:
@@ -41,7 +36,7 @@ class ProcessState:
     """
 
     def __init__(self) -> None:
-        self._c = None if sys.platform == "win32" else ctypes.CDLL(None)
+        self._c = CRuntime()
         self._told: dict[str, str] = {}
         with LOADING:  # a run in another thread may load a library
             self._folder = _folder()
@@ -49,11 +44,8 @@ class ProcessState:
         os.umask(self._mask)
         self._locale = locale.setlocale(locale.LC_ALL)
         numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
-        self._handlers = {number: self._sigaction(number) for number in numbers}
+        self._handlers = {number: self._c.handler(number) for number in numbers}
         self._handlers_of_python = {number: signal.getsignal(number) for number in numbers}
-        self._environment = ctypes.create_string_buffer(_ROOM)
-        self._call("fegetenv", self._environment)
-        self._arithmetic = self._find_arithmetic()
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -63,8 +55,7 @@ class ProcessState:
     def put_back(self, who: str) -> None:
         """Restore changed state, with one warning for each kind of change that names the FMU, or all possible FMUs."""
         self.put_back_process(who)
-        if self._find_arithmetic() != self._arithmetic:
-            self._call("fesetenv", self._environment)
+        if self._c.puts_back_arithmetic():
             self._tell(who, "the rounding of floating-point numbers")
 
     def put_back_process(self, who: str) -> None:
@@ -77,6 +68,8 @@ class ProcessState:
             with suppress(locale.Error):
                 locale.setlocale(locale.LC_ALL, self._locale)
             self._tell(who, "the locale")
+        for what in self._c.put_back_others():
+            self._tell(who, what)
         self._put_back_folder(who)
 
     def put_back_signals(self, who: str) -> None:
@@ -85,9 +78,8 @@ class ProcessState:
             of_python = signal.getsignal(number)
             if of_python != self._handlers_of_python[number]:  # another thread has set it: no FMU
                 self._handlers_of_python[number] = of_python
-                self._handlers[number] = self._sigaction(number)
-            elif self._sigaction(number)[0] != handler[0]:
-                self._call("sigaction", number, handler, None)
+                self._handlers[number] = self._c.handler(number)
+            elif self._c.puts_back_handler(number, handler):
                 self._tell(who, f"the handler of {number.name}")
 
     def _put_back_folder(self, who: str) -> None:
@@ -101,22 +93,6 @@ class ProcessState:
                 self._tell(who, f"the working directory to '{folder}'")
         finally:
             LOADING.release()
-
-    def _sigaction(self, number: signal.Signals) -> ctypes.Array[ctypes.c_void_p]:
-        """The present handler."""
-        found = _Sigaction()
-        self._call("sigaction", number, None, found)
-        return found
-
-    def _find_arithmetic(self) -> tuple[Any, ...]:
-        """Rounding mode, trapped exceptions, and treatment of subnormal numbers."""
-        smallest = sys.float_info.min
-        return self._call("fegetround"), self._call("fegetexcept"), smallest / 2 > 0.0
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        """A function of the C library; one without effect if it is missing."""
-        function: Callable[..., Any] | None = getattr(self._c, name, None)
-        return None if function is None else function(*arguments)
 
     def _tell(self, who: str, what: str) -> None:
         kind = what.partition(" to ")[0]
@@ -216,7 +192,7 @@ class _Redirection:
         self.users = 0
         self.lines = 0
         # loaded now: while a library is loaded or unloaded, which may take forever, no other library can be loaded
-        self._c = _c_library()
+        self._c = c_library()
         _flush(self._c)
         self._before = _duplicate()
         self._reading, self._writing = os.pipe()
@@ -333,11 +309,6 @@ def _point(raw: io.FileIO, descriptor: int, name: Any, owns_it: bool = False) ->
     with suppress(OSError, ValueError):  # closed in the meantime
         raw.__init__(descriptor, "wb", closefd=owns_it)  # type: ignore[misc]
         raw.name = name
-
-
-@cache
-def _c_library() -> ctypes.CDLL:
-    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
 
 
 def _flush(c: ctypes.CDLL) -> None:
