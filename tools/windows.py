@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fmus"))
 
 import junit_summary
 from windows_python import ROOT, MissingError, WindowsPython, windows_path

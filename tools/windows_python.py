@@ -5,6 +5,7 @@ Packages come by their names and hashes from where pip is set up to look; zig co
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cross_kernel
+import wine_math
+from targets import THIS_MACHINE
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = Path(__file__).with_name("windows-python.txt")
@@ -54,7 +57,8 @@ class WindowsPython:
             "WINEPREFIX": str(self.folder / "prefix"),
             "WINEARCH": "win64",
             "WINEDEBUG": "-all",
-            "WINEDLLOVERRIDES": "mscoree,mshtml=",  # else wine asks to install .NET and a browser
+            # else wine asks to install .NET and a browser, and starts a debugger when Python crashes
+            "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=",
             "PYTHONPATH": windows_path(ROOT),
             "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
         }
@@ -72,12 +76,15 @@ class WindowsPython:
             with zipfile.ZipFile(home / "python313.zip") as library:
                 library.extractall(home / "Lib")
             (home / "python313.zip").unlink()
-        self._install("Packages for it", PACKAGES, home / "Lib" / "site-packages", *_FOR_WINDOWS)
+        packages = home / "Lib" / "site-packages"
+        if self._install("Packages for it", PACKAGES, packages, *_FOR_WINDOWS):
+            wine_math.mend(packages, home, self.folder / "math")
         _say("The kernel for Windows")
         kernel = ROOT / "fmimaster" / "kernel" / "_kernel.pyd"
         cross_kernel.build(
             "x86_64-windows-gnu", self.folder / "kernel", kernel, [home / "python3.dll"]
         )
+        self._build_fmus()
 
     def run(self, arguments: Sequence[str], log: Path | None = None) -> int:
         """Show what Python prints with these arguments, and keep it in a file; returns its exit status.
@@ -128,15 +135,32 @@ class WindowsPython:
         subprocess.run(["wineserver", option], env=self.environment, check=False)
 
     def _install(self, what: str, pinned: Path, folder: Path, *options: str) -> bool:
-        """Install what a file lists into a new folder; False if that was done before, with the same list."""
-        done = self.folder / pinned.name
-        if done.exists() and done.read_text(encoding="utf-8") == pinned.read_text(encoding="utf-8"):
+        """Install what a file lists into a new folder; False if the folder has it."""
+        done = folder / pinned.name
+        if done.exists() and done.read_bytes() == pinned.read_bytes():
             return False
         _say(what)
         shutil.rmtree(folder, ignore_errors=True)
         _call(*_PIP, "install", *_PINNED, *options, "--target", str(folder), "-r", str(pinned))
         shutil.copy(pinned, done)
         return True
+
+    def _build_fmus(self) -> None:
+        """The reference FMUs of the checkout, with binaries for this machine and for Windows.
+
+        They are kept, because zig takes minutes, and `make` builds those for this machine alone."""
+        folder = self.folder / "reference"
+        digest = hashlib.sha256()
+        for source in sorted((ROOT / "fmus").rglob("*.*")):
+            if source.is_file() and source.suffix != ".pyc":
+                digest.update(source.read_bytes())
+        done = self.folder / "reference.sha256"
+        if not done.exists() or done.read_text(encoding="utf-8") != digest.hexdigest():
+            _say("The reference FMUs, with binaries for Windows")
+            targets = (THIS_MACHINE.name, "x86_64-windows")
+            _call(sys.executable, "fmus/build.py", str(folder), "--werror", "--targets", *targets)
+            done.write_text(digest.hexdigest(), encoding="utf-8")
+        shutil.copytree(folder, ROOT / "fmimaster" / "reference", dirs_exist_ok=True)
 
 
 def windows_path(path: Path) -> str:
