@@ -1,4 +1,5 @@
-"""How much memory is taken and left, and Python's garbage collector, switched off while many permanent objects are made."""
+"""How much memory is taken and left, how many files are open, and Python's garbage collector, which is switched off while
+many permanent objects are made."""
 
 from __future__ import annotations
 
@@ -24,6 +25,13 @@ def taken(pid: int) -> int:
     with suppress(OSError, ValueError, IndexError):
         return _taken(pid)
     return 0
+
+
+def open_files() -> int | None:
+    """How many files this process has open, on Windows how many handles; None if it is not known."""
+    with suppress(OSError):
+        return _open() or None
+    return None
 
 
 def takes_the_last(used: int) -> bool:
@@ -75,12 +83,22 @@ if sys.platform == "win32":
             system.CloseHandle(process)
         return int(found.in_memory)
 
+    def _open() -> int:
+        """All handles: a file is one of them."""
+        found, system = ctypes.c_uint32(), ctypes.WinDLL("kernel32")
+        this_process = ctypes.c_void_p(-1)
+        system.GetProcessHandleCount(this_process, ctypes.byref(found))
+        return found.value
+
     def _machine() -> Iterator[tuple[int, int]]:
         found = _Status(size=ctypes.sizeof(_Status))
         if ctypes.WinDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(found)):
             yield found.whole, found.left
 
 elif sys.platform == "darwin":
+
+    def _open() -> int:
+        return len(os.listdir("/dev/fd"))
 
     def _taken(pid: int) -> int:
         """By ``proc_pid_rusage``: its footprint is the eighth number behind 16 bytes."""
@@ -100,6 +118,9 @@ elif sys.platform == "darwin":
             yield whole, whole * percent.value // 100
 
 else:
+
+    def _open() -> int:
+        return len(os.listdir("/proc/self/fd"))
 
     def _taken(pid: int) -> int:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])

@@ -171,8 +171,9 @@ def _surroundings(card: FmuCard) -> Iterator[CardDifference]:
         text = f"{card.leak.bytes_per_cycle:.0f} bytes of memory remain of each instance"
         yield _difference("leak", "freed", text, Weight.LESS)
     if card.leak is not None and (card.leak.descriptors_per_cycle or 0.0) >= 1.0:
-        text = f"{card.leak.descriptors_per_cycle:.0f} open files remain of each instance"
-        yield _difference("leak", "closed", text, Weight.LESS, "open files")
+        kind = "handles" if card.platform.endswith("windows") else "open files"
+        text = f"{card.leak.descriptors_per_cycle:.0f} {kind} remain of each instance"
+        yield _difference("leak", "closed", text, Weight.LESS, kind)
 
 
 def is_once_per_process(card: FmuCard) -> bool:

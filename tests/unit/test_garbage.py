@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from weakref import WeakSet
 
 import pytest
 
-from fmimaster.base.memory import left_for_later
+from fmimaster.base.memory import left_for_later, open_files, taken
 
 
 @pytest.fixture(params=[True, False])
@@ -48,3 +51,16 @@ def test_what_many_short_runs_leave_is_collected(is_on: bool) -> None:
         with left_for_later():
             pass
     assert len(alive) < runs / 2
+
+
+def test_what_a_process_takes_is_known_on_each_system(tmp_path: Path) -> None:
+    before, size = taken(os.getpid()), 1 << 25
+    filled = bytearray(b"1") * size
+    assert taken(os.getpid()) - before > size // 2
+    del filled
+    files = open_files()
+    if files is None and sys.platform == "win32":
+        pytest.skip("wine counts no handles")
+    assert files is not None
+    with open(tmp_path / "file", "wb"):
+        assert open_files() == files + 1

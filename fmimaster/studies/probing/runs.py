@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 
 from fmimaster.base.errors import CallError, FmimasterError, ModelError
+from fmimaster.base.memory import open_files, taken
 from fmimaster.cards.measured import (
     Leak,
     Loading,
@@ -153,17 +152,14 @@ def _cycle(use: Use) -> None:
 
 def _resources() -> tuple[int, int] | None:
     """Bytes of physical memory, and open descriptors; None if this system does not tell."""
-    memory = _memory_in_use()
-    return None if memory is None else (memory, len(os.listdir("/proc/self/fd")))
+    memory, files = _memory_in_use(), open_files()
+    return None if memory is None or files is None else (memory, files)
 
 
 def _memory_in_use() -> int | None:
-    """Bytes of physical memory that this process uses; None where it is not known (not Linux)."""
-    if not sys.platform.startswith("linux"):
-        return None
+    """Bytes of physical memory that this process uses; None where it is not known."""
     gc.collect()
-    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return taken(os.getpid()) or None
 
 
 _BEFORE = 10
