@@ -31,6 +31,7 @@ from fmimaster.system.xml import (
     location,
     parse_lenient_xml,
     parse_text,
+    path_of_uri,
     text_of,
     value_of,
 )
@@ -100,7 +101,8 @@ def _component(element: Element, path: Path, notes: Notes) -> Component:
             text_of(element, "name"),
             location(element),
         )
-    source = Source(path.parent / unquote(uri.removeprefix("file://")))
+    file = path_of_uri(uri) if uri.startswith("file:") else unquote(uri).replace("\\", "/")
+    source = Source(path.parent / file)
     values = []
     for entry in children(element, "InitialValues", "InitialValue"):
         for value in entry:

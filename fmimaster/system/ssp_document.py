@@ -11,11 +11,10 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from fmimaster.base.errors import DescriptionError, FileError, did_you_mean
 from fmimaster.system.archive import open_archive, read_file
@@ -31,6 +30,7 @@ from fmimaster.system.xml import (
     local_name,
     location,
     parse_lenient_xml,
+    path_of_uri,
     text_of,
     value_of,
 )
@@ -74,7 +74,7 @@ class Document:
                 f"{location(element)}: source '{uri}' is reached by '{scheme[0]}', expected a "
                 "file. Place the file next to the description and name it by its relative path."
             )
-        path = _path_of(uri) if scheme else unquote(uri).replace("\\", "/")
+        path = path_of_uri(uri) if scheme else unquote(uri).replace("\\", "/")
         source = self._resolve(path)
         if Path(path).is_absolute() or (self.source.member and not source.member):
             self.note(element, "sources are read from outside of the system", f"'{source}'")
@@ -189,16 +189,6 @@ def read_transformation(element: Element) -> Transformation:
                 "the values in one of the FMUs."
             )
     return Transformation()
-
-
-def _path_of(uri: str) -> str:
-    """The path in a URI of the scheme ``file``; on Windows it may name a machine and its shared folder."""
-    from urllib.request import url2pathname  # it imports the HTTP modules
-
-    place = urlsplit(uri)
-    is_shared = sys.platform == "win32" and place.netloc not in ("", "localhost")
-    path = url2pathname(f"//{place.netloc}{place.path}" if is_shared else place.path)
-    return Path(path).as_posix()
 
 
 # Names of SSP --------------------------------------------------------------------------------------------------------

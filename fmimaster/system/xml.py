@@ -7,11 +7,14 @@ read here a local name has the same meaning everywhere.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
@@ -282,3 +285,13 @@ def shown(text: str | None, most: int = 60) -> str:
     """A text in quotes; only the beginning of a long text."""
     text = text or ""
     return repr(text if len(text) <= most else text[:most] + " ...")
+
+
+def path_of_uri(uri: str) -> str:
+    """The path in a URI of the scheme ``file``; on Windows it may name a machine and its shared folder."""
+    from urllib.request import url2pathname  # it imports the HTTP modules
+
+    place = urlsplit(uri)
+    is_shared = sys.platform == "win32" and place.netloc not in ("", "localhost")
+    path = url2pathname(f"//{place.netloc}{place.path}" if is_shared else place.path)
+    return Path(path).as_posix()

@@ -12,7 +12,7 @@ from fmimaster.base.errors import DescriptionError, FileError
 from fmimaster.system import PowerBond
 from fmimaster.system.declarations import Experiment
 from fmimaster.system.description import Connection, Endpoint
-from fmimaster.system.model import Transformation
+from fmimaster.system.model import Source, Transformation
 from fmimaster.system.osp import FILE
 
 NAMESPACE = "http://opensimulationplatform.com/MSMI/OSPSystemStructure"
@@ -58,6 +58,22 @@ def test_simulators_connections_and_times_are_read(tmp_path: Path) -> None:
                 Endpoint("wheel", "force"), Endpoint("chassis", "force"), Transformation(-1.0)
             ),
         )
+
+
+def test_sources_are_paths_with_both_slashes_and_addresses(tmp_path: Path) -> None:
+    file = written(tmp_path, CONNECTIONS.replace(' powerBond="suspension"', ""))
+    plain = str(reference_path("fmi3/QuarterCarWheelA.fmu"))
+    address = (tmp_path / "a b.fmu").as_uri()
+    for given, meant in (
+        ("a%20b.fmu", "a b.fmu"),
+        (r"..\fmus\a.fmu", "../fmus/a.fmu"),
+        (address, "a b.fmu"),
+    ):
+        text = file.read_text(encoding="utf-8").replace(plain, given)
+        changed = tmp_path / "OspSystemStructure_Changed.xml"
+        changed.write_text(text, encoding="utf-8")
+        _, wheel = read_system(changed).system.components
+        assert wheel.source == Source(tmp_path / meant)
 
 
 def test_it_runs_as_the_same_system_in_an_ssp(tmp_path: Path) -> None:
