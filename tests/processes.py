@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
+
+CRASHED = "an access violation (0xC0000005)" if sys.platform == "win32" else "SIGSEGV"
+"""What ends a process that reads memory which is not there."""
+
+ABORT = " (as by abort)" if sys.platform == "win32" else ""
+"""What is said of exit status 3."""
 
 PATIENCE = 300.0
 """[s] After so much wall time, a test fails instead of waiting for ever. It says nothing about how fast something is: a

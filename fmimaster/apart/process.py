@@ -1,4 +1,4 @@
-"""Processes that are forked from a preloaded one, which is started when the first is needed."""
+"""Processes of their own. On Linux they are forked from a preloaded one, which is started when the first is needed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from fmimaster.apart.exit import Exit
 from fmimaster.apart.server import KILL, REQUEST, START, ChannelEnd, Start
+from fmimaster.apart.spawned import spawned
+from fmimaster.apart.streams import End, Waiting, pair, pipe
 from fmimaster.apart.watch import REPORT
 from fmimaster.base.errors import OptionError
 
@@ -48,8 +50,39 @@ _GRACE = 5.0
 """Time in s for the preloaded process to end after its socket was closed."""
 
 
+class Carrier(Protocol):
+    """A process in the system."""
+
+    stream: End
+    """To its channel."""
+    output: End
+    """From its standard output and standard error."""
+    report: int
+    """What can be waited for until it has ended: a descriptor, on Windows a handle."""
+    pid: int
+    """Its number in the system; 0 if it is not known yet."""
+    further: Sequence[int]
+    """Further descriptors as numbers of that process; empty if it gets them in another way."""
+
+    def wait_for_start(self) -> None:
+        """Wait until it can begin, or has ended."""
+        ...
+
+    def ended(self) -> Exit | None:
+        """How it has ended; None if it runs."""
+        ...
+
+    def kill(self) -> None:
+        """End it and all that it has started, and wait for that."""
+        ...
+
+    def close(self) -> None:
+        """Give up all that belongs to it here."""
+        ...
+
+
 class Process:
-    """A process of its own.
+    """A process of its own: forked from a preloaded one on Linux, elsewhere started anew.
 
     Parameters
     ----------
@@ -58,17 +91,15 @@ class Process:
         and the arguments. It is found by its name, so it must be defined at the top of a module.
     arguments : tuple
     descriptors : int
-        Further descriptors, which the new process gets as well.
+        Further descriptors, which the new process gets as well; on Windows to write to.
     memory_limit : int or None
         In bytes, beyond what a process has at its start. An allocation beyond it fails.
 
     Attributes
     ----------
-    channel : Connection
-    output : int
-        Descriptor, from which its standard output and standard error can be read; it does not block.
-    report : int
-        Descriptor that can be read when the process has ended.
+    channel : ChannelEnd
+    output : End
+        From which its standard output and standard error can be read.
     token : int
         What its messages begin with.
     """
@@ -81,26 +112,19 @@ class Process:
         descriptors: Sequence[int] = (),
         memory_limit: int | None = None,
     ) -> None:
-        refuse_other_platforms()
-        mine, theirs = socket.socketpair()
         self.token = int.from_bytes(os.urandom(_TOKEN_BYTES), "little")
-        self.channel = ChannelEnd(mine, self.token)
-        self.report, report = os.pipe()
-        self.output, output = os.pipe()
-        os.set_blocking(self.output, False)
-        self.pid = 0
-        """Its number in the system, after the first :meth:`ended`."""
-        self._exit: Exit | None = None
+        self._carrier = carry(MODULES, descriptors)
+        self.channel = ChannelEnd(self._carrier.stream, self.token)
+        self.output = self._carrier.output
         self._is_closed = False
         try:
-            given = [theirs.fileno(), report, output, *descriptors]
-            self._preloaded, self._number = _started(given)
             start = Start(
                 os.getcwd(),
                 dict(os.environ),
                 [os.path.abspath(p) for p in sys.path],
                 memory_limit,
                 self.token,
+                self._carrier.further,
                 pickle.dumps((main, arguments)),
             )
             with suppress(OSError):  # it has ended: the report says how
@@ -108,14 +132,69 @@ class Process:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def pid(self) -> int:
+        """Its number in the system, after its start."""
+        return self._carrier.pid
+
+    def waiting(self, *further: End) -> Waiting:
+        """What waits until something comes from it, also through further ends, or until it ends."""
+        return Waiting(self._carrier.report, self.channel.end, self.output, *further)
+
+    def wait_for_start(self) -> None:
+        """Wait until it can begin, or has ended."""
+        self._carrier.wait_for_start()
+
+    def ended(self) -> Exit | None:
+        """How it has ended; None if it runs."""
+        return self._carrier.ended()
+
+    def read_output(self) -> bytes:
+        """What it has printed since the last call: a part of it, if it prints without end."""
+        return self.output.read_all(_MOST_CHUNKS)
+
+    def kill(self) -> Exit:
+        """End it and all that it has started, and wait for that."""
+        while (end := self.ended()) is None:
+            self._carrier.kill()
+        return end
+
+    def close(self) -> None:
+        """Give up the connections; the process must have ended, or ends when it finds its channel closed."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._carrier.close()
+
+
+class _Forked:
+    """A process that is forked from the preloaded one."""
+
+    further: Sequence[int] = ()
+
+    def __init__(self, descriptors: Sequence[int]) -> None:
+        self.stream, theirs = pair()
+        self.output, output = pipe()
+        self.report, report = os.pipe()
+        self.pid = 0
+        self._exit: Exit | None = None
+        try:
+            given = [theirs, report, output, *descriptors]
+            self._preloaded, self._number = _started(given)
+        except BaseException:
+            self.close()
+            raise
         finally:
-            theirs.close()
-            os.close(report)
-            os.close(output)
+            for descriptor in (theirs, report, output):
+                os.close(descriptor)
+
+    def wait_for_start(self) -> None:
+        """Wait until it is forked."""
+        self.ended()
 
     def ended(self) -> Exit | None:
         """How it has ended; None if it runs. Waits for its start."""
-        while self._exit is None and (self.pid == 0 or _can_be_read(self.report)):
+        while self._exit is None and (self.pid == 0 or _wait_until_readable(self.report, 0.0)):
             content = os.read(self.report, REPORT.size)
             if len(content) < REPORT.size:  # the preloaded process has ended, and this one with it
                 self._exit = Exit(None)
@@ -126,30 +205,16 @@ class Process:
                 os.read(self.report, 1)  # its keeper has ended too
         return self._exit
 
-    def read_output(self) -> bytes:
-        """What it has printed since the last call: a part of it, if it prints without end."""
-        parts = []
-        with suppress(BlockingIOError):
-            for _ in range(_MOST_CHUNKS):
-                if not (part := os.read(self.output, 1 << 16)):
-                    break
-                parts.append(part)
-        return b"".join(parts)
-
-    def kill(self) -> Exit:
-        """End it and all that it has started, and wait for that."""
-        while (end := self.ended()) is None:
-            self._preloaded.kill(self._number)
-            _wait_until_readable(self.report)
-        return end
+    def kill(self) -> None:
+        """Have it ended with all that it has started, and wait for its report."""
+        self._preloaded.kill(self._number)
+        _wait_until_readable(self.report)
 
     def close(self) -> None:
-        """Give up the connections; the process must have ended, or ends when it finds its channel closed."""
-        if not self._is_closed:
-            self._is_closed = True
-            self.channel.close()
-            os.close(self.report)
-            os.close(self.output)
+        """Give up the connections."""
+        self.stream.close()
+        self.output.close()
+        os.close(self.report)
 
 
 class _Preloaded:
@@ -268,25 +333,17 @@ if sys.platform != "win32":
     os.register_at_fork(after_in_child=_forget)
 
 
-def prepare() -> None:
-    """Start the preloaded process, if there is none, so that it imports while this process does something else."""
-    refuse_other_platforms()
-    _preloaded()
-
-
-def refuse_other_platforms() -> None:
-    """Raise OptionError if this platform cannot start processes in this way."""
-    if sys.platform != "linux":
-        raise OptionError(
-            f"FMUs and functions in processes of their own are possible on Linux only; this is {sys.platform}."
-        )
-
-
-def _can_be_read(descriptor: int) -> bool:
-    return _wait_until_readable(descriptor, 0.0)
-
-
 def _wait_until_readable(descriptor: int, seconds: float | None = None) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(None if seconds is None else seconds * 1000.0))
+
+
+def _forked(_: Sequence[str], descriptors: Sequence[int]) -> Carrier:
+    return _Forked(descriptors)
+
+
+carry: Callable[[Sequence[str], Sequence[int]], Carrier] = (
+    _forked if sys.platform == "linux" else spawned
+)
+"""Starts a process."""

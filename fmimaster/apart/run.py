@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -67,8 +66,8 @@ def run_apart(
 ) -> EndedProcess:
     """Run a function in a process of its own, with its own working directory, environment and signal handlers.
 
-    The process is forked from one in which fmimaster is imported, so that it starts in some milliseconds. Nothing of
-    the program that calls this is in it. Linux only.
+    On Linux the process is forked from one in which fmimaster is imported, so that it starts in some milliseconds; on
+    Windows and macOS one that has imported it waits ready. Nothing of the program that calls this is in it.
 
     Parameters
     ----------
@@ -95,13 +94,14 @@ def run_apart(
     Raises
     ------
     OptionError
-        If the function cannot be found by another process, or on other platforms.
+        If the function cannot be found by another process.
     """
     _check(function, deadline, memory_limit)
-    begun = perf_counter()
     kind = _annotated(function) if returns is None else returns
     process = Process(_call, (function, arguments), memory_limit=memory_limit)
     try:
+        process.wait_for_start()
+        begun = perf_counter()
         return _followed(process, kind, begun, (deadline, memory_limit), stop)
     finally:
         process.kill()
@@ -147,9 +147,7 @@ def _followed(
     deadline, memory_limit = limits
     output = bytearray()
     answers = _Answers(process, kind)
-    poll = select.poll()
-    for descriptor in (process.channel.fileno(), process.output, process.report):
-        poll.register(descriptor, select.POLLIN)
+    waiting, channel = process.waiting(), process.channel.end
 
     def read() -> None:
         output.extend(process.read_output())
@@ -164,18 +162,15 @@ def _followed(
             break
         if stop is not None:
             left = min(left, _STOP_SEEN)
-        ready = dict(poll.poll(None if left == inf else left * 1000.0 + 1.0))
+        ready = waiting.ready(None if left == inf else left)
         read()
-        if process.output in ready and not ready[process.output] & select.POLLIN:
-            poll.unregister(process.output)  # closed by the function
-        if process.channel.fileno() in ready and not answers.read():
-            poll.unregister(process.channel.fileno())
+        if channel in ready and not answers.read():
+            waiting.drop(channel)
     read()
     if not is_late and not is_stopped:
         answers.read()
-    made = partial(
-        EndedProcess, output=output.decode("utf-8", "replace"), seconds=perf_counter() - begun
-    )
+    text = output.decode("utf-8", "replace").replace("\r\n", "\n")
+    made = partial(EndedProcess, output=text, seconds=perf_counter() - begun)
     if is_stopped:
         return made(EndCause.STOPPED, how="was stopped")
     if is_late:

@@ -1,4 +1,4 @@
-"""The preloaded process, which forks itself for each function or FMU, and the messages of the processes. Linux only.
+"""The preloaded process, which forks itself on Linux for each function or FMU, and the messages of all processes.
 
 It has imported what they need. It has one thread, and nothing of the program that has started it, so a fork is safe and
 takes some milliseconds.
@@ -18,15 +18,14 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from math import inf
-from time import monotonic
 from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
 from fmimaster.apart.plain import DamagedError
+from fmimaster.apart.streams import End
 from fmimaster.apart.watch import adopt_orphans, end_children, end_with_parent, keep
 
 _HEAD = struct.Struct("=QQQI")
@@ -107,8 +106,8 @@ class Channel:
         What its messages begin with. It arrives with the first object.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         self.expect(0)
 
     def expect(self, token: int) -> None:
@@ -120,22 +119,23 @@ class Channel:
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         return pickle.loads(self._exactly(length))
 
-    def _exactly(self, size: int) -> bytearray:
-        content = bytearray(size)
-        view = memoryview(content)
-        while view:
+    def _exactly(self, size: int) -> bytes:
+        content = bytearray()
+        while len(content) < size:
             try:
-                n = self._socket.recv_into(view)
+                part = os.read(self._descriptor, min(size - len(content), _CHUNK))
             except ConnectionError:
-                n = 0
-            if n == 0:
+                part = b""
+            if not part:
                 raise EOFError
-            view = view[n:]
-        return content
+            content += part
+        return bytes(content)
 
     def send(self, content: bytes) -> None:
         """Send a message; raises OSError if the other process has ended."""
-        self._socket.sendall(self._writer.frame(content))
+        left = memoryview(self._writer.frame(content))
+        while left:
+            left = left[os.write(self._descriptor, left[:_CHUNK]) :]
 
 
 class ChannelEnd:
@@ -147,14 +147,9 @@ class ChannelEnd:
         What messages of the other process begin with.
     """
 
-    def __init__(self, connection: socket.socket, token: int) -> None:
-        self._socket = connection
-        self._socket.setblocking(False)
+    def __init__(self, end: End, token: int) -> None:
+        self.end = end
         self._reader = FrameReader(token)
-
-    def fileno(self) -> int:
-        """The descriptor, for polling."""
-        return self._socket.fileno()
 
     @property
     def is_within(self) -> bool:
@@ -174,17 +169,8 @@ class ChannelEnd:
         OSError
             If the other process has ended, or has read nothing for so long.
         """
-        content, patience = pickle.dumps(message), inf if seconds is None else seconds
-        left, until = memoryview(_LENGTH.pack(len(content)) + content), monotonic() + patience
-        poll = select.poll()
-        poll.register(self._socket, select.POLLOUT)
-        while left:
-            try:
-                left, until = left[self._socket.send(left) :], monotonic() + patience
-            except BlockingIOError:
-                if monotonic() > until:
-                    raise TimeoutError("the other process reads nothing") from None
-                poll.poll(None if seconds is None else 1000.0 * seconds + 1.0)
+        content = pickle.dumps(message)
+        self.end.write(_LENGTH.pack(len(content)) + content, seconds)
 
     def receive(self) -> bytes | None:
         """The next message, if it has come completely.
@@ -197,20 +183,16 @@ class ChannelEnd:
             If it has sent something else.
         """
         while (message := self._reader.next()) is None:
-            try:
-                part = self._socket.recv(_CHUNK)
-            except BlockingIOError:
+            if not (part := self.end.read(_CHUNK)):
+                if self.end.is_at_end:
+                    raise EOFError
                 return None
-            except ConnectionError:
-                part = b""
-            if not part:
-                raise EOFError
             self._reader.add(part)
         return message
 
     def close(self) -> None:
         """Close this end."""
-        self._socket.close()
+        self.end.close()
 
 
 # The preloaded process ------------------------------------------------------------------------------------------------
@@ -236,6 +218,8 @@ class Start(NamedTuple):
     """In bytes, beyond what the process has at its start."""
     token: int
     """What its messages begin with."""
+    further: Sequence[int]
+    """Further descriptors, or handles, as numbers of the new process; empty if it has got them in another way."""
     call: bytes
     """Pickled: a function, called with the channel, further descriptors, and arguments; and the arguments. Unpickled when
     the path is set, on which the function is found."""
@@ -337,14 +321,29 @@ def _end(keeper: int) -> None:
 
 def _run(channel: int, output: int, further: list[int]) -> NoReturn:
     """In a new process: run what it is started for."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    os.close(output)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
+    def prepared(start: Start) -> list[int]:
+        limit(start.memory_limit)
+        return further
+
+    run_started(Channel(channel), prepared)
+
+
+def run_started(connection: Channel, prepared: Callable[[Start], list[int]]) -> NoReturn:
+    """In a new process: run what it is started for, and end.
+
+    Parameters
+    ----------
+    prepared
+        Limits the memory, and returns the further descriptors.
+    """
     status = 1
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for descriptor in (1, 2):
-            os.dup2(output, descriptor)
-        os.close(output)
-        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-        connection = Channel(socket.socket(fileno=channel))
         start: Start = connection.receive()
         connection.expect(start.token)
         os.environ.clear()
@@ -352,7 +351,7 @@ def _run(channel: int, output: int, further: list[int]) -> NoReturn:
         sys.path[:] = start.path
         with suppress(OSError):
             os.chdir(start.folder)
-        _limit(start.memory_limit)
+        further = prepared(start)
         called, arguments = pickle.loads(start.call)
         called(connection, further, *arguments)
         status = 0
@@ -367,9 +366,9 @@ def _run(channel: int, output: int, further: list[int]) -> NoReturn:
         os._exit(status)
 
 
-def _limit(memory: int | None) -> None:
+def limit(memory: int | None) -> None:
     """No core dump, and at most so many bytes of memory more than now."""
-    import resource  # Linux only
+    import resource  # not on Windows
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if memory is not None:
@@ -381,8 +380,8 @@ def _limit(memory: int | None) -> None:
 
 
 def _data() -> int:
-    """Size in bytes of the private memory of this process, as RLIMIT_DATA counts it."""
-    with open("/proc/self/status", encoding="utf-8") as lines:
+    """Size in bytes of the private memory of this process, as RLIMIT_DATA counts it; 0 where it is not known."""
+    with suppress(OSError), open("/proc/self/status", encoding="utf-8") as lines:
         for line in lines:
             if line.startswith("VmData:"):
                 return int(line.split()[1]) * _KIB

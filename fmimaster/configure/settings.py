@@ -201,7 +201,7 @@ class Settings:
         FMUs in processes of their own. All, none, or those that are named; names may be globs. A crash of such an FMU
         ends the run with :class:`FmuLostError`, and this process goes on. The results are the same. Default: FMUs that
         allow one instance per process, if they are used more than once, and all FMUs if ``call_timeout``,
-        ``memory_limit`` or ``on_fault`` is given. Linux only.
+        ``memory_limit`` or ``on_fault`` is given.
     call_timeout : float, in s
         Wall time in s after which a call of an FMU that has not returned is ended, with its process. Default: no limit,
         but 30 s for loading and instantiation in a process of its own, without the time in which it waits for a

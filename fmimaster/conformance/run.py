@@ -11,7 +11,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from fmimaster.apart.process import refuse_other_platforms
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version
@@ -53,7 +52,7 @@ def check_conformance(
 
     A folder in the layout of the FMI cross-check, or any other one. Beside ``MODEL.fmu`` can be ``MODEL_ref.csv``, the
     reference; ``MODEL_ref.opt``, its times and tolerance; and ``MODEL_in.csv``, input signals. Without a reference an
-    FMU passes if it runs to the end. An earlier run in the same output folder is continued. Linux only.
+    FMU passes if it runs to the end. An earlier run in the same output folder is continued.
 
     Parameters
     ----------
@@ -104,7 +103,6 @@ def check_conformance(
     >>> [(v.name, v.reason) for v in run.verdicts if v.outcome is VerdictOutcome.FAILED]  # doctest: +SKIP
     []
     """
-    refuse_other_platforms()
     workers = _checked(workers, deadline, memory_limit)
     limits = limits or ConformanceLimits()
     solvers(solver)  # refused now, and not by each FMU

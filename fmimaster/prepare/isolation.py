@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
@@ -36,7 +35,7 @@ def isolated_fmus(
     Raises
     ------
     OptionError
-        If a name or glob fits no FMU, or this platform cannot isolate FMUs.
+        If a name or glob fits no FMU, or the kernel, which isolation needs, was not built.
     ModelError
         If an FMU that allows one instance per process is used several times, and may not be isolated.
     """
@@ -60,17 +59,12 @@ def isolated_fmus(
 
 
 def can_isolate() -> bool:
-    """Whether FMUs can have processes of their own here."""
-    return sys.platform == "linux" and native_executor() is not None
+    """Whether FMUs can have processes of their own here: the kernel is built."""
+    return native_executor() is not None
 
 
 def refuse_if_impossible() -> None:
     """Raise OptionError if FMUs cannot have processes of their own here."""
-    if sys.platform != "linux":
-        raise OptionError(
-            f"isolate: FMUs in processes of their own are possible on Linux only; this is {sys.platform}. Leave "
-            "isolate (--isolate), call_timeout and memory_limit out."
-        )
     if not can_isolate():
         raise OptionError(
             "isolate: FMUs in processes of their own need the kernel in C, which was not built at installation. "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from fmimaster.plan.links import Links
 from fmimaster.plan.plan import InstancePlan, Instances, Plan
 from fmimaster.plan.visits import Visits
 from fmimaster.run.executor import make_store
-from fmimaster.run.isolated.memory import Sender, SentCalls, SharedMemory
+from fmimaster.run.isolated.memory import Sender, SentCalls, SharedMemory, wakers
 from fmimaster.run.native.entries import make_entry
 from fmimaster.run.native.fmu_entry import make_update_callback
 from fmimaster.run.native.header import Context, LentMemory, derivative_fields
@@ -42,7 +43,9 @@ Room = tuple[int, int, int]
 """A place in shared memory."""
 
 _LINE_BUFFERED = 1
-"""_IOLBF of <stdio.h> on Linux."""
+"""_IOLBF of <stdio.h> on Linux and macOS."""
+_NOT_BUFFERED = 4
+"""_IONBF of <stdio.h> on Windows, whose C library has no buffers of lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Hosted:
     log_level: int
     n_places: int
     """Largest number of FMU states that are saved at the same time."""
+    memory: str
+    """Name of the shared memory."""
     message: Room
     polynomials: tuple[Room, Room]
     """For derivatives, and for coefficients."""
@@ -66,8 +71,8 @@ class Hosted:
 
 def serve(channel: Channel, descriptors: list[int], hosted: Hosted) -> None:
     """Serve until the process of the run frees the instance, or ends."""
-    memory, messages = descriptors
-    host = Host(channel, SharedMemory.of_run(memory), messages, hosted)
+    messages, *memory = descriptors
+    host = Host(channel, SharedMemory.of_run(hosted.memory, memory), messages, hosted)
     host.serve()
 
 
@@ -92,12 +97,12 @@ class Host(LentMemory):
         part = self.lent(memory.part(begin, length))
         self.message = ffi.cast("fm_message *", ffi.from_buffer(part) + at)
         self.host = self.made("fm_host", message=self.message)
+        self.host.wakers.asked, self.host.wakers.answered = wakers(hosted.memory)
         self._sender = Sender(messages, channel.token, self._count)
         log = logging.getLogger("fmimaster")
         log.addHandler(self._sender)
         log.setLevel(hosted.log_level)
-        c = ctypes.CDLL(None)
-        c.setvbuf(ctypes.c_void_p.in_dll(c, "stdout"), None, _LINE_BUFFERED, ctypes.c_size_t(0))
+        _keep_no_output()
         self._file: FmuFile | None = None
         self._instance: Instance
         self._entry: KernelEntry
@@ -259,6 +264,19 @@ class Host(LentMemory):
         """Free the instance, unload its library."""
         if self._file is not None:
             self._file.close()
+
+
+def _keep_no_output() -> None:
+    """Let the C library write what the FMU prints at once: it would be lost in a crash."""
+    if sys.platform == "win32":
+        c, how = ctypes.CDLL("ucrtbase"), _NOT_BUFFERED
+        c.__acrt_iob_func.restype = ctypes.c_void_p
+        stream = ctypes.c_void_p(c.__acrt_iob_func(1))
+    else:
+        c, how = ctypes.CDLL(None), _LINE_BUFFERED
+        name = "__stdoutp" if sys.platform == "darwin" else "stdout"
+        stream = ctypes.c_void_p.in_dll(c, name)
+    c.setvbuf(stream, None, how, ctypes.c_size_t(0))
 
 
 def _forwarded(name: str) -> Act:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +15,7 @@ import numpy as np
 from fmimaster.apart.exit import Exit
 from fmimaster.apart.plain import DamagedError, decoded, error_of
 from fmimaster.apart.process import Process
+from fmimaster.apart.streams import pipe
 from fmimaster.base.errors import FmuLostError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
@@ -33,7 +33,7 @@ from fmimaster.run.isolated.loss import (
     PresentCall,
     lost_error,
 )
-from fmimaster.run.isolated.memory import Receiver, SharedMemory
+from fmimaster.run.isolated.memory import Receiver, SharedMemory, close_wakers, wakers
 from fmimaster.run.native.header import LentMemory
 from fmimaster.system.model import DataType, Variable
 
@@ -80,11 +80,13 @@ class HostedInstance(Instance):
         """Variables → what reads or sets them."""
         self._is_freed = False
         self._memory = SharedMemory.new()
+        self._events: Sequence[int] = ()
         try:
             self._share(sum(v.size for v in inputs))
             self._start(planned, tuple(inputs), file, options, n_places)
         except BaseException:
             self._memory.close()
+            close_wakers(self._events)
             raise
 
     def load(self) -> None:
@@ -126,6 +128,8 @@ class HostedInstance(Instance):
             look=lib.fm_python_look,
             self=self._lent.lent(ffi.new_handle(self)),
         )
+        self._events = wakers(memory.name)
+        self.isolated.wakers.asked, self.isolated.wakers.answered = self._events
         self.table = ffi.new("fm_instance *")
         lib.fm_isolated_table(self.isolated, self.table)
         self._function = ffi.new("const char **")
@@ -138,8 +142,7 @@ class HostedInstance(Instance):
         options: InstanceOptions,
         n_places: int,
     ) -> None:
-        receiving, sending = os.pipe()
-        os.set_blocking(receiving, False)
+        receiving, sending = pipe()
         hosted = Hosted(
             planned,
             inputs,
@@ -148,6 +151,7 @@ class HostedInstance(Instance):
             options.call_log is not None,
             log.getEffectiveLevel(),
             n_places,
+            self._memory.name,
             self._rooms[0],
             (self._rooms[1], self._rooms[2]),
         )
@@ -155,11 +159,11 @@ class HostedInstance(Instance):
             self._process = Process(
                 serve,
                 (hosted,),
-                descriptors=[self._memory.descriptor, sending],
+                descriptors=[sending, *self._memory.descriptors],
                 memory_limit=self._limits.memory,
             )
         except BaseException:
-            os.close(receiving)
+            receiving.close()
             raise
         finally:
             os.close(sending)
@@ -240,7 +244,7 @@ class HostedInstance(Instance):
 
     def _own_time(self, seconds: float) -> Deadline:
         """A deadline that a loaded machine does not trip."""
-        self._process.ended()  # waits for its start
+        self._process.wait_for_start()
         return Deadline(seconds, self._process.pid)
 
     def _answer(self, kind: type[T], deadline: Deadline, name: str, *arguments: Any) -> T:
@@ -285,18 +289,13 @@ class HostedInstance(Instance):
 
     def _content(self) -> bytes:
         """What comes through the channel next; what the host logs meanwhile is logged."""
-        process, poll = self._process, select.poll()
-        channel, received = process.channel.fileno(), self._receiver.descriptor
-        for descriptor in (channel, process.report, process.output, received):
-            poll.register(descriptor, select.POLLIN)
+        process, channel = self._process, self._process.channel.end
+        waiting = process.waiting(self._receiver.end)
         sending: Deadline | None = None
         while True:
             left = min(self._deadline.left, _PERIOD)
-            ready = dict(poll.poll(max(left, 0.0) * 1000.0 + 1.0))
+            ready = waiting.ready(max(left, 0.0))
             self._log()
-            for descriptor in (process.output, received):
-                if ready.get(descriptor, select.POLLIN) & ~select.POLLIN:
-                    poll.unregister(descriptor)  # closed
             if channel in ready:
                 sending = None
                 try:
@@ -350,6 +349,7 @@ class HostedInstance(Instance):
             self._process.close()
             self._receiver.close()
             self._memory.close()
+            close_wakers(self._events)
 
 
 @ffi.def_extern("fm_python_look", error=1)  # type: ignore[untyped-decorator]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import mmap
 import os
-import resource
+import sys
+import tempfile
 import weakref
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import cache
-from mmap import MAP_SHARED, PROT_READ, PROT_WRITE
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from fmimaster.apart.plain import DamagedError, decoded, encoded
 from fmimaster.apart.server import FrameReader, FrameWriter
+from fmimaster.apart.streams import End
 from fmimaster.base.text import visible
 from fmimaster.fmu.call_log import CallLog
 
@@ -35,16 +37,18 @@ _SHARE = 8
 
 
 class SharedMemory:
-    """Memory behind a descriptor.
+    """Memory that two processes see.
 
-    Parameters
+    Attributes
     ----------
-    descriptor : int
-        Owned by this object.
+    name : str
+        By which Windows finds it.
+    descriptors : sequence of int
+        Those that the host needs; none on Windows.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+    def __init__(self, name: str, descriptors: Sequence[int]) -> None:
+        self.name, self.descriptors = name, descriptors
         self._parts: dict[int, ctypes.Array[ctypes.c_char]] = {}
         """Where it begins → part."""
         self._size = self._used = 0
@@ -52,14 +56,15 @@ class SharedMemory:
     @classmethod
     def new(cls) -> SharedMemory:
         """Memory without content."""
-        return cls(os.memfd_create("fmimaster", os.MFD_CLOEXEC))
+        return cls(f"fmimaster-{os.urandom(16).hex()}", _new_descriptors())
 
     @classmethod
-    def of_run(cls, descriptor: int) -> SharedMemory:
-        """In a host: the memory of the run, whose descriptor is closed before an FMU could write into it."""
-        memory = cls(-1)
-        memory._whole = _mapped(descriptor, 0, _room())
-        os.close(descriptor)
+    def of_run(cls, name: str, descriptors: Sequence[int]) -> SharedMemory:
+        """In a host: the memory of the run. On Linux its descriptor is closed before an FMU could write into it."""
+        memory = cls(name, descriptors)
+        if sys.platform == "linux":
+            memory._whole = _mapped(name, descriptors, 0, _room())
+            memory.close()
         return memory
 
     def allocate(self, size: int) -> tuple[int, int, int]:
@@ -69,7 +74,8 @@ class SharedMemory:
             self._size_before = self._size
             length = -(-max(size, _PART) // _PART) * _PART
             self._size += length
-            os.ftruncate(self.descriptor, self._size)
+            for descriptor in self.descriptors:
+                os.ftruncate(descriptor, self._size)
             self.part(self._size_before, length)
             self._used = 0
         at, self._used = self._used, self._used + size
@@ -78,13 +84,13 @@ class SharedMemory:
     _size_before = 0
     """Begin of the last part."""
     _whole: ctypes.Array[ctypes.c_char] | None = None
-    """Of a host: all parts, also those that do not exist yet."""
+    """Of a host on Linux: all parts, also those that do not exist yet."""
 
     def part(self, begin: int, length: int) -> ctypes.Array[ctypes.c_char]:
         """A part, from its begin; the other process has allocated it."""
         if begin not in self._parts:
             self._parts[begin] = (
-                _mapped(self.descriptor, begin, length)
+                _mapped(self.name, self.descriptors, begin, length)
                 if self._whole is None
                 else (ctypes.c_char * length).from_buffer(self._whole, begin)
             )
@@ -96,48 +102,91 @@ class SharedMemory:
         return np.frombuffer(memoryview(self.part(begin, length)), kind, n, at)
 
     def close(self) -> None:
-        """Close the descriptor; parts live as long as arrays in them."""
-        os.close(self.descriptor)
+        """Close the descriptors; parts live as long as arrays in them."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
         self._parts.clear()
 
 
-def _room() -> int:
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return _MOST
-    return min(_MOST, limit // _SHARE // _PART * _PART)
+if sys.platform == "win32":
+    from fmimaster.apart.job import checked, kernel32
 
+    def _new_descriptors() -> Sequence[int]:
+        return ()
 
-@cache
-def _c() -> ctypes.CDLL:
-    c, pointer, size = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p, ctypes.c_size_t
-    c.mmap.restype = pointer
-    c.mmap.argtypes = [pointer, size, *[ctypes.c_int] * 3, ctypes.c_long]
-    c.munmap.argtypes = [pointer, size]
-    return c
+    def _mapped(
+        name: str, _: Sequence[int], begin: int, length: int
+    ) -> ctypes.Array[ctypes.c_char]:
+        """Memory of both processes, which find it by its name."""
+        part = mmap.mmap(-1, length, tagname=f"{name}-{begin}")
+        return (ctypes.c_char * length).from_buffer(part)
 
+    def wakers(name: str) -> tuple[int, int]:
+        """Events by which the kernel wakes the host, and the process of the run."""
+        create = kernel32().CreateEventW
+        asked, answered = (
+            checked(create(None, False, False, f"{name}-{kind}")) for kind in ("asked", "answered")
+        )
+        return asked, answered
 
-def _mapped(descriptor: int, begin: int, length: int) -> ctypes.Array[ctypes.c_char]:
-    """Memory of this process; unmapped when the last array in it is deleted.
+    def close_wakers(events: Sequence[int]) -> None:
+        """Close them, in the process of the run."""
+        for event in events:
+            kernel32().CloseHandle(event)
 
-    ``mmap.mmap`` keeps a copy of the descriptor (until Python 3.13, ``trackfd``). Arrays of a run are in cycles, so that
-    each run would leave descriptors open until garbage is collected.
-    """
-    access = PROT_READ | PROT_WRITE
-    address = _c().mmap(None, length, access, MAP_SHARED, descriptor, begin)
-    if address == ctypes.c_void_p(-1).value:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
-    part = (ctypes.c_char * length).from_address(address)
-    weakref.finalize(part, _c().munmap, address, length).atexit = False
-    return part
+else:
+
+    def _new_descriptors() -> Sequence[int]:
+        if sys.platform == "linux":
+            return [os.memfd_create("fmimaster", os.MFD_CLOEXEC)]
+        with tempfile.TemporaryFile() as file:
+            return [os.dup(file.fileno())]
+
+    def _room() -> int:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return _MOST
+        return min(_MOST, limit // _SHARE // _PART * _PART)
+
+    @cache
+    def _c() -> ctypes.CDLL:
+        c, pointer, size = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p, ctypes.c_size_t
+        c.mmap.restype = pointer
+        c.mmap.argtypes = [pointer, size, *[ctypes.c_int] * 3, ctypes.c_long]
+        c.munmap.argtypes = [pointer, size]
+        return c
+
+    def _mapped(
+        _: str, descriptors: Sequence[int], begin: int, length: int
+    ) -> ctypes.Array[ctypes.c_char]:
+        """Memory of this process; unmapped when the last array in it is deleted.
+
+        ``mmap.mmap`` keeps a copy of the descriptor (until Python 3.13, ``trackfd``). Arrays of a run are in cycles, so
+        that each run would leave descriptors open until garbage is collected.
+        """
+        [descriptor] = descriptors
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        address = _c().mmap(None, length, access, mmap.MAP_SHARED, descriptor, begin)
+        if address == ctypes.c_void_p(-1).value:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        part = (ctypes.c_char * length).from_address(address)
+        weakref.finalize(part, _c().munmap, address, length).atexit = False
+        return part
+
+    def wakers(name: str) -> tuple[int, int]:
+        """None are needed: processes are woken by the shared memory itself."""
+        del name
+        return 0, 0
+
+    def close_wakers(events: Sequence[int]) -> None:
+        """There is nothing to close."""
 
 
 # Messages for the log -------------------------------------------------------------------------------------------------
 
-_CHUNK = 1 << 16
-_MOST_CHUNKS = 64
-"""Read at one time: an FMU may write without end."""
 _MOST_BYTES = 1 << 28
 """Largest number of bytes of a message."""
 _CONTENTS: dict[str, Any] = {
@@ -207,24 +256,20 @@ class Receiver:
     ----------
     name : str
         Full name of the instance.
-    descriptor : int
-        For the messages; it does not block, and is owned by this object.
+    end : End
+        For the messages; owned by this object.
     """
 
-    def __init__(self, name: str, descriptor: int, token: int, calls: CallLog | None) -> None:
+    def __init__(self, name: str, end: End, token: int, calls: CallLog | None) -> None:
         self._name = name
-        self.descriptor = descriptor
+        self.end = end
         self._calls = calls
         self._reader = FrameReader(token, _MOST_BYTES)
         self._line = b""
 
     def receive(self) -> None:
         """Log the messages that have arrived; raises DamagedError if the FMU has written between them."""
-        with suppress(BlockingIOError):
-            for _ in range(_MOST_CHUNKS):
-                if not (part := os.read(self.descriptor, _CHUNK)):
-                    break
-                self._reader.add(part)
+        self._reader.add(self.end.read_all())
         while (message := self._reader.next()) is not None:
             kind, content = decoded(tuple[str, bytes], message)
             if kind not in _CONTENTS:
@@ -247,5 +292,5 @@ class Receiver:
                 log.info("FMU output: %s: %s", self._name, text)
 
     def close(self) -> None:
-        """Close the descriptor."""
-        os.close(self.descriptor)
+        """Close its end."""
+        self.end.close()

@@ -57,7 +57,7 @@ def probe(
     """Measure what an FMU really does, beside what it declares.
 
     Each measurement loads the FMU in a process of its own, so a crash or a hang ends only this measurement. The card is
-    kept in a folder of the user, by the hash of the FMU, and is not measured a second time. Linux only.
+    kept in a folder of the user, by the hash of the FMU, and is not measured a second time.
 
     Parameters
     ----------
