@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Collection, Mapping
@@ -29,6 +30,7 @@ FLAGS = (
     *("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden"),
     *("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-pthread"),
 )
+LIBRARIES = ("-lm",) if sys.platform == "win32" else ("-lm", "-ldl")
 
 VERSIONS = ("fmi2", "fmi3")
 
@@ -135,13 +137,15 @@ def _library(version: str, lacks: tuple[str, ...]) -> bytes:
     compiled = _compiled(version)
     for function in lacks:
         name = f"{version}{function}".encode()
-        compiled, count = re.subn(rb"(?<=\0)(_?)%b(?=\0)" % name, rb"\1F%b" % name[1:], compiled)
-        assert count == 1, name
+        # between zeros, and on Windows also in the options of the linker: -export:fmi2Reset
+        pattern = rb'(?<=[\0:"])(_?)%b(?=[\0 "])' % name
+        compiled, count = re.subn(pattern, rb"\1F%b" % name[1:], compiled)
+        assert count in (1, 2), name
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "compiled.o"), Path(folder, "library")
         source.write_bytes(compiled)
         command = [_compiler(), "-shared", "-pthread", str(source)]
-        subprocess.run([*command, "-o", str(target), "-lm", "-ldl"], check=True)
+        subprocess.run([*command, "-o", str(target), *LIBRARIES], check=True)
         return target.read_bytes()
 
 

@@ -4,7 +4,6 @@
  * "Set", all that get are "Get", and "Load" and "Unload" are the library's own. The action is done in each such call from the
  * time on; -inf is earlier than Instantiate. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fenv.h>
 #include <locale.h>
@@ -20,17 +19,22 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
+
+#if defined(_WIN32)
+#include "windows.c"
+#else
+#include "posix.c"
+#endif
 
 #if FMI == 2
 #include "fmi2FunctionTypes.h"
 #define NAME(function) fmi2##function
-#define EXPORT(function) __attribute__((visibility("default"))) int NAME(function)
+#define EXPORT(function) EXPORTED int NAME(function)
 typedef fmi2ValueReference Reference;
 #else
 #include "fmi3FunctionTypes.h"
 #define NAME(function) fmi3##function
-#define EXPORT(function) __attribute__((visibility("default"))) int NAME(function)
+#define EXPORT(function) EXPORTED int NAME(function)
 typedef fmi3ValueReference Reference;
 #endif
 
@@ -110,10 +114,8 @@ static size_t decode(char *text)
 static void read_acts(void)
 {
     char path[4096], line[8192];
-    Dl_info info;
-    if (!dladdr((void *)read_acts, &info))
+    if (!path_of_library((void *)read_acts, path, sizeof path))
         return;
-    snprintf(path, sizeof path, "%s", info.dli_fname);
     for (int level = 0; level < 3; level++) { /* binaries/platform/library */
         char *slash = strrchr(path, '/');
         if (!slash)
@@ -121,7 +123,7 @@ static void read_acts(void)
         *slash = 0;
     }
     strncat(path, "/extra/acts.txt", sizeof path - strlen(path) - 1);
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(path, TO_READ);
     if (!file)
         return;
     while (n_acts < 32 && fgets(line, sizeof line, file)) {
@@ -166,13 +168,6 @@ static void say(Instance *self, int status, const char *text)
 #endif
 }
 
-static void rest(double seconds)
-{
-    struct timespec left = {(time_t)seconds, (long)(1e9 * (seconds - floor(seconds)))};
-    while (nanosleep(&left, &left)) /* also after a signal */
-        ;
-}
-
 static void *say_beside(void *context)
 {
     say(context, WARNING, "said by another thread");
@@ -198,7 +193,7 @@ static void trace(const char *path, Instance *self, const char *call)
 {
     char line[512];
     int n = snprintf(line, sizeof line, "%s %s\n", self ? self->name : "-", call);
-    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int file = open(path, TO_APPEND, 0600);
     if (file >= 0 && write(file, line, (size_t)n) >= 0)
         close(file);
 }
@@ -208,58 +203,6 @@ static void note(Instance *self, const char *call)
     for (int i = 0; i < n_acts; i++)
         if (!strcmp(acts[i].action, "trace"))
             trace(acts[i].argument, self, call);
-}
-
-static void block_signals(void)
-{
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, NULL);
-}
-
-#define MOST_DESCRIPTORS 256
-
-static bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }
-
-/* Into all descriptors but those of the standard streams: as an FMU does that keeps a number which it has closed. */
-static void write_everywhere(const char *content, size_t length)
-{
-    for (int k = 3; k < MOST_DESCRIPTORS; k++)
-        if (write(k, content, length) < 0)
-            continue;
-}
-
-static void replace_everywhere(void)
-{
-    int file = open("/dev/null", O_WRONLY);
-    for (int k = 3; k < MOST_DESCRIPTORS; k++)
-        if (k != file && is_open(k))
-            dup2(file, k);
-}
-
-/* A process that stays: a child, or a daemon with a session of its own. */
-static void start_process(const char *path, bool is_daemon)
-{
-    int pipe_of[2];
-    if (pipe(pipe_of))
-        abort();
-    pid_t child = fork();
-    if (child == 0) {
-        if (is_daemon && (setsid() < 0 || fork() != 0))
-            _exit(0);
-        char line[32];
-        int n = snprintf(line, sizeof line, "%d\n", (int)getpid());
-        int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        if (write(file, line, (size_t)n) < 0 || write(pipe_of[1], line, 1) < 0)
-            _exit(1);
-        for (;;)
-            pause();
-    }
-    char byte;
-    if (read(pipe_of[0], &byte, 1) < 0)
-        abort();
-    close(pipe_of[0]);
-    close(pipe_of[1]);
 }
 
 static int overflow(int depth)
@@ -341,7 +284,7 @@ static void perform(Instance *self, const Act *act, int *status)
     else if (IS("overflow")) *status = overflow(0) & WARNING;
     else if (IS("divide")) *status = 10 / zero;
     else if (IS("raise")) raise(atoi(text));
-    else if (IS("kill")) kill(getpid(), SIGKILL);
+    else if (IS("kill")) kill_this_process();
     else if (IS("end_thread")) pthread_exit(NULL);
     else if (IS("longjmp")) {
         leave_a_mark();
@@ -507,7 +450,7 @@ EXPORT(GetEventIndicators)(void *c, double *indicators, size_t n) { return answe
 
 #if FMI == 2
 
-__attribute__((visibility("default"))) fmi2Component fmi2Instantiate(
+EXPORTED fmi2Component fmi2Instantiate(
     fmi2String name, fmi2Type type, fmi2String token, fmi2String location, const fmi2CallbackFunctions *callbacks,
     fmi2Boolean visible, fmi2Boolean logging_on)
 {
@@ -521,7 +464,7 @@ __attribute__((visibility("default"))) fmi2Component fmi2Instantiate(
     return NULL;
 }
 
-__attribute__((visibility("default"))) void fmi2FreeInstance(void *c) { release(c); }
+EXPORTED void fmi2FreeInstance(void *c) { release(c); }
 
 EXPORT(SetupExperiment)(void *c, int with_tolerance, double tolerance, double start, int with_stop, double stop)
 {
@@ -587,7 +530,7 @@ UNUSED(SetBoolean) UNUSED(SetInteger) UNUSED(SetRealInputDerivatives) UNUSED(Set
 
 #else
 
-__attribute__((visibility("default"))) void *fmi3InstantiateCoSimulation(
+EXPORTED void *fmi3InstantiateCoSimulation(
     fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible, fmi3Boolean logging_on,
     fmi3Boolean event_mode_used, fmi3Boolean early_return_allowed, const Reference *required, size_t n_required,
     fmi3InstanceEnvironment environment, fmi3LogMessageCallback log, fmi3IntermediateUpdateCallback update)
@@ -608,7 +551,7 @@ __attribute__((visibility("default"))) void *fmi3InstantiateCoSimulation(
     return NULL;
 }
 
-__attribute__((visibility("default"))) void *fmi3InstantiateModelExchange(
+EXPORTED void *fmi3InstantiateModelExchange(
     fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible, fmi3Boolean logging_on,
     fmi3InstanceEnvironment environment, fmi3LogMessageCallback log)
 {
@@ -640,7 +583,7 @@ EXPORT(CompletedIntegratorStep)(void *c, bool no_set_state, bool *enter_event_mo
     return status;
 }
 
-__attribute__((visibility("default"))) void fmi3FreeInstance(void *c) { release(c); }
+EXPORTED void fmi3FreeInstance(void *c) { release(c); }
 
 EXPORT(EnterInitializationMode)(void *c, bool with_tolerance, double tolerance, double start, bool with_stop, double stop)
 {

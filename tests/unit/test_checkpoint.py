@@ -372,7 +372,7 @@ def test_values_return_as_they_were() -> None:
         "tuple": (Fraction(1, 3), frozenset({1}), {2}, b"\0\1"),
         DataType.FLOAT64: Goal(Instant(0.1, 3), GRID),
         "queue": deque([1.0], maxlen=3),
-        "path": Path("/a/b"),
+        "path": Path("/a/b").absolute(),
         "number": np.float32(0.1),
     }
     encoder = Encoder()
