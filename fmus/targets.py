@@ -28,16 +28,30 @@ class Target:
     """Of shared libraries."""
     zig: str = ""
     """As zig names it, with the oldest version of the C library or of the system that is supported."""
+    wheel: str = ""
+    """As a wheel names it in its tag, with the same version."""
 
 
 TARGETS = {
     target.name: target
     for target in (
-        Target("x86_64-linux", "linux64", ".so", "x86_64-linux-gnu.2.17"),
-        Target("aarch64-linux", "aarch64-linux", ".so", "aarch64-linux-gnu.2.17"),
-        Target("x86_64-windows", "win64", ".dll", "x86_64-windows-gnu"),
-        Target("x86_64-darwin", "darwin64", ".dylib", "x86_64-macos.11.0"),
-        Target("aarch64-darwin", "darwin64", ".dylib", "aarch64-macos.11.0"),
+        Target(
+            "x86_64-linux",
+            "linux64",
+            ".so",
+            "x86_64-linux-gnu.2.17",
+            "manylinux2014_x86_64.manylinux_2_17_x86_64",
+        ),
+        Target(
+            "aarch64-linux",
+            "aarch64-linux",
+            ".so",
+            "aarch64-linux-gnu.2.17",
+            "manylinux2014_aarch64.manylinux_2_17_aarch64",
+        ),
+        Target("x86_64-windows", "win64", ".dll", "x86_64-windows-gnu", "win_amd64"),
+        Target("x86_64-darwin", "darwin64", ".dylib", "x86_64-macos.11.0", "macosx_11_0_x86_64"),
+        Target("aarch64-darwin", "darwin64", ".dylib", "aarch64-macos.11.0", "macosx_11_0_arm64"),
     )
 }
 """All, by name."""

@@ -2,9 +2,10 @@
 
     python tools/try_installs.py [dist/*] [--python python3.10 ...] [--extra all] [--oldest] [--compiler false]
 
-Without files, those in dist/ are tried, which tools/wheels.py makes; without --python, all of Python 3.10 to 3.13 that are
-on PATH. Each environment is new and is deleted. In it, `fmimaster` simulates reference FMUs with the kernel in C and with
-the interpreter in Python, whose results must be equal in every bit, and near the exact solution.
+Without files, those of this system in dist/ are tried, which tools/wheels.py makes; without --python, all of Python
+3.10 to 3.13 that are on PATH. Each environment is new and is deleted. In it, `fmimaster` simulates reference FMUs with
+the kernel in C and with the interpreter in Python, whose results must be equal in every bit, and near the exact
+solution.
 
 --oldest            with the oldest versions of all dependencies that pyproject.toml permits
 --compiler COMMAND  is CC for an sdist; with one that fails, such as `false`, fmimaster must do without its kernel
@@ -23,6 +24,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from packaging.tags import platform_tags
+from packaging.utils import parse_wheel_filename
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = tuple(f"python3.{minor}" for minor in range(10, 14))
@@ -143,7 +147,9 @@ def main() -> int:
     parser.add_argument("--oldest", action="store_true")
     parser.add_argument("--compiler", metavar="COMMAND")
     given = parser.parse_args()
-    files = given.files or sorted((ROOT / "dist").glob("fmimaster-*"))
+    files = given.files or [
+        f for f in sorted((ROOT / "dist").glob("fmimaster-*")) if is_for_here(f)
+    ]
     if not files:
         raise SystemExit("There is nothing in dist/. Run tools/wheels.py, or name files.")
     failed = 0
@@ -158,6 +164,14 @@ def main() -> int:
             seconds = time.monotonic() - begin
             print(f"{python:12}{file.name:58}{trial.how}{seconds:5.0f} s  {told}", flush=True)
     return int(failed > 0)
+
+
+def is_for_here(file: Path) -> bool:
+    """Whether this is an sdist, or a wheel of this system."""
+    if file.suffix != ".whl":
+        return True
+    of_wheel = {tag.platform for tag in parse_wheel_filename(file.name)[3]}
+    return bool(of_wheel & {*platform_tags(), "any"})
 
 
 def pythons() -> Iterator[str]:

@@ -81,9 +81,7 @@ class WindowsPython:
             wine_math.mend(packages, home, self.folder / "math")
         _say("The kernel for Windows")
         kernel = ROOT / "fmimaster" / "kernel" / "_kernel.pyd"
-        cross_kernel.build(
-            "x86_64-windows-gnu", self.folder / "kernel", kernel, [home / "python3.dll"]
-        )
+        cross_kernel.build(cross_kernel.TARGETS["x86_64-windows"], self.folder / "kernel", kernel)
         self._build_fmus()
 
     def run(self, arguments: Sequence[str], log: Path | None = None) -> int:
