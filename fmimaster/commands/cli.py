@@ -32,7 +32,7 @@ import fmimaster
 from fmimaster.base.errors import AccuracyWarning, FmimasterError, Interrupted
 from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import REFUSED, CommandParser, Parser
-from fmimaster.commands.text import shown_log, tell
+from fmimaster.commands.text import obey_escapes, shown_log, tell
 
 _DEFECT, _INTERRUPTED = 3, 130
 
@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser, parsed = _parser(), None
     try:
         _take_standard_descriptors()
+        if arguments is None:
+            obey_escapes()
         parsed = parser.parse_args(arguments)
         if parsed.command is None:
             parser.print_help()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -103,6 +104,8 @@ class Parser(ArgumentParser):
         super()._check_value(action, value)
 
     def _get_values(self, action: Action, arg_strings: list[str]) -> Any:
+        if sys.platform == "win32" and action.nargs == "+":
+            arg_strings = [path for given in arg_strings for path in _expanded(given)]
         try:
             return super()._get_values(action, arg_strings)
         except ArgumentError as error:
@@ -117,6 +120,13 @@ class Parser(ArgumentParser):
         """Where argparse writes help, version and errors."""
         put = write if file is not None and file is sys.stdout else tell
         put([message.rstrip("\n")])
+
+
+def _expanded(given: str) -> list[str]:
+    """The files of a pattern, which shells of Windows leave to the programs; what is no pattern, or fits none, stays."""
+    from glob import glob
+
+    return [given] if os.path.lexists(given) else sorted(glob(given)) or [given]
 
 
 class CommandParser(Parser):

@@ -6,13 +6,13 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any
 
 from fmimaster.base.errors import FmuLostError, Interrupted, OptionError, SimulationError
 from fmimaster.base.text import aligned, count
 from fmimaster.commands import settings
 from fmimaster.commands.parser import group
-from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
+from fmimaster.commands.text import as_a_file, note, standard_output, tell, write, write_json
 from fmimaster.configure.setting_rows import ROWS
 from fmimaster.results.formats import SUFFIXES
 
@@ -242,7 +242,7 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
         pass  # an older file stays
     elif arguments.output_file and arguments.to_standard_output:
         with standard_output() as output:
-            write_csv(results, cast(TextIO, Shown(output)) if output.isatty() else output)
+            write_csv(results, as_a_file(output))
     elif arguments.output_file:
         if not _streams(arguments):
             write_table(results, arguments.output_file)

@@ -10,16 +10,19 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from errno import EINVAL
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from fmimaster.base.errors import FileError
 from fmimaster.base.text import fitted, indented, page_width, visible, visible_json
 
 _COLOURS = {"error": "1;31", "warning": "1;33"}
 """Level of a message → bold red and bold yellow (ECMA-48, SGR)."""
+_VIRTUAL_TERMINAL = 0x4
+"""ENABLE_VIRTUAL_TERMINAL_PROCESSING: a mode of consoles since Windows 10."""
 _LEVEL = re.compile(r"^(fmimaster: )?(error|warning):")
 
 
@@ -80,6 +83,19 @@ def _coloured(level: re.Match[str]) -> str:
     return f"\x1b[{_COLOURS[level[2]]}m{level[0]}\x1b[0m"
 
 
+def obey_escapes() -> None:
+    """Let a console of Windows obey escapes, as terminals of other systems do: colours, and the erasing of a line."""
+    if sys.platform != "win32" or sys.stderr is None or not sys.stderr.isatty():
+        return
+    import ctypes  # slow to import
+    import msvcrt
+
+    kernel, mode = ctypes.WinDLL("kernel32"), ctypes.c_ulong()
+    console = ctypes.c_void_p(msvcrt.get_osfhandle(sys.stderr.fileno()))
+    if kernel.GetConsoleMode(console, ctypes.byref(mode)):
+        kernel.SetConsoleMode(console, mode.value | _VIRTUAL_TERMINAL)
+
+
 def note(arguments: Namespace, lines: Iterable[str]) -> None:
     """Print information to the standard error, each line when it is known. With ``--quiet``, nothing is printed, and
     lines that are computed when they are asked for are not computed."""
@@ -115,9 +131,21 @@ def standard_output() -> Iterator[TextIO]:
         _give_up(sys.stdout)
         if isinstance(error, BrokenPipeError | FileError):
             raise
+        if sys.platform == "win32" and error.errno == EINVAL:  # its word for EPIPE
+            raise BrokenPipeError from error
         raise FileError(
             f"The standard output cannot be written: {error.strerror or error}."
         ) from error
+
+
+def as_a_file(stream: TextIO) -> TextIO:
+    """The standard output for a table: if it is a file or a pipe, in UTF-8 and with line feeds, as a file that we write;
+    on a terminal, with control characters escaped."""
+    if stream.isatty():
+        return cast(TextIO, Shown(stream))
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", newline="\n")
+    return stream
 
 
 class Shown:

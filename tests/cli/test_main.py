@@ -58,7 +58,7 @@ def test_as_a_process_an_error_has_status_2_and_no_traceback() -> None:
     done = process("simulate", "/no/such.fmu")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("fmimaster: error: '/no/such.fmu' does not exist")
+    assert done.stderr.startswith(f"fmimaster: error: '{Path('/no/such.fmu')}' does not exist")
     assert "Traceback" not in done.stderr
 
 
@@ -88,6 +88,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
 def test_a_closed_standard_output_does_not_disturb_a_run(tmp_path: Path) -> None:
     fmu, table = reference("fmi2/Faulty.fmu"), tmp_path / "a.csv"
     script = f"exec {sys.executable} -m fmimaster simulate {fmu} --start-value fault 7 --output-file {table} >&-"

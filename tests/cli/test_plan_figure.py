@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from command_line import Outcome, declared_fmu, system
 from fmimaster.commands.plan_figure import plan_figure
 
 Run = Callable[..., Outcome]
+
+drawn = pytest.mark.skipif(find_spec("pygraphviz") is None, reason="pygraphviz is not installed")
 
 
 def facts(
@@ -48,6 +51,7 @@ def texts(plan: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     return {text.get_text(): text.get_position() for text in axes.texts if text.get_text()}
 
 
+@drawn
 def test_components_stand_in_the_columns_of_their_levels() -> None:
     placed = texts(facts([["a", "b"], ["c"]], [("a.y", "c.u", True), ("c.y", "a.u", False)]))
     columns = {name: placed[name][0] for name in ("1. a", "2. b", "3. c", "level 1", "level 2")}
@@ -56,6 +60,7 @@ def test_components_stand_in_the_columns_of_their_levels() -> None:
     assert {"y → u", "Modela", "s, GaussSeidel: 2 levels"} <= set(placed)
 
 
+@drawn
 def test_many_connections_of_two_components_are_one_line_and_the_rest_is_counted() -> None:
     arcs = [(f"a.y{k}", f"b.u{k}", True) for k in range(5)]
     placed = texts(facts([["a"], ["b"]], arcs))
@@ -63,6 +68,7 @@ def test_many_connections_of_two_components_are_one_line_and_the_rest_is_counted
     assert "and 3 connections more" in placed
 
 
+@drawn
 def test_names_are_shown_as_they_are_and_long_ones_lose_their_middle() -> None:
     name = "$x_1$" + "y" * 60 + "end"
     placed = texts(facts([[name]], []))
@@ -72,6 +78,7 @@ def test_names_are_shown_as_they_are_and_long_ones_lose_their_middle() -> None:
     assert shown.endswith("yend")
 
 
+@drawn
 def test_lines_within_a_level_and_from_a_component_to_itself_are_drawn() -> None:
     arcs = [
         ("a.y", "a.u", False),
@@ -82,6 +89,7 @@ def test_lines_within_a_level_and_from_a_component_to_itself_are_drawn() -> None
     assert {"y → u", "y → v"} <= set(texts(facts([["a", "b"], ["c"]], arcs)))
 
 
+@drawn
 def test_a_large_graph_is_drawn_smaller() -> None:
     names = [f"c{k}" for k in range(300)]
     figure = plan_figure(facts([names, ["z"]], [(f"{name}.y", "z.u", True) for name in names]))
@@ -89,6 +97,7 @@ def test_a_large_graph_is_drawn_smaller() -> None:
     assert max(float(text.get_fontsize()) for text in figure.axes[0].texts) < 10
 
 
+@drawn
 def test_the_same_plan_gives_the_same_figure(tmp_path: Path, run: Run) -> None:
     fmus = {n: declared_fmu(tmp_path / f"{n}.fmu", ["u"], {"y": ["u"]}) for n in "ab"}
     path = system(tmp_path / "s", fmus, ["a.y -> b.u", "b.y -> a.u"])

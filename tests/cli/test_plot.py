@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,17 @@ def table(tmp_path: Path) -> Path:
     results = Results(time=[0.0, 1.0], columns={"a.x": [0.0, 1.0], "a.v": [1.0, 1.0]})
     results.write(tmp_path / "result.csv")
     return tmp_path / "result.csv"
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="other shells expand patterns themselves")
+def test_a_pattern_of_files_is_expanded(run: Run, table: Path, tmp_path: Path) -> None:
+    table.rename(tmp_path / "a.csv")
+    shutil.copy(tmp_path / "a.csv", tmp_path / "b.csv")
+    outcome = run("plot", tmp_path / "*.csv", "--output-file", tmp_path / "all.svg")
+    assert outcome.status == 0, outcome.err
+    figure = (tmp_path / "all.svg").read_text(encoding="utf-8")
+    assert "<!-- a -->" in figure
+    assert "<!-- b -->" in figure
 
 
 def test_the_figure_stands_beside_the_table(run: Run, table: Path) -> None:

@@ -10,17 +10,23 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Outcome, changed, reference, system
 from forks import Forks
 from processes import PATIENCE
 
+from fmimaster.commands.cli import main
+
 Run = Callable[..., Outcome]
 
 EVIL = "\x9b2Ja\rb\nc\u202ed"
 """Clears the screen, overwrites the line, begins another one, and turns the text, in a terminal that takes C1."""
+EVIL_FILE = "evil\x9b" if sys.platform == "win32" else "\x1b[31mevil\x9b"
+"""Windows has no file with an escape in its name, but any C1."""
 IN_XML = "\x9b2Ja&#13;b&#10;c\u202ed"
 
 
@@ -42,7 +48,7 @@ def evil_fmu(dahlquist: Path, tmp_path: Path) -> Path:
             .replace('name="x"', f'name="x{IN_XML}"')
         ),
     )
-    return path.rename(tmp_path / "\x1b[31mevil\x9b.fmu")
+    return path.rename(tmp_path / f"{EVIL_FILE}.fmu")
 
 
 @pytest.fixture
@@ -104,10 +110,10 @@ PRINTS = ("--start-value", "fault", "7", "--stop-time", "1")
 
 
 def test_a_log_file_has_no_control_characters(run: Run, tmp_path: Path) -> None:
-    path, log = tmp_path / "\x1b[31mevil\x9b.fmu", tmp_path / "log.txt"
+    path, log = tmp_path / f"{EVIL_FILE}.fmu", tmp_path / "log.txt"
     shutil.copy(reference("fmi3/Faulty.fmu"), path)
     assert run("simulate", path, *PRINTS, "--log-file", log).status == 0
-    assert r"\x1b[31mevil\x9b: Faulty: told to print" in log.read_text(encoding="utf-8")
+    assert r"evil\x9b: Faulty: told to print" in log.read_text(encoding="utf-8")
     assert tame(Outcome(0, log.read_text(encoding="utf-8"), ""))
 
 
@@ -165,14 +171,14 @@ def test_an_error_is_red_on_a_terminal_and_fits_it() -> None:
 # Streams that are closed or full --------------------------------------------------------------------------------------
 
 
-def fmimaster(*arguments: object, **streams: object) -> subprocess.CompletedProcess[str]:
+def fmimaster(*arguments: object, **streams: object) -> subprocess.CompletedProcess[Any]:
     """Run it as a process of its own."""
     command = [sys.executable, "-m", "fmimaster", *map(str, arguments)]
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     return subprocess.run(command, **({"text": True} | settings), timeout=PATIENCE, check=False)  # type: ignore[call-overload,no-any-return]
 
 
-on_linux = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="there is no /dev/full")
 
 FULL = "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), {})"
 """Executed in a process, before its command: one of its streams is full."""
@@ -264,10 +270,33 @@ def test_no_character_is_too_much_for_the_encoding_of_a_terminal(
             path,
             *options,
             env={**os.environ, "PYTHONIOENCODING": encoding},
-            encoding=encoding,
+            text=False,
         )
         assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["file"] == str(path)
+    assert json.loads(done.stdout.decode(encoding))["file"] == str(path)
+
+
+def test_a_table_on_the_standard_output_has_the_bytes_of_a_file(
+    run: Run, dahlquist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of the code page, and not the ends of lines, of a pipe on Windows."""
+    fmu = changed(dahlquist, tmp_path / "a.fmu", description=lambda t: t.replace('"x"', '"Größe→"'))
+    stream = TextIOWrapper(BytesIO(), encoding="cp1252", newline="\r\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        assert main(["simulate", str(fmu), "--output-file", "-"]) == 0
+    run("simulate", fmu, "--output-file", tmp_path / "a.csv")
+    assert stream.buffer.getvalue() == (tmp_path / "a.csv").read_bytes()
+
+
+def test_files_have_the_same_ends_of_lines_on_every_system(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    table, figure, log, calls = (tmp_path / f"a.{s}" for s in ("csv", "svg", "log", "calls"))
+    files = ("--output-file", table, "--plot", figure, "--log-file", log, "--fmi-log-file", calls)
+    assert run("simulate", reference("fmi3/Faulty.fmu"), *PRINTS, *files).status == 0
+    written = [*tmp_path.iterdir()]
+    assert len(written) == 5  # the facts are beside the table
+    assert all(b"\r" not in file.read_bytes() and b"\n" in file.read_bytes() for file in written)
 
 
 # Files that cannot be written -----------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_errors_do(run: Run, upper: Path, tmp_path: Path) -> None:
     outcome = run("validate", system(tmp_path, {"a": upper}, ["a.x -> a.y"]))
     assert outcome.status == 1
     assert (
-        f"error: {tmp_path}/system.ssd: Connection 'a.x -> a.y': component 'a' has no"
+        f"error: {tmp_path / 'system.ssd'}: Connection 'a.x -> a.y': component 'a' has no"
         in outcome.out
     )
     assert outcome.out.endswith("\n1 error, 0 warnings, 0 notes\n")

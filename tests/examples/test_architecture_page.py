@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import house  # type: ignore[import-not-found]
@@ -34,6 +35,10 @@ def test_every_file_and_folder_that_the_page_names_exists() -> None:
     assert len(named) > 50
 
 
+def without_last_places(text: str) -> str:
+    return re.sub(r"(\d\.\d{14})\d+", r"\1", text)
+
+
 def test_the_ten_stations_print_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,4 +46,5 @@ def test_the_ten_stations_print_what_the_page_shows(
     runpy.run_path(str(STATIONS), run_name="__main__")
     printed = capsys.readouterr().out
     assert re.findall(r"^(\d+) ", printed, re.M) == [str(k) for k in range(1, 11)]
-    assert f"```text\n{printed}```" in PAGE
+    same = str if sys.platform == "linux" else without_last_places  # exp() of another C library
+    assert same(f"```text\n{printed}```") in same(PAGE)
