@@ -27,7 +27,6 @@ from fmimaster.session.checkpoint_file import CheckpointFile
 from fmimaster.session.checkpoints import Checkpoints
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="POSIX"),
     pytest.mark.in_this_process("what FMUs change in the process of the run is put back"),
 ]
 
