@@ -5,7 +5,6 @@ one: x' = u - x, y = (42 - 2 u^2) / 5 + x; two: y = 4 + 6 u. The loop is that of
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from math import sqrt
 from pathlib import Path
@@ -22,8 +21,6 @@ from fmimaster.cards import FmuCard
 from fmimaster.plan.step_groups import Loops
 from fmimaster.run.executor import Backend
 from fmimaster.steps import MultiRate
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")
 
 ONE, TWO = (8.4, 0.0, -0.4, 1.0), (4.0, 6.0, 0.0, 0.0)
 H = 0.1

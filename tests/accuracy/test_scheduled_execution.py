@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,6 @@ def test_c6_our_own_fmu_with_requests(backend: str) -> None:
     assert_trace(with_requests(PARTITIONS, OURS, backend=backend), OURS)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 @BACKENDS
 def test_c6_in_a_process_of_its_own(backend: str) -> None:
     assert_trace(with_requests(PARTITIONS, OURS, backend=backend, isolate=True), OURS)

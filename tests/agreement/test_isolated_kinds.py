@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import pytest
 
 from fmimaster import Results, Simulation, SystemBuilder, reference_path
 from fmimaster.loops import LoopSolver
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
 BACKENDS = pytest.mark.parametrize("backend", ["native", "reference"])
 VERSIONS = pytest.mark.parametrize("version", ["fmi2", "fmi3"])

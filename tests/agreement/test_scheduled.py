@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,6 @@ def isolated(file: FmuFile) -> Instance:
     return instance
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 def test_a_process_of_its_own_changes_nothing(file: FmuFile) -> None:
     expected = trace(file.instantiate("plain", InstanceOptions()))
     apart = isolated(file)
@@ -128,7 +126,6 @@ def test_a_process_of_its_own_changes_nothing(file: FmuFile) -> None:
         apart.free()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 def test_a_lost_process_is_started_again_with_its_activations(file: FmuFile) -> None:
     expected = trace(file.instantiate("plain", InstanceOptions()))
     made: list[Instance] = []
@@ -151,7 +148,6 @@ def test_a_lost_process_is_started_again_with_its_activations(file: FmuFile) -> 
         restarted.free()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 def test_an_activation_in_c_cannot_be_undone_without_fmu_states(tmp_path: Path) -> None:
     path = changed(
         reference_path("fmi3/Partitions.fmu"),

@@ -5,7 +5,6 @@ A few of these runs are in the default tests, all others have the mark ``matrix`
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import replace
 from itertools import product
@@ -104,7 +103,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "ramp": {"step_size": Ramp(0.1)},
     "rates": {"step_size": MultiRate("0.1", {"a": "0.05"})},
 }
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 BACKENDS = [Backend.REFERENCE, Backend.NATIVE]
 
 
@@ -222,7 +220,7 @@ def test_model_exchange_loses_no_tick_of_an_output_clock(
     assert np.ma.compressed(results["a.copy"]).tolist() == [0, 1, 2, 3]  # before the updates
 
 
-@pytest.mark.parametrize("isolate", [False, pytest.param(True, marks=LINUX)])
+@pytest.mark.parametrize("isolate", [False, True])
 def test_an_interval_that_cannot_be_read_is_an_error_of_its_function(
     isolate: bool, backend: Backend, tmp_path: Path
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +11,6 @@ import pytest
 from command_line import Outcome
 
 from fmimaster import reference_path
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
 Run = Callable[..., Outcome]
 

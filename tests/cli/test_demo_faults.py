@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from command_line import Outcome, reference
 
 from fmimaster.results.csv import read_csv
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of FMUs need Linux")
 
 
 def test_the_demo_shows_what_each_policy_does(run: Callable[..., Outcome], tmp_path: Path) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from command_line import Outcome, reference
 
 from fmimaster.cards import FmuCard
 
 Run = Callable[..., Outcome]
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")
 
 BALL = "fmi3/BouncingBall.fmu"
 

@@ -6,7 +6,6 @@ If it is used more than once, its instances have processes of their own.
 from __future__ import annotations
 
 import shutil
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from command_line import changed, reference, system
 
 from fmimaster import ModelError, Simulation, simulate, validate
 from fmimaster.front import Severity
+from fmimaster.prepare import isolation
 
 pytestmark = pytest.mark.in_this_process("second instances in the process of the run are refused")
 
@@ -58,7 +58,7 @@ def test_another_path_is_no_other_fmu(
             act()
     [note] = [f for f in validate(path) if f.what.startswith("a, b are instances of one FMU")]
     assert note.severity is Severity.NOTE
-    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(isolation, "native_executor", lambda: None)
     [error] = [f.what for f in validate(path) if f.severity is Severity.ERROR]
     assert error.startswith("a, b are instances of one FMU")
 

@@ -18,8 +18,6 @@ from fmimaster.cards.measured import Repetition, ReplayedStep, Tried
 from fmimaster.loops.unknowns import precision
 from fmimaster.prepare.prepared import Prepared
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes of their own")
-
 FUNCTION = reference_path("fmi3/LoopFunction.fmu")
 
 
