@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -26,6 +27,7 @@ def test_an_error_of_our_own_is_returned() -> None:
     assert isinstance(survives(refuse), FileError)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the timers and RLIMIT_DATA of Linux")
 def test_an_endless_loop_is_noticed_though_exceptions_are_swallowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -43,6 +45,7 @@ def test_an_endless_loop_is_noticed_though_exceptions_are_swallowed(
         survives(loop)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the timers and RLIMIT_DATA of Linux")
 def test_a_large_allocation_is_noticed_though_it_becomes_an_error_of_our_own() -> None:
     def allocate() -> None:
         try:

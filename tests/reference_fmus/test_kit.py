@@ -325,6 +325,7 @@ def test_exact_bounces_are_where_the_readme_says(kit: Path) -> None:
     assert bounces == approx(expected, abs=1e-13)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a privilege of Windows")
 def test_the_kit_needs_numpy_and_nothing_else(kit: Path, tmp_path: Path) -> None:
     """In Python without the packages of this one, but for NumPy."""
     packages = tmp_path / "packages"
