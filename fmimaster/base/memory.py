@@ -1,5 +1,5 @@
-"""How much memory is taken and left, how many files are open, and Python's garbage collector, which is switched off while
-many permanent objects are made."""
+"""What a process takes of the machine: memory, open files and cores; and Python's garbage collector, which is switched off
+while many permanent objects are made."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def taken(pid: int) -> int:
     with suppress(OSError, ValueError, IndexError):
         return _taken(pid)
     return 0
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def open_files() -> int | None:

@@ -14,6 +14,7 @@ from typing import Any
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version
+from fmimaster.base.memory import usable_cores
 from fmimaster.configure.reading import solvers
 from fmimaster.conformance.cases import FmuCase, find_cases
 from fmimaster.conformance.measures import ConformanceLimits, json_number
@@ -143,7 +144,7 @@ def _checked(workers: int | None, deadline: float, memory_limit: int | None) -> 
         raise OptionError(f"The deadline is {deadline:g} s; expected a positive number of seconds.")
     if memory_limit is not None and memory_limit <= 0:
         raise OptionError(f"The memory limit is {memory_limit} bytes; expected a positive number.")
-    return len(os.sched_getaffinity(0)) if workers is None else workers
+    return usable_cores() if workers is None else workers
 
 
 def _chosen(cases: Sequence[FmuCase], only: Sequence[str]) -> list[FmuCase]:

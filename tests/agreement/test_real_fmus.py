@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +191,7 @@ def test_blocks_of_rows_leave_no_seam() -> None:
 def test_threads_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if they come and go from step to step."""
     monkeypatch.setattr("fmimaster.run.native.executor.FIRST_TRIAL", 0.0)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr("fmimaster.run.native.executor.usable_cores", lambda: 3)
     builder = SystemBuilder("ring")
     for i in range(6):
         builder.add(f"d{i}", reference_path(f"fmi{2 + i % 2}/Dahlquist.fmu"), {"k": 1.0 + i})

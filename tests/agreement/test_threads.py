@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -37,7 +36,7 @@ def threads_of(simulate: Callable[..., Results], threads: int, seconds: float) -
 @pytest.fixture(params=["in stretches", "one by one"])
 def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop leaves many steps to the kernel at once, or decides on each."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr("fmimaster.run.native.executor.usable_cores", lambda: 2)
     if request.param == "one by one":
         monkeypatch.setattr(Grid, "seconds_between", lambda *_: np.empty(0))
 

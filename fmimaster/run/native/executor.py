@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.memory import usable_cores
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
@@ -276,7 +276,7 @@ class NativeExecutor:
     def _start_threads(self, wanted: int) -> None:
         """As many threads as can be used; whether an automatic number of them is used is decided again and again."""
         k, is_automatic = self.kernel, wanted == AUTOMATIC
-        n = min(len(os.sched_getaffinity(0)) if is_automatic else wanted, len(self._entries))
+        n = min(usable_cores() if is_automatic else wanted, len(self._entries))
         if n < 2:
             return
         k.pool = self._lender.lent(ffi.gc(lib.fm_pool_new(n), lib.fm_pool_free))
