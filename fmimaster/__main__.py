@@ -1,5 +1,6 @@
 """``fmimaster`` and ``python -m fmimaster``: the command line, which can also be interrupted while it is imported."""
 
+import os
 import sys
 
 
@@ -10,7 +11,10 @@ def main() -> int:
 
         return command()
     except KeyboardInterrupt:  # before a command begins; afterwards the command prints it
-        sys.stderr.write("fmimaster: error: Interrupted.\n")
+        if (
+            "FMIMASTER_RUN" not in os.environ
+        ):  # else the process that has started this one prints it
+            sys.stderr.write("fmimaster: error: Interrupted.\n")
         return 130
 
 

@@ -32,8 +32,8 @@ _NUMBERS, _NOTE, _HEAD = 0, 1024, 4096
 _MOST_NOTE = 1024
 """Bytes of a note."""
 
-ROWS, EVENTS, FACTS = b"r", b"e", b"f"
-"""Kinds of records in the spool."""
+ROWS, EVENTS, FACTS, PART = b"r", b"e", b"f", b"p"
+"""Kinds of records in the spool; the last is the name of an incomplete file of the run."""
 
 
 ENDING = tuple(
@@ -114,8 +114,6 @@ class SharedRun:
     ----------
     spool : int or None
         Descriptor of the file for rows, events and facts; without one none of them are kept.
-    spools_rows : bool
-        Whether rows go there: not if they are in a text file.
     memory : mmap
         Zeros that another process maps too; without it they are shared with processes that are forked from this one.
     """
@@ -124,9 +122,10 @@ class SharedRun:
         self,
         spool: int | None = None,
         *,
-        spools_rows: bool = False,
         memory: mmap.mmap | None = None,
     ) -> None:
+        self.is_forked = memory is None
+        """Whether the process of the run is forked from the one that waits; then it can fork too."""
         self.map = mmap.mmap(-1, SIZE) if memory is None else memory
         self.address = addressof(c_char.from_buffer(self.map))
         whole, size = memoryview(self.map), 8 * len(SharedNumber)
@@ -136,7 +135,8 @@ class SharedRun:
         self.last = behind[:2]
         """Time in s of the last row that was passed on, and its next value."""
         self._call_timeout = behind[2:]
-        self.keeps_rows, self.spools_rows = spool is not None, spools_rows
+        self.keeps_rows, self.spools_rows = spool is not None, False
+        """Whether rows are kept, and whether they go to the spool: not if they are in a text file."""
         self.spool = -1 if spool is None else spool
         self.keeps_each_row = False
         """Whether rows are passed on one by one: their columns are known in the process of the run only."""
@@ -356,6 +356,17 @@ def noted(function: Callable[..., Any], text: str) -> Callable[..., Any]:
 def first_words(call: str) -> str:
     """A call at the beginning of a sentence."""
     return call[:1].upper() + call[1:] if call.startswith(("the ", "a ")) else f"The call {call}"
+
+
+def unnamed_file(folder: str | os.PathLike[str] | None) -> int:
+    """Descriptor of a new file without a name in a folder, or where temporary files are; it is gone when it is closed."""
+    from tempfile import TemporaryFile  # few commands need it here
+
+    if folder is not None and os.access(folder, os.W_OK):
+        with suppress(OSError), TemporaryFile(prefix="fmimaster-", dir=folder) as file:
+            return os.dup(file.fileno())
+    with TemporaryFile(prefix="fmimaster-") as file:
+        return os.dup(file.fileno())
 
 
 def finish(status: int) -> None:

@@ -279,6 +279,9 @@ def lines_of(stream: IO[str], where: object) -> Iterator[str]:
         yield line
 
 
+_PART = re.compile(r"(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
+
+
 def own_name(path: Path) -> Path:
     """A name beside a file under which only this process writes, until the file is complete: ``NAME.a1b2c3d4.part``."""
     return path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
@@ -310,6 +313,12 @@ def reason_of(error: Exception) -> str:
     if sys.platform == "win32" and isinstance(error, PermissionError):
         return f"{words} (close it if another program has it open, or check your rights)"
     return words
+
+
+def is_for_the_same(part: Path, other: Path) -> bool:
+    """Whether two names are both those of :func:`own_name` for one file."""
+    names = [_PART.fullmatch(str(one)) for one in (part, other)]
+    return None not in names and len({name[1] for name in names if name}) == 1
 
 
 def check_content(head: bytes, size: int, where: str) -> None:

@@ -8,7 +8,7 @@
            ``conformance``
  2         the request cannot be carried out; the message gives the reason
  3         a defect of fmimaster; ``--debug`` shows where
- 130       interrupted by Ctrl-C, SIGTERM or SIGHUP
+ 130       interrupted by Ctrl-C, SIGTERM, SIGHUP, or Ctrl-Break on Windows
 ========  ==========================================================
 """
 
@@ -70,11 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("ignore", AccuracyWarning)  # log and statistics have them
             parsed.process = arguments is None and parsed.command in _RUNNING
             command = import_module(f"fmimaster.commands.{parsed.command}")
-            if arguments is None and _runs_often(parsed):
-                from fmimaster.session.lost_run import go_on_in_own_process
-
-                go_on_in_own_process()
-            status: int = command.run(parsed)
+            with _in_own_process(parsed, arguments is None):
+                status: int = command.run(parsed)
     except (KeyboardInterrupt, Exception) as error:
         if parsed is not None and parsed.debug:
             tell(traceback.format_exc().splitlines())
@@ -87,6 +84,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _runs_often(parsed: Namespace) -> bool:
     return parsed.command in _RUNNING_OFTEN or (parsed.command == "plan" and parsed.compare)
+
+
+@contextmanager
+def _in_own_process(parsed: Namespace, is_own: bool) -> Iterator[None]:
+    """Have the rest of a command of this process done in another one, if it runs FMUs."""
+    if not (is_own and (parsed.process or _runs_often(parsed))):
+        yield
+        return
+    from fmimaster.session.lost_run import in_own_process
+
+    given = vars(parsed)
+    beside = given.get("output_file") or given.get("checkpoint") or "-"
+    folder = None if beside == "-" else os.path.dirname(os.path.abspath(beside))
+    with in_own_process(is_run=parsed.process, folder=folder):
+        yield
 
 
 def _finish(status: int) -> None:
@@ -106,11 +118,11 @@ def _take_standard_descriptors() -> None:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Handle SIGTERM, which batch systems send, and SIGHUP like Ctrl-C: rows are kept, FMUs freed."""
+    """Handle SIGTERM (of batch systems), SIGHUP, and Ctrl-Break of Windows like Ctrl-C: rows are kept, FMUs freed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    names = [name for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in (getattr(signal, n) for n in names)}
     try:
         for number, handler in before.items():

@@ -264,13 +264,16 @@ class _LogFile(logging.FileHandler):
     """A log file. An error in writing it does not end the command, but is reported after it."""
 
     def __init__(self, path: str, read: Iterable[Path]) -> None:
-        from fmimaster.base.files import given_path, refuse_to_overwrite  # few commands have one
+        from fmimaster.apart.again import is_process_of_run  # few commands have one
+        from fmimaster.base.files import given_path, refuse_to_overwrite
 
         self._path = path
         self._failure: OSError | None = None
         refuse_to_overwrite(given_path(path), read)
         try:
-            super().__init__(given_path(path), mode="w", encoding="utf-8")
+            if not is_process_of_run():  # both processes of a command append to the file
+                given_path(path).write_bytes(b"")
+            super().__init__(given_path(path), mode="a", encoding="utf-8")
         except OSError as error:
             raise self._told(error) from error
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

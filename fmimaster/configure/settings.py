@@ -213,8 +213,9 @@ class Settings:
         Whether the whole run has one process of its own, so that nothing an FMU does can end this one: a crash is a
         :class:`FmuLostError` with the rows until then. ``call_timeout`` and ``memory_limit`` are then limits of this
         process, and no FMU has another one unless ``isolate`` or ``on_fault`` says so. It costs some milliseconds at the
-        start, and nothing per step. The command does this by default. In Python it is off: components written in Python
-        would run in the other process, and ``progress`` is not called. Linux only; elsewhere it has no effect.
+        start, and nothing per step. The command does this by default, on every system. In Python it is off: components
+        written in Python would run in the other process, and ``progress`` is not called. In Python it needs Linux, and has
+        no effect elsewhere.
     """
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]

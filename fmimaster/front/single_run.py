@@ -252,7 +252,12 @@ def _unheard() -> Iterator[None]:
 
 @contextmanager
 def _further_process() -> Iterator[None]:
-    """In the process of a run, a further run gets a process below it: a crash there cannot harm what this one has."""
+    """In the process of a run, a further run gets a process below it: a crash there cannot harm what this one has. Where it
+    cannot be forked, the process that waits keeps what this one has."""
+    if shared_run.current is not None and not shared_run.current.is_forked:
+        with shared_run.only_calls():
+            yield
+        return
     before = shared_run.current, shared_run.is_command
     shared_run.current, shared_run.is_command = None, False
     try:

@@ -131,6 +131,11 @@ class RowWriter(ABC):
         """Takes the document of facts into the file; None if the document stands beside the file."""
         return None
 
+    @property
+    def part(self) -> Path | None:
+        """The incomplete file that becomes the file at the end; None if the file itself is written."""
+        return None
+
     @abstractmethod
     def write(self, block: Table) -> None:
         """Append the rows of a block; all blocks have the same columns."""
@@ -221,6 +226,11 @@ class BinaryWriter(RowWriter):
             raise FileError(
                 f"'{self._path}' cannot be written: {str(error).rstrip('.')}."
             ) from error
+
+    @property
+    def part(self) -> Path:
+        """The incomplete file that becomes the file at the end."""
+        return self._part
 
     @property
     def embed(self) -> Callable[[bytes], None]:

@@ -1,19 +1,25 @@
 """The process of a run, or of a whole command, seen from outside: what it calls, and the message about its end.
 
-A command with many runs is forked here, a single run in :mod:`fmimaster.session.own_process`.
+A command with many runs is forked here, a single run in :mod:`fmimaster.session.own_process`. Where a process cannot be
+forked, both start again, and this process does nothing unless the other one is lost: then it prepares the run as well, and
+completes the files.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fmimaster.apart import shared_run, watch
-from fmimaster.apart.run_watch import Lost, RunWatch
-from fmimaster.apart.shared_run import Called, SharedNumber, SharedRun, first_words
-from fmimaster.base.errors import FmuLostError, Interrupted
-from fmimaster.run.choice import native_executor
+from fmimaster.apart.run_watch import Lost, RunProcess, RunWatch
+from fmimaster.apart.shared_run import Called, CommandPhase, SharedNumber, SharedRun, first_words
+from fmimaster.base.errors import FmimasterError, FmuLostError, Interrupted
+
+log = logging.getLogger("fmimaster")
 
 _ENDED_FROM_OUTSIDE = "It was ended from outside; the system does this if there is no memory left."
 _ASK_THE_VENDOR = (
@@ -106,29 +112,117 @@ def hanging(lost: Lost) -> str:
 # The process of a command ---------------------------------------------------------------------------------------------
 
 
-def go_on_in_own_process() -> None:
-    """Fork; the new process returns and does the rest of the command, this one waits and ends. Where there can be no other
-    process, this one returns.
+class LeftRun:
+    """The run of this command, whose process was lost before this one has prepared it.
+
+    Until it is taken, no messages are logged: the other process has logged them.
+    """
+
+    def __init__(self, shared: SharedRun, lost: Lost) -> None:
+        self.shared, self.lost = shared, lost
+        self.error: Exception = lost_error(message_of(lost), lost, shared)
+        """For whoever would run further."""
+        self.is_taken = False
+        log.addFilter(self._is_heard)
+
+    def _is_heard(self, _: logging.LogRecord) -> bool:
+        return self.is_taken
+
+    def take(self) -> None:
+        """The run is prepared; this process goes on with it."""
+        self.is_taken = True
+        log.removeFilter(self._is_heard)
+
+
+left: LeftRun | None = None
+"""Of this process, if it is a command that was started again."""
+
+
+@contextmanager
+def in_own_process(*, is_run: bool, folder: str | None = None) -> Iterator[None]:
+    """A context for the rest of a command, which another process does; this one waits, and ends in it. Where there can be
+    no other process, this one does it.
+
+    Parameters
+    ----------
+    is_run : bool
+        Whether the command is one run: its rows are kept, and if it can be forked, that is done when it is prepared.
+    folder : str, optional
+        Of its results, for a temporary file.
 
     Raises
     ------
     FmuLostError, Interrupted
         In the process that waits, if the other one is lost.
     """
-    if not watch.can_fork() or native_executor() is None:
-        return
+    if not _kernel_is_built():
+        yield
+    elif watch.can_fork():
+        if not is_run:
+            _fork()
+        yield
+    else:
+        from fmimaster.apart import again  # not on Linux
+
+        shared_run.is_command = True
+        again.heed_the_end_of_the_console()
+        if again.is_process_of_run():
+            shared_run.current = again.begun()
+            yield
+        else:
+            shared, process = again.start(shared_run.unnamed_file(folder) if is_run else None)
+            lost = _waited(shared, process)
+            if shared[SharedNumber.PHASE] == CommandPhase.PREPARING:
+                raise _loss(lost, shared)
+            with _completing(shared, lost):
+                yield
+
+
+def _kernel_is_built() -> bool:
+    try:
+        import fmimaster.kernel._kernel  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _fork() -> None:
+    """Fork; this returns in the new process."""
     shared_run.is_command = True
     shared = SharedRun()
     pid = watch.fork()
     if pid == 0:
         shared_run.current = shared
         return
-    end = RunWatch(shared, watch.ForkedRun(pid), OutsideCalls(shared)).wait()
+    raise _loss(_waited(shared, watch.ForkedRun(pid)), shared)
+
+
+def _waited(shared: SharedRun, process: RunProcess) -> Lost:
+    """How the other process was lost; if it was not, this one ends too."""
+    end = RunWatch(shared, process, OutsideCalls(shared)).wait()
     if isinstance(end, int):
         os._exit(end)  # all was done there
-    if end.is_asked:
-        raise Interrupted(f"Interrupted.{hanging(end)}")
-    raise lost_error(_message(end), end, shared)
+    return end
+
+
+@contextmanager
+def _completing(shared: SharedRun, lost: Lost) -> Iterator[None]:
+    """A context in which this process prepares the run that was lost, and completes its files."""
+    global left
+    left = found = LeftRun(shared, lost)
+    try:
+        yield
+    except FmimasterError as error:
+        if found.is_taken:
+            raise
+        raise found.error from error  # what was prepared there cannot be prepared again
+
+
+def _loss(lost: Lost, shared: SharedRun) -> Exception:
+    """The error of a command whose process was lost."""
+    if lost.is_asked:
+        return Interrupted(f"Interrupted.{hanging(lost)}")
+    return lost_error(_message(lost), lost, shared)
 
 
 def _message(lost: Lost) -> str:

@@ -1,4 +1,4 @@
-"""A run in a process of its own, forked before the library of an FMU is loaded; and its results, if that process is lost.
+"""A run in a process of its own, begun before the library of an FMU is loaded; and its results, if that process is lost.
 
 In a command, the process of the run does the rest of the command: it writes the rows, the figure, the answer. The process
 that waits has the same objects, and goes on only if the other one is lost: then it takes the rows from shared memory, and
@@ -11,12 +11,11 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from fmimaster.apart.run_watch import Lost, RunWatch
 from fmimaster.apart.shared_run import CommandPhase, SharedNumber, SharedRun
 from fmimaster.base.codec import from_bytes
 from fmimaster.base.errors import FileError, SimulationError
+from fmimaster.base.files import is_for_the_same
 from fmimaster.base.text import count
 from fmimaster.prepare.prepared import run_metadata
 from fmimaster.record.causes import Event, Steps
@@ -38,9 +38,11 @@ from fmimaster.results.results import Results
 from fmimaster.results.statistics import NO_RUN, Statistics
 from fmimaster.run.choice import native_executor
 from fmimaster.run.rows import row_bytes, rows_in
+from fmimaster.session import lost_run
 from fmimaster.session.attendance import Attendance
 from fmimaster.session.keepers import MOST_EVENTS, MOST_STEPS, recorder_of
 from fmimaster.session.lost_run import (
+    LeftRun,
     OutsideCalls,
     advice_for,
     hanging,
@@ -70,17 +72,19 @@ def run_in_own_process(run: Attendance, files: ExitStack) -> Results:
     SimulationError
         As a run does; FmuLostError if the process was lost, with all rows so far.
     """
-    if (present := shared_run.current) is not None:  # a further run of a command
-        present.begin()
-        present.keeps_each_row = run.changes_structure
-        run.when_complete = partial(_complete, run, files, present)
+    if (present := shared_run.current) is not None:  # of a command: started again, or a further run
+        if present.keeps_rows:
+            _begin(run, files, present)
         return run.run()
+    if lost_run.left is not None:
+        return _left_by_a_command(run, files, lost_run.left)
     if not watch.can_fork() or native_executor() is None:
-        log.info("The run has no process of its own: this needs Linux and the kernel in C.")
+        log.info(
+            "The run has no process of its own: in Python, this needs Linux and the kernel in C."
+        )
         return run.run()
-    shared = SharedRun(_spool(run), spools_rows=not isinstance(run.writer, CsvWriter))
-    shared.limit(run.settings.call_timeout, run.settings.memory_limit)
-    shared.begin()
+    shared = SharedRun(_spool(run))
+    _set(shared, run)
     pid = watch.fork()
     if pid == 0:
         return _in_the_process(run, files, shared)
@@ -98,16 +102,30 @@ def _spool(run: Attendance) -> int:
     path = run.output_file
     if path is None or not Path(path).parent.is_dir():
         return os.memfd_create("fmimaster")
-    with TemporaryFile(prefix="fmimaster-", dir=Path(path).parent) as file:
-        return os.dup(file.fileno())
+    return shared_run.unnamed_file(Path(path).parent)
+
+
+def _set(shared: SharedRun, run: Attendance) -> None:
+    """A run begins with these limits, and keeps these rows."""
+    shared.limit(run.settings.call_timeout, run.settings.memory_limit)
+    shared.keeps_each_row = run.changes_structure
+    shared.spools_rows = not isinstance(run.writer, CsvWriter)
+    shared.begin()
 
 
 # In the process of the run --------------------------------------------------------------------------------------------
 
 
+def _begin(run: Attendance, files: ExitStack, shared: SharedRun) -> None:
+    """A run that was prepared in this process begins."""
+    _set(shared, run)
+    run.when_complete = partial(_complete, run, files, shared)
+    if run.writer is not None and run.writer.part is not None:
+        shared.put(shared_run.PART, os.fsencode(run.writer.part))
+
+
 def _in_the_process(run: Attendance, files: ExitStack, shared: SharedRun) -> Results:
     shared_run.current = shared
-    shared.keeps_each_row = run.changes_structure
     run.when_complete = partial(_complete, run, files, shared)
     if shared_run.is_command:
         return run.run()
@@ -152,6 +170,18 @@ def reached(phase: CommandPhase, status: int = 0) -> None:
 # In the process that waits --------------------------------------------------------------------------------------------
 
 
+def _left_by_a_command(run: Attendance, files: ExitStack, left: LeftRun) -> Results:
+    """The results of the command that was lost; its further runs have failed."""
+    if left.is_taken:
+        raise left.error
+    left.take()
+    try:
+        return _LeftOver(run, left.shared).rescued(files, left.lost)
+    except SimulationError as error:
+        left.error = error
+        raise
+
+
 @dataclass(frozen=True)
 class _LeftOver:
     """What the process of a run has left."""
@@ -175,22 +205,27 @@ class _LeftOver:
         """The results of a process that was lost after the last row; else its error is raised, with the rows so far."""
         phase = CommandPhase(min(max(self.shared[SharedNumber.PHASE], 0), max(CommandPhase)))
         results = NOTHING
-        if phase <= CommandPhase.COMPLETE:
+        if not self.shared.is_forked:
+            self._remove_part()
+        if phase <= CommandPhase.MEASURING:
             results = self._rows(self.run.writer if phase is CommandPhase.RUNNING else None)
         last = self._last_time(results)
         if lost.time is None:
             lost = replace(lost, time=last)
         message = message_of(lost)
         if phase is not CommandPhase.RUNNING:
-            files.pop_all()  # they are complete
+            completed = files.pop_all()
+            if not self.shared.is_forked:
+                completed.close()  # opened here, and nothing was written
         if phase is CommandPhase.ADVISING:
             log.warning("%s The results were written before.", message)
             os._exit(self.shared[SharedNumber.STATUS])
         if phase is CommandPhase.DELIVERED:
             written = "The results of the run itself were written before."
             raise lost_error(f"{message} {written}", lost, self.shared)
-        if phase is CommandPhase.COMPLETE and not lost.is_asked:
-            log.warning("%s All rows had been recorded: the results are complete.", message)
+        if phase in (CommandPhase.COMPLETE, CommandPhase.MEASURING) and not lost.is_asked:
+            if phase is CommandPhase.COMPLETE:  # else the hidden run has failed, which is told
+                log.warning("%s All rows had been recorded: the results are complete.", message)
             results, self.run.accuracy_warnings, _ = self._with_facts(results)
             return results
         self.run.loader.abandon()
@@ -206,6 +241,17 @@ class _LeftOver:
         error = lost_error(f"{message} {kept}{advice_for(lost)}", lost, self.shared)
         error.results = results
         raise error
+
+    def _remove_part(self) -> None:
+        """Remove the incomplete file of the other process: this one writes another."""
+        own = None if self.run.writer is None else self.run.writer.part
+        if own is None:
+            return
+        with suppress(FileError, OSError, ValueError):  # damaged, or no such file
+            for kind, content in self.shared.records():
+                found = Path(os.fsdecode(content)) if kind == shared_run.PART else own
+                if found != own and is_for_the_same(own, found):
+                    found.unlink()
 
     def _last_time(self, results: Results) -> float | None:
         """Time in s of the last row, which may be in a file only; None without rows."""
@@ -224,7 +270,8 @@ class _LeftOver:
         recorder = recorder_of(run.columns, settings, prepared, writer)
         events, damage = self._take_records(recorder)
         recorded = shared[SharedNumber.RECORDED]
-        kept = recorder.rows if shared.spools_rows else recorded  # else they are in the file
+        is_in_file = isinstance(run.writer, CsvWriter)
+        kept = recorded if is_in_file else recorder.rows
         if damage is not None:
             log.warning(
                 "What the process of the run has recorded is damaged (%s). The results lack %s of it, and perhaps events. "

@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from fmimaster.apart.shared_run import ENDING
 from fmimaster.base.errors import Interrupted
 from fmimaster.fmu.process_state import expect_hanging_streams
 
@@ -77,10 +78,6 @@ def unanswered(progress: ProgressCallback) -> ProgressCallback:
     return show
 
 
-_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
-"""Windows has no SIGHUP."""
-
-
 class Signals:
     """Exceptions of signal handlers are kept until they are requested, so no operation is interrupted halfway.
 
@@ -97,7 +94,7 @@ class Signals:
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
-            for number in (getattr(signal, name) for name in _ENDING if hasattr(signal, name)):
+            for number in ENDING:
                 handler = signal.getsignal(number)
                 if callable(handler) and not isinstance(handler, signal.Handlers):
                     self._before[number] = handler

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
+from fmimaster.program.instructions import inputs, outputs, steps
 from fmimaster.program.instructions.base import Instruction
 from fmimaster.program.store import ValueStore
 from fmimaster.run.rows import Registers
@@ -146,7 +147,9 @@ def _numbers(enumeration: str) -> Mapping[str, int]:
 
 
 OPERATIONS: Mapping[type[Instruction], int] = {
-    kind: _numbers("fm_op")[f"FM_{kind.__name__.upper()}"] for kind in Instruction.__subclasses__()
+    kind: _numbers("fm_op")[f"FM_{kind.__name__.upper()}"]
+    for kind in Instruction.__subclasses__()
+    if kind.__module__ in (inputs.__name__, outputs.__name__, steps.__name__)
 }
 """Instruction → operation."""
 
