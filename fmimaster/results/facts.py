@@ -222,4 +222,4 @@ def _whole_document(stream: TextIO) -> Any:
 
 def _opened(document: Document) -> TextIO:
     stream = BytesIO(document) if isinstance(document, bytes) else open_file(document)
-    return TextIOWrapper(stream, encoding="utf-8", newline="\n")
+    return TextIOWrapper(stream, encoding="utf-8-sig", newline="\n")

@@ -287,6 +287,16 @@ def test_the_same_facts_come_with_the_table(table: Path) -> None:
     assert sum(s.count for s in results.steps) == 17
 
 
+def test_a_table_and_facts_that_an_editor_of_windows_has_saved_are_read(
+    run: Run, table: Path
+) -> None:
+    """With the mark of UTF-8, and with CRLF."""
+    before = run("steps", table).out
+    for path in (table, Path(f"{table}.json")):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert run("steps", table).out == before
+
+
 def test_a_streamed_table_and_one_with_a_figure_have_the_same_facts(
     run: Run, two_mass: Path, table: Path
 ) -> None:
