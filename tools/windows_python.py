@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,12 +18,14 @@ from pathlib import Path
 
 import cross_kernel
 import wine_math
-from targets import THIS_MACHINE
+from targets import TARGETS, THIS_MACHINE, zig
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = Path(__file__).with_name("windows-python.txt")
+COMPILER = Path(__file__).with_name("wine_cc.c")
 PACKAGES = Path(__file__).with_name("windows-packages.txt")
 
+_WINDOWS = "x86_64-windows"
 _PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 _PINNED = ("--no-deps", "--no-compile", "--require-hashes")
 _FOR_WINDOWS = ("--platform=win_amd64", "--python-version=3.13", "--only-binary=:all:")
@@ -30,6 +33,9 @@ _NO_WINE = (
     "wine is missing, or its part for 64-bit programs. It stands in for Windows here.\n"
     "On Debian and Ubuntu: apt-get install wine64 wine"
 )
+
+_WITHOUT_COPYFILE2 = "import _winapi; _winapi.__dict__.pop('CopyFile2', None)\n"
+"""wine 8 ends a process that calls it. Without it, shutil copies files itself."""
 
 
 class MissingError(Exception):
@@ -61,6 +67,8 @@ class WindowsPython:
             "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=",
             "PYTHONPATH": windows_path(ROOT),
             "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
+            "WINEPATH": windows_path(self.folder / "commands"),
+            "CC_OF_MACHINE": shlex.join([*_compiler(), "-g0", "-fno-sanitize=undefined"]),
         }
 
     def prepare(self) -> None:
@@ -79,9 +87,13 @@ class WindowsPython:
         packages = home / "Lib" / "site-packages"
         if self._install("Packages for it", PACKAGES, packages, *_FOR_WINDOWS):
             wine_math.mend(packages, home, self.folder / "math")
-        _say("The kernel for Windows")
+            (packages / "wine.pth").write_text(_WITHOUT_COPYFILE2, encoding="utf-8")
+        _say("The kernel for Windows, and a compiler for tests")
+        commands = self.folder / "commands"
+        commands.mkdir(exist_ok=True)
+        _call(*_compiler(), "-O1", "-g0", "-s", str(COMPILER), "-o", str(commands / "cc.exe"))
         kernel = ROOT / "fmimaster" / "kernel" / "_kernel.pyd"
-        cross_kernel.build(cross_kernel.TARGETS["x86_64-windows"], self.folder / "kernel", kernel)
+        cross_kernel.build(TARGETS[_WINDOWS], self.folder / "kernel", kernel)
         self._build_fmus()
 
     def run(self, arguments: Sequence[str], log: Path | None = None) -> int:
@@ -155,7 +167,7 @@ class WindowsPython:
         done = self.folder / "reference.sha256"
         if not done.exists() or done.read_text(encoding="utf-8") != digest.hexdigest():
             _say("The reference FMUs, with binaries for Windows")
-            targets = (THIS_MACHINE.name, "x86_64-windows")
+            targets = (THIS_MACHINE.name, _WINDOWS)
             _call(sys.executable, "fmus/build.py", str(folder), "--werror", "--targets", *targets)
             done.write_text(digest.hexdigest(), encoding="utf-8")
         shutil.copytree(folder, ROOT / "fmimaster" / "reference", dirs_exist_ok=True)
@@ -164,6 +176,11 @@ class WindowsPython:
 def windows_path(path: Path) -> str:
     """An absolute path as Windows programs under wine name it."""
     return f"Z:{path}".replace("/", "\\")
+
+
+def _compiler() -> list[str]:
+    """zig as a C compiler for Windows."""
+    return zig("cc", "-target", TARGETS[_WINDOWS].zig)
 
 
 def _say(what: str) -> None:
