@@ -23,6 +23,7 @@ from fmimaster.apart.watch import REPORT
 from fmimaster.base.errors import OptionError
 
 MODULES = (
+    "fmimaster.apart.run",
     "fmimaster.front.simulation",
     "fmimaster.session.session",
     "fmimaster.run.choice",
