@@ -34,7 +34,8 @@ from fmimaster.system.model import Source
 from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip
 
 _NOT_ON_WINDOWS = re.compile(
-    r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]|.*[<>:\"|?*\x01-\x1f].*|.{256,}", re.IGNORECASE
+    r"|(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]|.*[<>:\"|?*\x01-\x1f].*|.{256,}",
+    re.IGNORECASE,
 )
 """Names of devices, names that would be shortened or written into another file, and names that are too long."""
 
@@ -101,12 +102,11 @@ class Archive(ABC):
                 )
             folders = [n for n in self.folders() if not f"{n}/".startswith(leave_out)]
             names = [n for n in self.names() if not n.startswith(leave_out)]
-            if sys.platform == "win32":
-                _check_names((*folders, *names))
+            written = _names_on_windows(folders, names) if sys.platform == "win32" else {}
             for name in folders:
-                (target / name).mkdir(parents=True, exist_ok=True)
+                (target / written.get(name, name)).mkdir(parents=True, exist_ok=True)
             for name in names:
-                file = long_path(target / name)
+                file = long_path(target / written.get(name, name))
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("xb") as stream:
                     self.copy(name, stream)
@@ -126,16 +126,29 @@ class Archive(ABC):
         self.close()
 
 
-def _check_names(names: Iterable[str]) -> None:
-    """Refuse names that no file of Windows can have, or two files; it opens something else for some of them."""
+def _names_on_windows(folders: Iterable[str], names: Iterable[str]) -> dict[str, str]:
+    """Names of folders and files → those that Windows gives them: without dots at the end, which some FMUs have.
+
+    Raises
+    ------
+    ValueError
+        If no file of Windows can have a name, for some of which it opens something else, or if two files have one name.
+    """
+    names = tuple(names)
+    written: dict[str, str] = {}
+    for name in (*folders, *names):
+        *parents, last = name.split("/")
+        parts = [*(part.removesuffix(".") for part in parents), last.rstrip(". ")]
+        for part in parts:
+            if name != "." and _NOT_ON_WINDOWS.fullmatch(part):
+                raise ValueError(f"no file of Windows can have the name {part or last!r}")
+        written[name] = "/".join(parts) or "."
     known: dict[str, str] = {}
     for name in names:
-        for part in name.split("/"):
-            if part != "." and _NOT_ON_WINDOWS.fullmatch(part):
-                raise ValueError(f"no file of Windows can have the name {part!r}")
-        first = known.setdefault(name.lower(), name)
+        first = known.setdefault(written[name].lower(), name)
         if first != name:
             raise ValueError(f"{first!r} and {name!r} are one file on Windows")
+    return written
 
 
 def open_archive(source: Source) -> Archive:

@@ -241,7 +241,9 @@ def test_names_with_dots_that_stay_inside_are_fine(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not WINDOWS, reason="files of this system can have these names")
-@pytest.mark.parametrize("name", ["...", "a/b.", "a /b", "NUL", "a/con.txt", "ab:c", "a?", "a\nb"])
+@pytest.mark.parametrize(
+    "name", ["...", "a./.../b", "a /b", "NUL", "a/con.txt", "ab:c", "a?", "a\nb"]
+)
 def test_names_that_no_file_of_windows_can_have_are_refused(name: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.fmu", zipped({"a.txt": b"x", name: b"x"}))
     with (
@@ -250,6 +252,22 @@ def test_names_that_no_file_of_windows_can_have_are_refused(name: str, tmp_path:
     ):
         archive.unpack(tmp_path / "target")
     assert not any((tmp_path / "target").iterdir())
+
+
+@pytest.mark.skipif(not WINDOWS, reason="files of this system can have these names")
+def test_windows_leaves_out_dots_at_the_end_of_names(tmp_path: Path) -> None:
+    """As FMUs of Hopsan have them, which are made on Windows."""
+    path = written(tmp_path / "a.fmu", zipped({"resources/K_1./a.txt.": b"1", "b. .": b"2"}))
+    with open_archive(Source(path)) as archive:
+        archive.unpack(tmp_path / "target")
+    assert files(tmp_path / "target") == {"resources/K_1/a.txt": b"1", "b": b"2"}
+    assert (tmp_path / "target" / "resources" / "K_1." / "a.txt.").read_bytes() == b"1"
+    path = written(tmp_path / "b.fmu", zipped({"a": b"1", "A.": b"2"}))
+    with (
+        open_archive(Source(path)) as archive,
+        pytest.raises(FileError, match=r"'a' and 'A\.' are one file on Windows"),
+    ):
+        archive.unpack(tmp_path / "other")
 
 
 def test_a_symbolic_link_is_refused(tmp_path: Path) -> None:
