@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from math import nan
@@ -331,7 +330,6 @@ def test_an_error_in_an_advance_ends_the_run_and_no_row_is_lost() -> None:
     assert run.is_finished
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX")
 def test_ctrl_c_in_an_advance_ends_the_run_and_no_row_is_lost() -> None:
     with pytest.raises(Interrupted) as raised, failing(interrupts=1.0).start() as run:
         led(run, 0.25, 1e5)
