@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import killed_runs
@@ -15,6 +16,8 @@ from edited_fmu import edited_fmu
 from processes import PATIENCE
 
 from fmimaster import Results, reference_path, resume
+
+KILLED = 1 if sys.platform == "win32" else -9
 
 LATEST = 0.3
 """[s] Wall time after the first checkpoint until which a process is killed: these runs take about so long."""
@@ -34,7 +37,8 @@ def begin_and_kill(name: str, folder: Path, delay: float) -> None:
         time.sleep(0.002)
     process.kill()
     _, said = process.communicate()
-    assert process.returncode in (0, -9), said.decode()
+    assert process.returncode in (0, KILLED), said.decode()
+    assert b"Traceback" not in said, said.decode()
     assert checkpoint.exists(), said.decode()
 
 
@@ -66,8 +70,11 @@ def prepare(folder: Path) -> None:
 def test_killed_runs_continue(
     tmp_path: Path, expected: Callable[[str], Results], repetitions: Callable[[int], range]
 ) -> None:
+    names: tuple[str, ...] = killed_runs.NAMES
+    if find_spec("h5py") is None:
+        names = tuple(n for n in names if not killed_runs.output_file(n).endswith(".h5"))
     for k in repetitions(1):
-        name = killed_runs.NAMES[k % len(killed_runs.NAMES)]
+        name = names[k % len(names)]
         folder = tmp_path / str(k)
         folder.mkdir()
         prepare(folder)
