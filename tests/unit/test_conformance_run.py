@@ -246,6 +246,13 @@ def test_the_verdicts_are_in_a_junit_file(finished: Finished) -> None:
     assert crash[0].get("type") == "crash"
 
 
+def test_pages_and_verdicts_have_the_same_ends_of_lines_on_every_system(finished: Finished) -> None:
+    suffixes = (".md", ".xml", ".html", ".jsonl")
+    written = [file for file in finished.output.rglob("*") if file.suffix in suffixes]
+    assert {file.suffix for file in written} >= {".md", ".xml", ".html"}
+    assert all(b"\r" not in file.read_bytes() for file in written)
+
+
 def test_the_verdicts_can_be_read_again(finished: Finished) -> None:
     assert ConformanceRun.read(finished.output) == finished.run
 
