@@ -83,6 +83,7 @@ int main(int argc, char **argv)
     snprintf(script, sizeof script, "%scc-%lu.sh", folder, GetCurrentProcessId());
     snprintf(done, sizeof done, "%scc-%lu.done", folder, GetCurrentProcessId());
     snprintf(log, sizeof log, "%s.log", done);
+    remove(done); /* of an earlier process with the same number */
     write_script(script, linux_path(done), argc, argv);
     snprintf(command, sizeof command, "\"Z:\\bin\\sh\" \"%s\"", linux_path(script));
     if (!CreateProcessA(NULL, command, NULL, NULL, FALSE, 0, NULL, NULL, &start, &made))
