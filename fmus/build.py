@@ -55,8 +55,9 @@ C_FLAGS = (
 
 LINK_FLAGS = ("-shared", "-fPIC")
 
-CROSS_LINK_FLAGS = ("-s",)
-"""For a library that is published: no names but those of FMI."""
+CROSS_LINK_FLAGS = ("-s", "-O2")
+"""For a library that is published: no names but those of FMI. zig links its own functions by -O, too; without it a library
+of Windows has the time at which it was made, and so never the same bytes."""
 
 NO_COMPILER = 3
 """Exit status when there is no C compiler, or none that works."""
