@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,6 +78,8 @@ def pytest_collection() -> Iterator[None]:
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """FMU cards that tests make are not kept in the user's folder, and none of the user's is used."""
     with pytest.MonkeyPatch.context() as patch:
+        kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(kept / "zig"))  # C libraries, made for minutes
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
