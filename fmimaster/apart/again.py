@@ -81,7 +81,7 @@ if sys.platform == "win32":
     class _Group:
         """The process and what it has started: they end with this process."""
 
-        def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        def __init__(self, process: subprocess.Popen[Any]) -> None:
             self._job = Job(int(process._handle))
 
         def kill(self) -> None:
@@ -130,7 +130,7 @@ else:
     class _Group:
         """The process and what it has started."""
 
-        def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        def __init__(self, process: subprocess.Popen[Any]) -> None:
             self._process = process
 
         def kill(self) -> None:

@@ -71,6 +71,7 @@ class RunProcess(Protocol):
     @property
     def pid(self) -> int:
         """Its number."""
+        ...
 
     def has_ended(self, seconds: float) -> bool:
         """Whether it ends within this wall time in s."""
