@@ -78,8 +78,9 @@ def pytest_collection() -> Iterator[None]:
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """FMU cards that tests make are not kept in the user's folder, and none of the user's is used."""
     with pytest.MonkeyPatch.context() as patch:
-        kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(kept / "zig"))  # C libraries, made for minutes
+        if "ZIG_GLOBAL_CACHE_DIR" not in os.environ:  # for C libraries, made for minutes
+            kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(kept / "zig"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 

@@ -59,7 +59,9 @@ class WindowsPython:
 
         Compiled modules are kept apart: those of tests name files as the system does that compiled them.
         """
+        kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return os.environ | {
+            "ZIG_GLOBAL_CACHE_DIR": str(kept / "zig"),  # for the zig of Linux
             "WINEPREFIX": str(self.folder / "prefix"),
             "WINEARCH": "win64",
             "WINEDEBUG": "-all",

@@ -54,12 +54,6 @@ class _Limits(ctypes.Structure):
     ]
 
 
-class _MemoryCounters(ctypes.Structure):
-    """PROCESS_MEMORY_COUNTERS_EX."""
-
-    _fields_ = [("size", c_uint32), ("page_faults", c_uint32), ("sizes", c_size_t * 9)]
-
-
 @cache
 def kernel32() -> Any:
     """The library with the functions of the system that are called here."""
@@ -74,7 +68,6 @@ def kernel32() -> Any:
         "CreateEventW": (handle, [pointer, c_int, c_int, ctypes.c_wchar_p]),
         "CloseHandle": (c_int, [handle]),
         "GetCurrentProcess": (handle, []),
-        "K32GetProcessMemoryInfo": (c_int, [handle, pointer, number]),
         "SetErrorMode": (number, [number]),
     }
     for name, (returned, arguments) in given.items():
@@ -143,13 +136,6 @@ class Job:
         if self._handle:
             kernel32().CloseHandle(self._handle)
             self._handle = None
-
-
-def private_memory(process: int) -> int:
-    """Bytes of private memory of a process, by its handle: what :meth:`Job.limit_memory` limits."""
-    counters = _MemoryCounters(size=ctypes.sizeof(_MemoryCounters))
-    checked(kernel32().K32GetProcessMemoryInfo(process, ctypes.byref(counters), counters.size))
-    return int(counters.sizes[-1])
 
 
 def show_no_dialogs() -> None:

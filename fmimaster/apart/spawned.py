@@ -110,7 +110,8 @@ if sys.platform == "win32":
     import _winapi
     import msvcrt
 
-    from fmimaster.apart.job import Job, own_python, private_memory, show_no_dialogs
+    from fmimaster.apart.job import Job, own_python, show_no_dialogs
+    from fmimaster.base.memory import private_memory
 
     def _started(theirs: int, output: int, arguments: Sequence[str]) -> Popen:
         handle = msvcrt.get_osfhandle(theirs)

@@ -57,7 +57,7 @@ def left() -> int | None:
 if sys.platform == "win32":
 
     class _Counters(ctypes.Structure):
-        """PROCESS_MEMORY_COUNTERS of <psapi.h>."""
+        """PROCESS_MEMORY_COUNTERS_EX of <psapi.h>."""
 
         _fields_ = [
             ("size", ctypes.c_uint32),
@@ -65,6 +65,7 @@ if sys.platform == "win32":
             ("peak", ctypes.c_size_t),
             ("in_memory", ctypes.c_size_t),
             ("others", ctypes.c_size_t * 6),
+            ("private", ctypes.c_size_t),
         ]
 
     class _Status(ctypes.Structure):
@@ -84,11 +85,25 @@ if sys.platform == "win32":
     def _taken(pid: int) -> int:
         system = ctypes.WinDLL("kernel32")
         system.OpenProcess.restype = ctypes.c_void_p
+        process = system.OpenProcess(_MAY_ASK, 0, pid)
+        if not process:
+            return 0
+        try:
+            return int(_counters(process).in_memory)
+        finally:
+            system.CloseHandle(ctypes.c_void_p(process))
+
+    def private_memory(process: int) -> int:
+        """Bytes of private memory of a process, by its handle: what a job limits."""
+        return int(_counters(process).private)
+
+    def _counters(process: int) -> _Counters:
         found = _Counters(size=ctypes.sizeof(_Counters))
-        if process := ctypes.c_void_p(system.OpenProcess(_MAY_ASK, 0, pid)):
-            system.K32GetProcessMemoryInfo(process, ctypes.byref(found), found.size)
-            system.CloseHandle(process)
-        return int(found.in_memory)
+        system = ctypes.WinDLL("kernel32", use_last_error=True)
+        of_process = ctypes.c_void_p(process)
+        if not system.K32GetProcessMemoryInfo(of_process, ctypes.byref(found), found.size):
+            raise ctypes.WinError(ctypes.get_last_error())
+        return found
 
     def _open() -> int:
         """All handles: a file is one of them."""

@@ -121,7 +121,7 @@ class LeftRun:
     def __init__(self, shared: SharedRun, lost: Lost) -> None:
         self.shared, self.lost = shared, lost
         self.error: Exception = lost_error(message_of(lost), lost, shared)
-        """For whoever would run further."""
+        """What a further run of the command raises."""
         self.is_taken = False
         log.addFilter(self._is_heard)
 

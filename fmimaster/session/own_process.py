@@ -224,7 +224,7 @@ class _LeftOver:
             written = "The results of the run itself were written before."
             raise lost_error(f"{message} {written}", lost, self.shared)
         if phase in (CommandPhase.COMPLETE, CommandPhase.MEASURING) and not lost.is_asked:
-            if phase is CommandPhase.COMPLETE:  # else the hidden run has failed, which is told
+            if phase is CommandPhase.COMPLETE:  # else a warning tells of the hidden run
                 log.warning("%s All rows had been recorded: the results are complete.", message)
             results, self.run.accuracy_warnings, _ = self._with_facts(results)
             return results
