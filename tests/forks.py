@@ -4,6 +4,7 @@
         done = forks.run("simulate", fmu, cwd=folder)
 
 A new Python imports for half a second. This is for tests of how a command ends, not of how Python begins or of its streams.
+Windows has no forks: there, each command is a new Python.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 from processes import PATIENCE
 
@@ -32,6 +33,13 @@ IMPORTED = (
     *("fmimaster.fmu.fmi2", "fmimaster.fmu.fmi3"),
 )
 _NUMBER = struct.Struct("=i")
+
+
+_ANEW = """import sys
+{first}
+sys.argv[0] = "fmimaster"
+from fmimaster.__main__ import main
+sys.exit(main())"""
 
 
 class Forked:
@@ -86,8 +94,12 @@ class Forked:
         return self._printed[0], self._printed[1]
 
 
+Begun: TypeAlias = "Forked | subprocess.Popen[str]"
+"""A command that was begun."""
+
+
 class Forks:
-    """Starts commands. POSIX only. The process that is forked is there from the first one on."""
+    """Starts commands. The process that is forked is there from the first one on."""
 
     def __init__(self) -> None:
         self._server: subprocess.Popen[bytes] | None = None
@@ -122,7 +134,7 @@ class Forks:
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
         first: str = "",
-    ) -> Forked:
+    ) -> Begun:
         """Start a command.
 
         Parameters
@@ -132,12 +144,25 @@ class Forks:
         first
             Code that is executed before the command, in its process.
         """
+        words = [str(a) for a in arguments]
+        variables = {**os.environ, **(environment or {})}
+        if sys.platform == "win32":
+            return subprocess.Popen(
+                [sys.executable, "-c", _ANEW.format(first=first), *words],
+                cwd=cwd,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="backslashreplace",
+            )
         if self._server is None:
             self._serve()
         request = {
-            "arguments": [str(a) for a in arguments],
+            "arguments": words,
             "folder": str(cwd or Path.cwd()),
-            "environment": {**os.environ, **(environment or {})},
+            "environment": variables,
             "first": first,
         }
         streams = [tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2)]  # noqa: SIM115

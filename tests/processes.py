@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import time
 from pathlib import Path
+
+import pytest
+
+IS_WINE = sys.platform == "win32" and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 
 CRASHED = "an access violation (0xC0000005)" if sys.platform == "win32" else "SIGSEGV"
 """What ends a process that reads memory which is not there."""
@@ -15,6 +20,11 @@ ABORT = " (as by abort)" if sys.platform == "win32" else ""
 PATIENCE = 300.0
 """[s] After so much wall time, a test fails instead of waiting for ever. It says nothing about how fast something is: a
 loaded machine may need a hundred times as long as a free one."""
+
+
+needs_memory_limits = pytest.mark.skipif(
+    IS_WINE, reason="wine does not keep the memory limit of a job"
+)
 
 
 def is_there(pid: int) -> bool:

@@ -17,11 +17,12 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from forks import Forked, Forks
+from forks import Begun, Forks
 from misbehaving_fmu import VERSIONS, Act, misbehaving
 from processes import PATIENCE
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+if sys.platform == "win32":
+    pytest.skip("signals of POSIX", allow_module_level=True)
 
 BACKENDS = ("native", "reference")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -31,7 +32,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Started:
     """``fmimaster simulate`` in a process of its own."""
 
-    process: Forked
+    process: Begun
     table: Path
     trace: Path
     temporary: Path

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forks import Forked, Forks
+from forks import Begun, Forks
 from misbehaving_fmu import Act, misbehaving
 from ssd_text import component, elements, ssd
 
@@ -228,7 +228,7 @@ def test_other_rows_than_damaged_ones_are_kept(caplog: pytest.LogCaptureFixture)
 
 # The command ----------------------------------------------------------------------------------------------------------
 
-Begin = Callable[..., Forked]
+Begin = Callable[..., Begun]
 Simulated = Callable[..., tuple[int, str, str]]
 
 
@@ -236,7 +236,7 @@ Simulated = Callable[..., tuple[int, str, str]]
 def begun(forks: Forks) -> Begin:
     """begun(fmu, *options): the command, in the folder of the FMU; ``first`` is executed before it, in its interpreter."""
 
-    def begin(fmu: Path, *options: str, first: str = "") -> Forked:
+    def begin(fmu: Path, *options: str, first: str = "") -> Begun:
         times = ("--stop-time", "1", "--step-size", "1/100")
         return forks.begin("simulate", fmu.name, *times, *options, cwd=fmu.parent, first=first)
 
@@ -376,7 +376,7 @@ def test_ctrl_c_in_the_run_that_measures_the_error_keeps_the_results(
     assert Results.read(file).rows == 101
 
 
-def ended(process: Forked, number: int, file: Path) -> tuple[int, str]:
+def ended(process: Begun, number: int, file: Path) -> tuple[int, str]:
     """Send a signal when all rows before the hanging step are in the file."""
     waits_for(lambda: rows_of(file) == ROWS or process.poll() is not None)
     process.send_signal(number)

@@ -13,7 +13,7 @@ from pathlib import Path
 import acts_apart as acts
 import numpy as np
 import pytest
-from processes import ABORT, CRASHED, is_there, wait_until_gone
+from processes import ABORT, CRASHED, is_there, needs_memory_limits, wait_until_gone
 
 from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
 from fmimaster.apart.process import Process
@@ -66,6 +66,7 @@ def test_a_deadline_ends_a_function() -> None:
     assert ended.seconds >= 1.0
 
 
+@needs_memory_limits
 def test_a_memory_limit_makes_allocations_fail() -> None:
     ended = run_apart(acts.allocate, 1 << 30, memory_limit=1 << 28)
     assert ended.cause is EndCause.MEMORY
