@@ -70,7 +70,8 @@ class WindowsPython:
             "PYTHONPATH": windows_path(ROOT),
             "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
             "WINEPATH": windows_path(self.folder / "commands"),
-            "CC_OF_MACHINE": shlex.join([*_compiler(), "-g0", "-fno-sanitize=undefined"]),
+            # zig compiles the C library anew for other options than those of the kernel
+            "CC_OF_MACHINE": shlex.join([*_compiler(), "-O2", "-s"]),
         }
 
     def prepare(self) -> None:
@@ -93,7 +94,7 @@ class WindowsPython:
         _say("The kernel for Windows, and a compiler for tests")
         commands = self.folder / "commands"
         commands.mkdir(exist_ok=True)
-        _call(*_compiler(), "-O1", "-g0", "-s", str(COMPILER), "-o", str(commands / "cc.exe"))
+        _call(*_compiler(), "-O2", "-s", str(COMPILER), "-o", str(commands / "cc.exe"))
         kernel = ROOT / "fmimaster" / "kernel" / "_kernel.pyd"
         cross_kernel.build(TARGETS[_WINDOWS], self.folder / "kernel", kernel)
         self._build_fmus()
