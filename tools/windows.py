@@ -13,6 +13,7 @@ and the others go on. The exit status is 1 if a test failed. Needs wine and `pip
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,6 +29,9 @@ CHOSEN = (
     *("tests/unit/test_archive.py", "tests/unit/test_given_path.py"),
 )
 """What runs the package from end to end, and what is about files and processes."""
+
+RESULTS = ROOT / "tests" / "agreement" / "test_other_systems.py"
+"""Writes results of this machine, with which those of Windows are compared."""
 
 SECONDS_OF_A_TEST = 300
 """A test that takes longer hangs: Python is ended, and started again."""
@@ -57,6 +61,13 @@ def tests(python: WindowsPython, chosen: list[str], processes: int) -> int:
     """Run them, print a summary, return the exit status."""
     report = FOLDER / "tests.xml"
     report.unlink(missing_ok=True)
+    variables = {}
+    if any(ROOT / name in (RESULTS, *RESULTS.parents) for name in chosen):
+        print("Results of this machine …", flush=True)
+        folder = FOLDER / "results"
+        folder.mkdir(exist_ok=True)
+        subprocess.run([sys.executable, RESULTS, folder], cwd=ROOT, check=True)
+        variables["FMIMASTER_RESULTS_OF_OTHER_SYSTEM"] = windows_path(folder)
     options = [
         *("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"),
         *("-n", str(processes), "--dist=worksteal"),
@@ -64,7 +75,7 @@ def tests(python: WindowsPython, chosen: list[str], processes: int) -> int:
         *("-o", "faulthandler_exit_on_timeout=true"),
         f"--junitxml={windows_path(report)}",
     ]
-    python.run([*options, *chosen], FOLDER / "tests.log")
+    python.run([*options, *chosen], FOLDER / "tests.log", variables)
     if not report.exists():
         print("pytest has not come to its end. See above.", file=sys.stderr)
         return 1

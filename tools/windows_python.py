@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +99,12 @@ class WindowsPython:
         cross_kernel.build(TARGETS[_WINDOWS], self.folder / "kernel", kernel)
         self._build_fmus()
 
-    def run(self, arguments: Sequence[str], log: Path | None = None) -> int:
+    def run(
+        self,
+        arguments: Sequence[str],
+        log: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> int:
         """Show what Python prints with these arguments, and keep it in a file; returns its exit status.
 
         Nothing that it started lives on. It prints to a pipe, because Python would end at once if that were a file: wine 8
@@ -108,7 +113,7 @@ class WindowsPython:
         process = subprocess.Popen(
             ["wine", str(self.executable), *arguments],
             cwd=ROOT,
-            env=self.environment,
+            env=self.environment | (variables or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
