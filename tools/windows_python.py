@@ -94,7 +94,8 @@ class WindowsPython:
         _say("The kernel for Windows, and a compiler for tests")
         commands = self.folder / "commands"
         commands.mkdir(exist_ok=True)
-        _call(*_compiler(), "-O2", "-s", str(COMPILER), "-o", str(commands / "cc.exe"))
+        # not in the folder of the checkout, where zig would find its C library by another path, and compile it once more
+        _call(*_compiler(), "-O2", "-s", str(COMPILER), "-o", "cc.exe", folder=commands)
         kernel = ROOT / "fmimaster" / "kernel" / "_kernel.pyd"
         cross_kernel.build(TARGETS[_WINDOWS], self.folder / "kernel", kernel)
         self._build_fmus()
@@ -195,8 +196,8 @@ def _say(what: str) -> None:
     print(f"{what} …", flush=True)
 
 
-def _call(*command: str) -> None:
-    """Run a command in the folder of the checkout; end with its status if it fails."""
-    status = subprocess.run(command, cwd=ROOT).returncode
+def _call(*command: str, folder: Path = ROOT) -> None:
+    """Run a command; end with its status if it fails."""
+    status = subprocess.run(command, cwd=folder).returncode
     if status:
         raise SystemExit(status)
