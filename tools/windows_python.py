@@ -70,8 +70,7 @@ class WindowsPython:
             "PYTHONPATH": windows_path(ROOT),
             "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
             "WINEPATH": windows_path(self.folder / "commands"),
-            # zig compiles the C library anew for other options than those of the kernel
-            "CC_OF_MACHINE": shlex.join([*_compiler(), "-O2", "-s"]),
+            "CC_OF_MACHINE": shlex.join(_compiler()),
         }
 
     def prepare(self) -> None:
