@@ -26,21 +26,26 @@ static int is_absolute(const char *path)
     return (path[0] && path[1] == ':') || path[0] == '\\';
 }
 
-/* The command as a line of a shell script, that leaves its exit status in a file. */
+/* The command as lines of a shell script, that leaves its exit status in a file.
+ *
+ * zig compiles the C library anew, for minutes, for each other choice of the last two options, and for each other path to
+ * it, which is relative in a folder that contains zig. */
 static void write_script(const char *script, const char *done, int count, char **arguments)
 {
     FILE *file = fopen(script, "wb");
     const char *compiler = getenv("CC_OF_MACHINE");
-    fprintf(file, "%s", compiler ? compiler : "cc");
+    fprintf(file, "here=\"$PWD\"; cd /\n%s", compiler ? compiler : "cc");
     for (int i = 1; i < count; i++) {
         const char *argument = arguments[i];
         int option = !strncmp(argument, "-I", 2) || !strncmp(argument, "-L", 2) ? 2 : 0;
-        if (is_absolute(argument + option))
-            fprintf(file, " '%.*s%s'", option, argument, linux_path(argument + option));
-        else
+        const char *path = argument + option;
+        if (is_absolute(path))
+            fprintf(file, " '%.*s%s'", option, argument, linux_path(path));
+        else if (argument[0] == '-' && !option)
             fprintf(file, " '%s'", argument);
+        else
+            fprintf(file, " '%.*s'\"$here\"'/%s'", option, argument, path);
     }
-    /* zig compiles the C library anew, for minutes, for each other choice of these two. */
     fprintf(file, " -O2 -s >'%s.log' 2>&1\necho $? >'%s.new'; mv '%s.new' '%s'\n", done, done, done, done);
     fclose(file);
 }
