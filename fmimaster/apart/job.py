@@ -10,10 +10,10 @@ from time import monotonic, sleep
 from typing import Any
 
 from fmimaster.apart.exit import KILLED
+from fmimaster.apart.watch import PATIENCE
 
-PATIENCE = 5.0
-"""Wall time in s for the end of processes that were killed."""
 _PAUSE = 0.001
+"""Time in s from one look at processes that were killed to the next."""
 
 _ACCOUNTING, _EXTENDED_LIMITS = 1, 9
 """From JOBOBJECTINFOCLASS."""

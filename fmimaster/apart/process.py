@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import pickle
-import select
 import socket
 import subprocess
 import sys
@@ -13,13 +11,14 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
+from fmimaster.apart.anew import WITHOUT_CTRL_C, Kept, python_arguments
 from fmimaster.apart.exit import Exit
 from fmimaster.apart.server import KILL, REQUEST, START, ChannelEnd, Start
-from fmimaster.apart.spawned import spawned
-from fmimaster.apart.streams import End, Waiting, pair, pipe
-from fmimaster.apart.watch import REPORT
+from fmimaster.apart.spawned import Spawned, spawned
+from fmimaster.apart.streams import End, Waiting, pair, pipe, wait
+from fmimaster.apart.watch import PATIENCE, REPORT
 from fmimaster.base.errors import OptionError
 
 MODULES = (
@@ -34,52 +33,14 @@ MODULES = (
 )
 """What the preloaded process imports: what nearly all processes need, and what is slow to import."""
 
-_PROGRAM = (
-    "import sys; sys.path[:] = sys.argv[3:]; from fmimaster.apart.server import main; "
-    "main(int(sys.argv[1]), sys.argv[2].split())"
-)
-"""It imports nothing before the path is set: the working directory may have files with the names of modules."""
-
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables for the preloaded process: libraries must not start threads in it, because it is forked."""
 
 _TOKEN_BYTES = 8
+_TRIES = 2
+"""How often a process is started, if the preloaded one has ended."""
 _MOST_CHUNKS = 16
 """Of 64 kB, the size of a pipe: read at one time."""
-
-_GRACE = 5.0
-"""Time in s for the preloaded process to end after its socket was closed."""
-
-
-class Carrier(Protocol):
-    """A process in the system."""
-
-    stream: End
-    """To its channel."""
-    output: End
-    """From its standard output and standard error."""
-    report: int
-    """What can be waited for until it has ended: a descriptor, on Windows a handle."""
-    pid: int
-    """Its number in the system; 0 if it is not known yet."""
-    further: Sequence[int]
-    """Further descriptors as numbers of that process; empty if it gets them in another way."""
-
-    def wait_for_start(self) -> None:
-        """Wait until it can begin, or has ended."""
-        ...
-
-    def ended(self) -> Exit | None:
-        """How it has ended; None if it runs."""
-        ...
-
-    def kill(self) -> None:
-        """End it and all that it has started, and wait for that."""
-        ...
-
-    def close(self) -> None:
-        """Give up all that belongs to it here."""
-        ...
 
 
 class Process:
@@ -125,7 +86,6 @@ class Process:
                 [os.path.abspath(p) for p in sys.path],
                 memory_limit,
                 self.token,
-                self._carrier.further,
                 pickle.dumps((main, arguments)),
             )
             with suppress(OSError):  # it has ended: the report says how
@@ -171,8 +131,6 @@ class Process:
 class _Forked:
     """A process that is forked from the preloaded one."""
 
-    further: Sequence[int] = ()
-
     def __init__(self, descriptors: Sequence[int]) -> None:
         self.stream, theirs = pair()
         self.output, output = pipe()
@@ -195,7 +153,7 @@ class _Forked:
 
     def ended(self) -> Exit | None:
         """How it has ended; None if it runs. Waits for its start."""
-        while self._exit is None and (self.pid == 0 or _wait_until_readable(self.report, 0.0)):
+        while self._exit is None and (self.pid == 0 or wait([self.report], 0.0)):
             content = os.read(self.report, REPORT.size)
             if len(content) < REPORT.size:  # the preloaded process has ended, and this one with it
                 self._exit = Exit(None)
@@ -209,7 +167,7 @@ class _Forked:
     def kill(self) -> None:
         """Have it ended with all that it has started, and wait for its report."""
         self._preloaded.kill(self._number)
-        _wait_until_readable(self.report)
+        wait([self.report], None)
 
     def close(self) -> None:
         """Give up the connections."""
@@ -222,32 +180,25 @@ class _Preloaded:
     """The process from which others are forked."""
 
     def __init__(self) -> None:
-        self.owner = os.getpid()
         self._numbers = count()
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
+            control = theirs.fileno()
+            arguments = python_arguments("fmimaster.apart.server", [str(control), *MODULES])
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    *subprocess._args_from_interpreter_flags(),  # type: ignore[attr-defined]
-                    "-c",
-                    _PROGRAM,
-                    str(theirs.fileno()),
-                    " ".join(MODULES),
-                    *(os.path.abspath(p) for p in sys.path),
-                ],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, *arguments],
+                pass_fds=[control],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, **dict.fromkeys(_ONE_THREAD, "1")},
-                start_new_session=True,  # Ctrl-C in a terminal belongs to the process that has started it
+                **WITHOUT_CTRL_C,
             )
 
     @property
-    def is_usable(self) -> bool:
-        return self.owner == os.getpid() and self._process.poll() is None
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def start(self, descriptors: list[int]) -> int:
         """Fork a process; returns its number for :meth:`kill`. Raises ConnectionError if this one has ended."""
@@ -263,7 +214,7 @@ class _Preloaded:
     def wait(self) -> None:
         """Wait for its end, which its socket has announced."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE)
+            self._process.wait(PATIENCE)
 
     def why_ended(self) -> str:
         """Why it has ended, in words."""
@@ -273,78 +224,44 @@ class _Preloaded:
                 return f"The process from which others are started has failed:\n{said}"
         return "The process from which others are started has ended."
 
-    def close(self) -> None:
+    def end(self) -> None:
         """End it and all processes that were forked from it."""
         self._control.close()
         self.wait()
 
     def forget(self) -> None:
-        """In a fork of its owner: it belongs to the other process."""
+        """In a fork of the process that has started it: it belongs to that one."""
         self._control.close()
         self._process.returncode = 0  # no warning that it still runs
 
 
-_LOCK = threading.Lock()
-_PRELOADED: list[_Preloaded] = []
-"""The preloaded process of this process, if there is one."""
+_KEPT = Kept[_Preloaded]()
 
 
 def _preloaded() -> _Preloaded:
-    with _LOCK:
-        if not _PRELOADED or not _PRELOADED[0].is_usable:
-            _close()
-            _PRELOADED.append(_Preloaded())
-        return _PRELOADED[0]
+    with _KEPT.lock:
+        if _KEPT.processes and _KEPT.processes[0].has_ended:
+            _KEPT.processes.pop().end()
+        if not _KEPT.processes:
+            _KEPT.processes.append(_Preloaded())
+        return _KEPT.processes[0]
 
 
 def _started(descriptors: list[int]) -> tuple[_Preloaded, int]:
     """A new process: the preloaded one, and the number there. One that has ended is replaced."""
-    preloaded = _preloaded()
-    try:
-        return preloaded, preloaded.start(descriptors)
-    except ConnectionError:
+    for _ in range(_TRIES):
+        preloaded = _preloaded()
+        with suppress(ConnectionError):
+            return preloaded, preloaded.start(descriptors)
         preloaded.wait()
-    preloaded = _preloaded()
-    try:
-        return preloaded, preloaded.start(descriptors)
-    except ConnectionError as error:
-        raise OptionError(preloaded.why_ended()) from error
+    raise OptionError(preloaded.why_ended())
 
 
-def _close() -> None:
-    while _PRELOADED:
-        preloaded = _PRELOADED.pop()
-        preloaded.close() if preloaded.owner == os.getpid() else preloaded.forget()
-
-
-def _close_at_exit() -> None:
-    with suppress(KeyboardInterrupt):  # it ends by itself, nobody has to wait for it
-        _close()
-
-
-def _forget() -> None:
-    """In a fork of this process, whose lock another thread may hold."""
-    global _LOCK
-    _LOCK = threading.Lock()
-    _close()
-
-
-atexit.register(_close_at_exit)
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_forget)
-
-
-def _wait_until_readable(descriptor: int, seconds: float | None = None) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(None if seconds is None else seconds * 1000.0))
-
-
-def _forked(_: Sequence[str], descriptors: Sequence[int]) -> Carrier:
+def _forked(_: Sequence[str], descriptors: Sequence[int]) -> _Forked:
     return _Forked(descriptors)
 
 
-carry: Callable[[Sequence[str], Sequence[int]], Carrier] = (
+carry: Callable[[Sequence[str], Sequence[int]], _Forked | Spawned] = (
     _forked if sys.platform == "linux" else spawned
 )
 """Starts a process."""

@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from fmimaster.apart.shared_run import ENDING, SharedNumber, SharedRun, first_words
+from fmimaster.apart.watch import PATIENCE, RunProcess
 from fmimaster.base.memory import taken, takes_the_last
 
 log = logging.getLogger("fmimaster")
@@ -23,9 +24,6 @@ LOOK = 0.1
 
 NAMED_AFTER, LONGER = 10.0, 20.0
 """A call is named after this wall time in s, or after so many times what the longest of its kind took."""
-
-PATIENCE = 5.0
-"""Wall time in s for the end of a process that has nothing more to do, or that was asked to end."""
 
 _BYTES_PER_GB = 1e9
 
@@ -63,36 +61,6 @@ class Lost:
     """Whether it was asked to end."""
     limit: str = ""
     """The option by which it was ended; empty if it has ended by itself."""
-
-
-class RunProcess(Protocol):
-    """The process of a run, however it was started."""
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        ...
-
-    def has_ended(self, seconds: float) -> bool:
-        """Whether it ends within this wall time in s."""
-        ...
-
-    def is_stopped(self) -> bool:
-        """Whether it is stopped, for example by a debugger."""
-        ...
-
-    def pass_on(self, number: int) -> None:
-        """Send a signal that this process has got, if it has not got it too."""
-
-    def stop_or_continue(self, number: int) -> None:
-        """Send SIGSTOP or SIGCONT to it and to what it has started."""
-
-    def kill(self) -> None:
-        """End it, and what it has started."""
-
-    def end(self, is_lost: bool) -> int:
-        """Its exit status as ``subprocess.Popen`` has it, after it has ended; what a lost one has started ends with it."""
-        ...
 
 
 class RunWatch:

@@ -18,34 +18,39 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
+from fmimaster.apart.anew import MOST_DESCRIPTORS, limit
 from fmimaster.apart.plain import DamagedError
 from fmimaster.apart.streams import End
 from fmimaster.apart.watch import adopt_orphans, end_children, end_with_parent, keep
 
-_HEAD = struct.Struct("=QQQI")
+_HEAD, _LENGTH = struct.Struct("=QQQI"), struct.Struct("=Q")
+"""What a message begins with: of a process that was started, and to it."""
+_CHUNK = 1 << 20
 
 MOST = 1 << 31
 """Largest number of bytes of a message."""
 
 
 class FrameWriter:
-    """Makes messages of contents."""
+    """Writes contents as messages to a descriptor."""
 
-    def __init__(self, token: int) -> None:
-        self._token = token
+    def __init__(self, descriptor: int, token: int) -> None:
+        self._descriptor, self._token = descriptor, token
         self._number = 0
 
-    def frame(self, content: bytes) -> bytes:
-        """A content as a message, which is the next one."""
+    def write(self, content: bytes) -> None:
+        """Write the next message; raises OSError if the other process has ended."""
         head = _HEAD.pack(self._token, self._number, len(content), crc32(content))
         self._number += 1
-        return head + content
+        left = memoryview(head + content)
+        while left:
+            left = left[os.write(self._descriptor, left[:_CHUNK]) :]
 
 
 class FrameReader:
@@ -59,11 +64,6 @@ class FrameReader:
     def add(self, part: bytes) -> None:
         """What has come."""
         self._waiting += part
-
-    @property
-    def is_within(self) -> bool:
-        """Whether the rest of a message is expected."""
-        return bool(self._waiting)
 
     def next(self) -> bytes | None:
         """The content of the next message; None if it has not come completely.
@@ -93,10 +93,6 @@ class FrameReader:
         return content
 
 
-_LENGTH = struct.Struct("=Q")
-_CHUNK = 1 << 20
-
-
 class Channel:
     """The end of the process that was started.
 
@@ -112,7 +108,7 @@ class Channel:
 
     def expect(self, token: int) -> None:
         """Let the messages begin with this token."""
-        self.token, self._writer = token, FrameWriter(token)
+        self.token, self._writer = token, FrameWriter(self._descriptor, token)
 
     def receive(self) -> Any:
         """The next object; raises EOFError if the other process has ended."""
@@ -133,9 +129,7 @@ class Channel:
 
     def send(self, content: bytes) -> None:
         """Send a message; raises OSError if the other process has ended."""
-        left = memoryview(self._writer.frame(content))
-        while left:
-            left = left[os.write(self._descriptor, left[:_CHUNK]) :]
+        self._writer.write(content)
 
 
 class ChannelEnd:
@@ -150,11 +144,6 @@ class ChannelEnd:
     def __init__(self, end: End, token: int) -> None:
         self.end = end
         self._reader = FrameReader(token)
-
-    @property
-    def is_within(self) -> bool:
-        """Whether a message has begun and not ended."""
-        return self._reader.is_within
 
     def send(self, message: Any, seconds: float | None = None) -> None:
         """Send an object.
@@ -190,10 +179,6 @@ class ChannelEnd:
             self._reader.add(part)
         return message
 
-    def close(self) -> None:
-        """Close this end."""
-        self.end.close()
-
 
 # The preloaded process ------------------------------------------------------------------------------------------------
 
@@ -201,11 +186,6 @@ START, KILL = 0, 1
 
 REQUEST = struct.Struct("=BQ")
 """What is requested, and the number of the process."""
-
-MOST_DESCRIPTORS = 8
-"""Largest number of descriptors that come with a request: channel, report, output, and those of the function."""
-
-_KIB = 1024
 
 
 class Start(NamedTuple):
@@ -218,25 +198,28 @@ class Start(NamedTuple):
     """In bytes, beyond what the process has at its start."""
     token: int
     """What its messages begin with."""
-    further: Sequence[int]
-    """Further descriptors, or handles, as numbers of the new process; empty if it has got them in another way."""
     call: bytes
     """Pickled: a function, called with the channel, further descriptors, and arguments; and the arguments. Unpickled when
     the path is set, on which the function is found."""
 
 
-def main(control: int, modules: Sequence[str]) -> None:
+def import_first(modules: Iterable[str]) -> None:
+    """Import what will be needed."""
+    for module in modules:
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # pages of these objects stay shared after a fork
+
+
+def main(control: str, *modules: str) -> None:
     """Serve requests until the other end of the control socket is closed."""
-    connection = socket.socket(fileno=control)
+    connection = socket.socket(fileno=int(control))
     try:
-        for module in modules:
-            import_module(module)
+        import_first(modules)
         server = _Server(connection)
     except BaseException:
         connection.send(traceback.format_exc().encode()[-8000:])
         raise
-    gc.collect()
-    gc.freeze()  # pages of these objects stay shared after a fork
     server.serve()
 
 
@@ -326,22 +309,11 @@ def _run(channel: int, output: int, further: list[int]) -> NoReturn:
         os.dup2(output, descriptor)
     os.close(output)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-
-    def prepared(start: Start) -> list[int]:
-        limit(start.memory_limit)
-        return further
-
-    run_started(Channel(channel), prepared)
+    run_started(Channel(channel), further)
 
 
-def run_started(connection: Channel, prepared: Callable[[Start], list[int]]) -> NoReturn:
-    """In a new process: run what it is started for, and end.
-
-    Parameters
-    ----------
-    prepared
-        Limits the memory, and returns the further descriptors.
-    """
+def run_started(connection: Channel, further: list[int]) -> NoReturn:
+    """In a new process, which has these further descriptors: run what it is started for, and end."""
     status = 1
     try:
         start: Start = connection.receive()
@@ -351,7 +323,7 @@ def run_started(connection: Channel, prepared: Callable[[Start], list[int]]) -> 
         sys.path[:] = start.path
         with suppress(OSError):
             os.chdir(start.folder)
-        further = prepared(start)
+        limit(start.memory_limit)
         called, arguments = pickle.loads(start.call)
         called(connection, further, *arguments)
         status = 0
@@ -364,25 +336,3 @@ def run_started(connection: Channel, prepared: Callable[[Start], list[int]]) -> 
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(status)
-
-
-def limit(memory: int | None) -> None:
-    """No core dump, and at most so many bytes of memory more than now."""
-    import resource  # not on Windows
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    if memory is not None:
-        most = _data() + memory
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        if hard != resource.RLIM_INFINITY:
-            most = min(most, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
-
-
-def _data() -> int:
-    """Size in bytes of the private memory of this process, as RLIMIT_DATA counts it; 0 where it is not known."""
-    with suppress(OSError), open("/proc/self/status", encoding="utf-8") as lines:
-        for line in lines:
-            if line.startswith("VmData:"):
-                return int(line.split()[1]) * _KIB
-    return 0

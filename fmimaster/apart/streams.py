@@ -113,28 +113,6 @@ if sys.platform == "win32":
         """A stream in both directions: the end here, and the descriptor of the other one."""
         return _made(_DUPLEX, _winapi.GENERIC_READ | _winapi.GENERIC_WRITE, os.O_RDWR)
 
-    class Waiting:
-        """Waits until one of several ends can be read, or a process has ended.
-
-        Parameters
-        ----------
-        report : int
-            Handle of the process.
-        """
-
-        def __init__(self, report: int, *ends: End) -> None:
-            self._report, self._ends = report, list(ends)
-
-        def ready(self, seconds: float | None) -> Sequence[End]:
-            """Wait for so many seconds; returns the ends that can be read."""
-            self._ends = [end for end in self._ends if not end.is_at_end]
-            found = wait([self._report, *self._ends], seconds)
-            return [end for end in self._ends if end in found]
-
-        def drop(self, end: End) -> None:
-            """Wait for this end no more."""
-            self._ends.remove(end)
-
 else:
     import select
     import socket
@@ -195,29 +173,34 @@ else:
         mine, theirs = socket.socketpair()
         return End(mine.detach()), theirs.detach()
 
-    class Waiting:
-        """Waits until one of several ends can be read, or a process has ended.
+    def wait(objects: Sequence[End | int], seconds: float | None) -> Sequence[End | int]:
+        """Wait for so many seconds; returns the ends and descriptors that can be read."""
+        poll = select.poll()
+        numbers = {one if isinstance(one, int) else one.fileno(): one for one in objects}
+        for number in numbers:
+            poll.register(number, select.POLLIN)
+        found = poll.poll(None if seconds is None else seconds * 1000.0)
+        return [numbers[number] for number, _ in found]
 
-        Parameters
-        ----------
-        report : int
-            Descriptor that can be read when the process has ended.
-        """
 
-        def __init__(self, report: int, *ends: End) -> None:
-            self._ends = {end.fileno(): end for end in ends}
-            self._poll = select.poll()
-            for descriptor in (report, *self._ends):
-                self._poll.register(descriptor, select.POLLIN)
+class Waiting:
+    """Waits until one of several ends can be read, or a process has ended.
 
-        def ready(self, seconds: float | None) -> Sequence[End]:
-            """Wait for so many seconds; returns the ends that can be read."""
-            for end in [end for end in self._ends.values() if end.is_at_end]:
-                self.drop(end)
-            found = self._poll.poll(None if seconds is None else seconds * 1000.0 + 1.0)
-            return [self._ends[descriptor] for descriptor, _ in found if descriptor in self._ends]
+    Parameters
+    ----------
+    report : int
+        What can be read when the process has ended: a descriptor, on Windows a handle.
+    """
 
-        def drop(self, end: End) -> None:
-            """Wait for this end no more."""
-            del self._ends[end.fileno()]
-            self._poll.unregister(end)
+    def __init__(self, report: int, *ends: End) -> None:
+        self._report, self._ends = report, list(ends)
+
+    def ready(self, seconds: float | None) -> Sequence[End]:
+        """Wait for so many seconds; returns the ends that can be read."""
+        self._ends = [end for end in self._ends if not end.is_at_end]
+        found = wait([self._report, *self._ends], seconds)
+        return [end for end in self._ends if end in found]
+
+    def drop(self, end: End) -> None:
+        """Wait for this end no more."""
+        self._ends.remove(end)

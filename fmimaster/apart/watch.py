@@ -1,4 +1,4 @@
-"""Processes on Linux: each ended with all that it has started; that of a run forked.
+"""Processes on Linux, each ended with all that it has started; and the process of a run, forked or started in another way.
 
 Between the preloaded process and each process that is forked from it stands one more, its keeper. The kernel gives a keeper
 the orphans of its process (it is their subreaper), so it finds them all, also daemons with sessions of their own.
@@ -184,8 +184,8 @@ def fork() -> int:
     return 0
 
 
-class ForkedRun:
-    """The process of a run that was forked from this one.
+class RunProcess:
+    """The process of a run, however it was started.
 
     Parameters
     ----------
@@ -195,6 +195,40 @@ class ForkedRun:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+
+    def has_ended(self, seconds: float) -> bool:
+        """Whether it ends within this wall time in s."""
+        raise NotImplementedError
+
+    def is_stopped(self) -> bool:
+        """Whether it is stopped, for example by a debugger; False if that is not known."""
+        return False
+
+    def pass_on(self, number: int) -> None:
+        """Send a signal that this process has got, if it has not got it too: on Windows both have one console."""
+        if sys.platform != "win32":
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def stop_or_continue(self, number: int) -> None:
+        """Send SIGSTOP or SIGCONT to it and to what it has started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        """End it, and what it has started."""
+        raise NotImplementedError
+
+    def end(self, is_lost: bool) -> int:
+        """Its exit status as ``subprocess.Popen`` has it, after it has ended; what a lost one has started ends with it."""
+        raise NotImplementedError
+
+
+class ForkedRun(RunProcess):
+    """The process of a run that was forked from this one."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(pid)
         self._is_ended = False
         self._spared = children() - {pid}
         if shared_run.is_command:  # else the program may have children of its own
@@ -204,30 +238,16 @@ class ForkedRun:
         self._poll.register(self._descriptor, select.POLLIN)
 
     def has_ended(self, seconds: float) -> bool:
-        """Whether it ends within this wall time in s."""
         self._is_ended = self._is_ended or bool(self._poll.poll(1000 * seconds))
         return self._is_ended
 
     def is_stopped(self) -> bool:
-        """Whether it is stopped, for example by a debugger."""
         return _state(self.pid)[:1] in (["t"], ["T"])
 
-    def pass_on(self, number: int) -> None:
-        """Send a signal that this process has got."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
-
-    def stop_or_continue(self, number: int) -> None:
-        """Send SIGSTOP or SIGCONT to it and to what it has started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
-
     def kill(self) -> None:
-        """End it, and its group."""
         kill(self.pid)
 
     def end(self, is_lost: bool) -> int:
-        """Its exit status as ``subprocess.Popen`` has it, after it has ended; what a lost one has started ends with it."""
         _, status = os.waitpid(self.pid, 0)
         os.close(self._descriptor)
         if is_lost:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fmimaster.apart import shared_run, watch
-from fmimaster.apart.run_watch import Lost, RunProcess, RunWatch
+from fmimaster.apart.run_watch import Lost, RunWatch
 from fmimaster.apart.shared_run import Called, CommandPhase, SharedNumber, SharedRun, first_words
 from fmimaster.base.errors import FmimasterError, FmuLostError, Interrupted
 
@@ -197,7 +197,7 @@ def _fork() -> None:
     raise _loss(_waited(shared, watch.ForkedRun(pid)), shared)
 
 
-def _waited(shared: SharedRun, process: RunProcess) -> Lost:
+def _waited(shared: SharedRun, process: watch.RunProcess) -> Lost:
     """How the other process was lost; if it was not, this one ends too."""
     end = RunWatch(shared, process, OutsideCalls(shared)).wait()
     if isinstance(end, int):

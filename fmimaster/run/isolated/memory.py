@@ -205,8 +205,7 @@ class Sender(logging.Handler):
 
     def __init__(self, descriptor: int, token: int, count: Any) -> None:
         super().__init__()
-        self._descriptor = descriptor
-        self._writer = FrameWriter(token)
+        self._writer = FrameWriter(descriptor, token)
         self._count = count
         """Called after each message."""
 
@@ -219,9 +218,7 @@ class Sender(logging.Handler):
         message = encoded([kind, encoded(content)])
         self.acquire()
         try:
-            frame = memoryview(self._writer.frame(message))
-            while frame:
-                frame = frame[os.write(self._descriptor, frame) :]
+            self._writer.write(message)
         except OSError:
             pass  # the run has ended
         finally:
