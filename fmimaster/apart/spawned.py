@@ -6,10 +6,12 @@ A new one imports for a second before it can begin, so one waits ready for the n
 from __future__ import annotations
 
 import faulthandler
+import logging
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from time import monotonic
 
 from fmimaster.apart.anew import (
     WITHOUT_CTRL_C,
@@ -25,6 +27,12 @@ from fmimaster.apart.streams import Waiting, pair, pipe
 
 _STARTED = b"!"
 """What a new process writes when it has imported."""
+_LONGEST_START = 120.0
+"""[s] Wall time in which a new process imports."""
+_LOOK = 1.0
+"""[s] After so much wall time it is looked at again: the system may have failed to tell that it has written."""
+
+_LOG = logging.getLogger("fmimaster")
 
 
 class Spawned:
@@ -73,11 +81,18 @@ class Spawned:
         self._process.give(self.stream, descriptors)
 
     def wait_for_start(self) -> None:
-        """Wait until it has imported what it needs, or has ended."""
+        """Wait until it has imported what it needs, or has ended. One that hangs as it starts is ended, with a warning."""
         waiting = Waiting(self.report, self.stream)
+        until = monotonic() + _LONGEST_START
         while not self._has_started and self.ended() is None:
-            waiting.ready(None)
+            waiting.ready(_LOOK)
             self._has_started = bool(self.stream.read(len(_STARTED)))
+            if monotonic() > until and not self._has_started:
+                _LOG.warning(
+                    "A new process of Python has not begun within %g s, and is ended.",
+                    _LONGEST_START,
+                )
+                self.kill()
 
     def ended(self) -> Exit | None:
         """How it has ended; None if it runs."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import acts_apart as acts
 import numpy as np
@@ -69,6 +70,19 @@ def test_an_fmu_that_ends_its_new_process_is_named() -> None:
     )
     with pytest.raises(FmuLostError, match="was ended by SIGSEGV, in fmi3DoStep"):
         run.run()
+
+
+def test_a_new_process_that_hangs_as_it_starts_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "hangs_at_import.py").write_text("import time; time.sleep(1e6)", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(spawned, "_LONGEST_START", 0.1)
+    new = spawned.Spawned(["hangs_at_import"])
+    new.wait_for_start()
+    assert new.ended() is not None
+    new.close()
+    assert "has not begun within 0.1 s" in caplog.text
 
 
 ORPHAN = """
