@@ -32,6 +32,7 @@ def simulation(
         stop_time=system.stop,
         step_size=step_size or system.step,
         backend=backend,
+        error_estimate=False,  # it is a run of its own
     )
 
 
