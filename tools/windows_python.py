@@ -69,6 +69,7 @@ class WindowsPython:
             "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=",
             "PYTHONPATH": windows_path(ROOT),
             "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
+            "PYTHONDONTWRITEBYTECODE": "",  # else each of thousands of processes compiles all that it imports
             "WINEPATH": windows_path(self.folder / "commands"),
             "CC_OF_MACHINE": shlex.join(_compiler()),
         }
