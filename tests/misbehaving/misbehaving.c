@@ -273,7 +273,7 @@ static void perform(Instance *self, const Act *act, int *status)
     else if (IS("close")) close(atoi(text));
     else if (IS("write_everywhere")) write_everywhere(text, act->length);
     else if (IS("replace_everywhere")) replace_everywhere();
-    else if (IS("close_everywhere")) for (int k = 3; k < MOST_DESCRIPTORS; k++) close(k);
+    else if (IS("close_everywhere")) close_everywhere();
     else if (IS("fork")) start_process(text, false);
     else if (IS("daemon")) start_process(text, true);
     /* ends */

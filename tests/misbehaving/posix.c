@@ -54,6 +54,12 @@ static void replace_everywhere(void)
             dup2(file, k);
 }
 
+static void close_everywhere(void)
+{
+    for (int k = 3; k < MOST_DESCRIPTORS; k++)
+        close(k);
+}
+
 /* A process that stays: a child, or a daemon with a session of its own. */
 static void start_process(const char *path, bool is_daemon)
 {

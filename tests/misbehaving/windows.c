@@ -69,6 +69,13 @@ static void replace_everywhere(void)
             dup2(file, k);
 }
 
+static void close_everywhere(void)
+{
+    _set_invalid_parameter_handler(nothing);
+    for (int k = 3; k < MOST_DESCRIPTORS; k++)
+        close(k);
+}
+
 /* A process that stays, and that leaves the job of this one if it may. */
 static void start_process(const char *path, bool is_daemon)
 {
