@@ -40,6 +40,8 @@ _ANY_FORMAT = "fmimaster results "
 _HEAD = 100
 """Characters of a file that are read to recognize a document of facts."""
 
+_PART = 1 << 20
+"""Characters that are read at one time."""
 FORMAT = "fmimaster results 1"
 """The format that is written and read."""
 
@@ -214,10 +216,13 @@ def _line(document: Document, key: str, begin: str) -> Mapping[str, Any]:
 
 
 def _whole_document(stream: TextIO) -> Any:
-    text = stream.read(MOST_IN_MEMORY)
-    if len(text) == MOST_IN_MEMORY:
-        raise ValueError(f"it has more than {MOST_IN_MEMORY:,} characters")
-    return parsed_json(text)
+    parts, most = [], MOST_IN_MEMORY
+    while part := stream.read(_PART):  # the memory for all that may come would be taken at once
+        parts.append(part)
+        most -= len(part)
+        if most <= 0:
+            raise ValueError(f"it has more than {MOST_IN_MEMORY:,} characters")
+    return parsed_json("".join(parts))
 
 
 def _opened(document: Document) -> TextIO:
