@@ -1,8 +1,8 @@
-"""A summary of a test run, of the report in JUnit's form that pytest writes: by folder, failures, reasons of skips."""
+"""A summary of test runs, of reports in JUnit's form that pytest writes: by folder, failures, reasons of skips."""
 
 from __future__ import annotations
 
-import sys
+import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from pathlib import Path
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
-_LOST = "crashed while running"
-"""How pytest-xdist tells that a process was ended by its test."""
+LOST = "has ended Python, or hung"
+"""The message of a test for which there is no report."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,11 @@ class Outcome:
     @property
     def folder(self) -> str:
         """The first two parts of the module's path."""
-        return "/".join(self.test.split(".")[:2])
+        return "/".join(re.split(r"[./]", self.test)[:2])
 
 
-def show(report: Path) -> int:
+def show(outcomes: list[Outcome]) -> int:
     """Print the summary; 1 if a test failed or none ran."""
-    outcomes = read(report)
     print("\n".join(summary(outcomes)), flush=True)
     kinds = Counter(o.kind for o in outcomes)
     return int(kinds[FAILED] > 0 or not kinds[PASSED])
@@ -68,10 +67,7 @@ def _message(child: ET.Element) -> str:
 def summary(outcomes: list[Outcome]) -> list[str]:
     """Lines of text: failures, reasons of skips, counts by folder, and all in a line."""
     failed = [o for o in outcomes if o.kind == FAILED]
-    lost = [o for o in failed if _LOST in o.message]
     lines = ["", "Failed:", *(f"  {o.test}: {o.message}" for o in failed)] if failed else []
-    if lost:
-        lines += ["", "Ended Python, or hung:", *(f"  {o.test}" for o in lost)]
     reasons = Counter(o.message for o in outcomes if o.kind == SKIPPED)
     if reasons:
         lines += ["", "Skipped:", *(f"{n:6}  {reason}" for reason, n in reasons.most_common())]
@@ -85,7 +81,3 @@ def summary(outcomes: list[Outcome]) -> list[str]:
     of_all = Counter(o.kind for o in outcomes)
     kinds = (PASSED, FAILED, SKIPPED)
     return [*lines, "", ", ".join(f"{of_all[kind]} {kind}" for kind in kinds)]
-
-
-if __name__ == "__main__":
-    sys.exit(show(Path(sys.argv[1])))

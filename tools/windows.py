@@ -13,13 +13,20 @@ and the others go on. The exit status is 1 if a test failed. Needs wine and `pip
 from __future__ import annotations
 
 import argparse
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "fmus"))
 
 import junit_summary
+from junit_summary import FAILED, LOST, PASSED, Outcome
 from windows_python import ROOT, MissingError, WindowsPython, windows_path
 
 FOLDER = ROOT / ".venv" / "windows"
@@ -37,13 +44,21 @@ SECONDS_OF_A_TEST = 300
 """A test that takes longer hangs: Python is ended, and started again."""
 
 
+FILES_OF_A_RUN = 10
+"""Test files for which Python is started once: if it ends too early, they are run again."""
+
+_TEST = re.compile(r"^(tests/.+?::.+?)(?: (?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*)?$", re.M)
+_SAID = re.compile(r" *(?:(?:Timeout \(|wine: ).*)?$")
+"""What follows the name of a test that ends Python."""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run tests by a Windows Python under wine.")
     parser.add_argument("--all", action="store_true", help="all default tests")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="default: 2")
     parser.add_argument("--python", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="no tests")
     parser.add_argument(
-        "tests", nargs="*", metavar="TEST", help="files, folders, options of pytest"
+        "tests", nargs="*", metavar="TEST", help="files and folders, then options of pytest"
     )
     given = parser.parse_args()
     python = WindowsPython(FOLDER)
@@ -54,32 +69,82 @@ def main() -> int:
         return 2
     if given.python is not None:
         return python.run(given.python)
-    return tests(python, given.tests or (["tests"] if given.all else CHOSEN), given.processes)
+    names = [*takewhile(lambda word: not word.startswith("-"), given.tests)]
+    options = given.tests[len(names) :]
+    chosen = names or (["tests"] if given.all else CHOSEN)
+    return Tests(python, options, variables(chosen)).run(chosen, given.processes)
 
 
-def tests(python: WindowsPython, chosen: list[str], processes: int) -> int:
-    """Run them, print a summary, return the exit status."""
-    report = FOLDER / "tests.xml"
-    report.unlink(missing_ok=True)
-    variables = {}
-    if any(ROOT / name in (RESULTS, *RESULTS.parents) for name in chosen):
-        print("Results of this machine …", flush=True)
-        folder = FOLDER / "results"
-        folder.mkdir(exist_ok=True)
-        subprocess.run([sys.executable, RESULTS, folder], cwd=ROOT, check=True)
-        variables["FMIMASTER_RESULTS_OF_OTHER_SYSTEM"] = windows_path(folder)
-    options = [
-        *("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"),
-        *("-n", str(processes), "--dist=worksteal"),
-        *("-o", f"faulthandler_timeout={SECONDS_OF_A_TEST}"),
-        *("-o", "faulthandler_exit_on_timeout=true"),
-        f"--junitxml={windows_path(report)}",
-    ]
-    python.run([*options, *chosen], FOLDER / "tests.log", variables)
-    if not report.exists():
-        print("pytest has not come to its end. See above.", file=sys.stderr)
-        return 1
-    return junit_summary.show(report)
+def variables(chosen: Sequence[str]) -> dict[str, str]:
+    """For tests that compare with this machine: where its results are."""
+    if not any(ROOT / name in (RESULTS, *RESULTS.parents) for name in chosen):
+        return {}
+    print("Results of this machine …", flush=True)
+    folder = FOLDER / "results"
+    folder.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, RESULTS, folder], cwd=ROOT, check=True)
+    return {"FMIMASTER_RESULTS_OF_OTHER_SYSTEM": windows_path(folder)}
+
+
+@dataclass(frozen=True)
+class Tests:
+    """Tests that are run by several processes, some files at a time."""
+
+    python: WindowsPython
+    options: Sequence[str]
+    """Of pytest."""
+    variables: Mapping[str, str]
+
+    def run(self, chosen: Sequence[str], processes: int) -> int:
+        """Run them, print a summary, return the exit status."""
+        shutil.rmtree(FOLDER / "logs", ignore_errors=True)
+        (FOLDER / "logs").mkdir()
+        try:
+            with ThreadPoolExecutor(processes) as pool:
+                found = [*pool.map(self._outcomes, *zip(*enumerate(runs(chosen)), strict=True))]
+        finally:
+            self.python.end()
+        return junit_summary.show([*chain.from_iterable(found)])
+
+    def _outcomes(self, number: int, files: Sequence[str]) -> list[Outcome]:
+        """Of the tests in some files. A test that ends Python is left out when they are run again."""
+        report, log = (FOLDER / "logs" / f"{number}.{suffix}" for suffix in ("xml", "log"))
+        arguments = [
+            *("-m", "pytest", "-v", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            *("-o", "console_output_style=classic"),
+            *("-o", f"faulthandler_timeout={SECONDS_OF_A_TEST}"),
+            *("-o", "faulthandler_exit_on_timeout=true"),
+            f"--junitxml={windows_path(report)}",
+            *(*self.options, *files),
+        ]
+        lost: list[str] = []
+        while True:
+            without = [f"--deselect={test}" for test in lost]
+            said, _ = self.python.begun([*arguments, *without], self.variables).communicate()
+            log.write_bytes(said)
+            tests = _TEST.findall(said.decode(errors="replace").replace("\r\n", "\n"))
+            if report.exists() or not tests or _SAID.sub("", tests[-1]) in lost:
+                break
+            lost.append(_SAID.sub("", tests[-1]))
+            print(f"{lost[-1]} has ended Python, or hangs", flush=True)
+        found = [Outcome(name, FAILED, LOST) for name in (lost if report.exists() else files)]
+        if report.exists():
+            found += junit_summary.read(report)
+        passed, failed = (sum(o.kind == kind for o in found) for kind in (PASSED, FAILED))
+        print(f"{files[0]} … {files[-1]}: {passed} passed, {failed} failed", flush=True)
+        return found
+
+
+def runs(chosen: Sequence[str]) -> Iterator[list[str]]:
+    """Test files that one Python runs: some of a folder, or what was named itself."""
+    for name in chosen:
+        path = ROOT / name
+        if not path.is_dir():
+            yield [name]
+            continue
+        for _, files in groupby(sorted(path.rglob("test_*.py")), lambda file: file.parent):
+            names = [str(file.relative_to(ROOT)) for file in files]
+            yield from (names[k : k + FILES_OF_A_RUN] for k in range(0, len(names), FILES_OF_A_RUN))
 
 
 if __name__ == "__main__":

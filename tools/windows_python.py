@@ -60,19 +60,22 @@ class WindowsPython:
         Compiled modules are kept apart: those of tests name files as the system does that compiled them.
         """
         kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return os.environ | {
-            "ZIG_GLOBAL_CACHE_DIR": str(kept / "zig"),  # for the zig of Linux
-            "WINEPREFIX": str(self.folder / "prefix"),
-            "WINEARCH": "win64",
-            "WINEDEBUG": "-all",
-            # else wine asks to install .NET and a browser, and starts a debugger when Python crashes
-            "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=",
-            "PYTHONPATH": windows_path(ROOT),
-            "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
-            "PYTHONDONTWRITEBYTECODE": "",  # else each of thousands of processes compiles all that it imports
-            "WINEPATH": windows_path(self.folder / "commands"),
-            "CC_OF_MACHINE": shlex.join(_compiler()),
-        }
+        return (
+            os.environ
+            | {
+                "ZIG_GLOBAL_CACHE_DIR": str(kept / "zig"),  # for the zig of Linux
+                "WINEPREFIX": str(self.folder / "prefix"),
+                "WINEARCH": "win64",
+                "WINEDEBUG": "-all",
+                # else wine asks to install .NET and a browser, and starts a debugger when Python crashes
+                "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=",
+                "PYTHONPATH": windows_path(ROOT),
+                "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
+                "PYTHONDONTWRITEBYTECODE": "",  # else each of thousands of processes compiles all that it imports
+                "WINEPATH": windows_path(self.folder / "commands"),
+                "CC_OF_MACHINE": shlex.join(_compiler()),
+            }
+        )
 
     def prepare(self) -> None:
         """Make what is missing or out of date."""
@@ -100,18 +103,27 @@ class WindowsPython:
         cross_kernel.build(TARGETS[_WINDOWS], self.folder / "kernel", kernel)
         self._build_fmus()
 
-    def run(
-        self,
-        arguments: Sequence[str],
-        log: Path | None = None,
-        variables: Mapping[str, str] | None = None,
-    ) -> int:
-        """Show what Python prints with these arguments, and keep it in a file; returns its exit status.
+    def run(self, arguments: Sequence[str]) -> int:
+        """Show what Python prints with these arguments; returns its exit status. Nothing that it started lives on."""
+        process = self.begun(arguments)
+        assert process.stdout is not None
+        try:
+            while text := os.read(process.stdout.fileno(), 65536):
+                sys.stdout.buffer.write(text)
+                sys.stdout.buffer.flush()
+            return process.wait()
+        finally:
+            process.kill()
+            self.end()
 
-        Nothing that it started lives on. It prints to a pipe, because Python would end at once if that were a file: wine 8
-        has no handle for it.
+    def begun(
+        self, arguments: Sequence[str], variables: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Python with these arguments, and what it prints.
+
+        It prints to a pipe, because Python would end at once if that were a file: wine 8 has no handle for it.
         """
-        process = subprocess.Popen(
+        return subprocess.Popen(
             ["wine", str(self.executable), *arguments],
             cwd=ROOT,
             env=self.environment | (variables or {}),
@@ -119,17 +131,10 @@ class WindowsPython:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        assert process.stdout is not None
-        try:
-            with open(log or os.devnull, "wb") as kept:
-                while text := os.read(process.stdout.fileno(), 65536):
-                    kept.write(text)
-                    sys.stdout.buffer.write(text)
-                    sys.stdout.buffer.flush()
-            return process.wait()
-        finally:
-            process.kill()
-            self._wineserver("--kill")
+
+    def end(self) -> None:
+        """End all that runs under wine for this folder."""
+        self._wineserver("--kill")
 
     def _make_prefix(self) -> None:
         """The folder that wine takes for a Windows of 64 bits."""
