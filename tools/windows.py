@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "fmus"))
 
 import junit_summary
 from junit_summary import FAILED, LOST, PASSED, Outcome
-from windows_python import ROOT, MissingError, WindowsPython, windows_path
+from windows_python import ROOT, MissingError, WindowsPython, copy, windows_path
 
 FOLDER = ROOT / ".venv" / "windows"
 
@@ -120,9 +120,9 @@ class Tests:
         lost: list[str] = []
         while True:
             without = [f"--deselect={test}" for test in lost]
-            said, _ = self.python.begun([*arguments, *without], self.variables).communicate()
-            log.write_bytes(said)
-            tests = _TEST.findall(said.decode(errors="replace").replace("\r\n", "\n"))
+            with log.open("wb") as kept:
+                copy(self.python.begun([*arguments, *without], self.variables), kept)
+            tests = _TEST.findall(log.read_text(encoding="utf-8", errors="replace"))
             if report.exists() or not tests or _SAID.sub("", tests[-1]) in lost:
                 break
             lost.append(_SAID.sub("", tests[-1]))

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import cross_kernel
 import wine_math
@@ -105,15 +106,9 @@ class WindowsPython:
 
     def run(self, arguments: Sequence[str]) -> int:
         """Show what Python prints with these arguments; returns its exit status. Nothing that it started lives on."""
-        process = self.begun(arguments)
-        assert process.stdout is not None
         try:
-            while text := os.read(process.stdout.fileno(), 65536):
-                sys.stdout.buffer.write(text)
-                sys.stdout.buffer.flush()
-            return process.wait()
+            return copy(self.begun(arguments), sys.stdout.buffer)
         finally:
-            process.kill()
             self.end()
 
     def begun(
@@ -185,6 +180,15 @@ class WindowsPython:
             _call(sys.executable, "fmus/build.py", str(folder), "--werror", "--targets", *targets)
             done.write_text(digest.hexdigest(), encoding="utf-8")
         shutil.copytree(folder, ROOT / "fmimaster" / "reference", dirs_exist_ok=True)
+
+
+def copy(process: subprocess.Popen[bytes], to: BinaryIO) -> int:
+    """Write what a process prints, as it comes; returns its exit status."""
+    assert process.stdout is not None
+    while text := os.read(process.stdout.fileno(), 65536):
+        to.write(text)
+        to.flush()
+    return process.wait()
 
 
 def windows_path(path: Path) -> str:
