@@ -15,7 +15,6 @@ import csv
 import gc
 import logging
 import multiprocessing
-import resource
 import time
 import traceback
 import warnings
@@ -120,6 +119,8 @@ def attempt(work: Callable[[], Facts], limit: float) -> Facts:
 
 
 def _in_child(sender: Connection, work: Callable[[], Facts], limit: float) -> None:
+    import resource  # not there on Windows, as are forks
+
     gc.freeze()  # what the parent has left may belong to threads that are not here: to free it could wait for them forever
     used = resource.getrusage(resource.RUSAGE_SELF)
     begin = used.ru_utime + used.ru_stime
