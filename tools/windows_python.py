@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import shlex
 import shutil
 import subprocess
@@ -183,11 +184,16 @@ class WindowsPython:
 
 
 def copy(process: subprocess.Popen[bytes], to: BinaryIO) -> int:
-    """Write what a process prints, as it comes; returns its exit status."""
+    """Write what a process prints, as it comes; returns its exit status. What it leaves running may keep the pipe."""
     assert process.stdout is not None
-    while text := os.read(process.stdout.fileno(), 65536):
-        to.write(text)
-        to.flush()
+    while True:
+        if select.select([process.stdout], [], [], 1.0)[0]:
+            if not (text := os.read(process.stdout.fileno(), 65536)):
+                break
+            to.write(text)
+            to.flush()
+        elif process.poll() is not None:
+            break
     return process.wait()
 
 
