@@ -58,6 +58,7 @@ def test_what_reads_an_fmu_does_not_load_it(
 
 
 def test_plan_with_a_figure_and_programs_does_not_load_it(run: Run, leaving: Path) -> None:
+    pytest.importorskip("pygraphviz")
     figure = leaving / "plan.svg"
     system = leaving / "SystemStructure.ssd"
     assert run("plan", system, "--programs", "--figure", figure).status == 0
