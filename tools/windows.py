@@ -2,7 +2,7 @@
 
     python tools/windows.py                       a chosen part of the default tests: what differs between systems
     python tools/windows.py --all                 all default tests
-    python tools/windows.py tests/unit/test_x.py  these; more options of pytest after --
+    python tools/windows.py tests/unit/test_x.py  these; options of pytest after --
     python tools/windows.py --python -m fmimaster demo two-mass
 
 The first time it makes `.venv/windows`: a folder for wine, Python for Windows, the packages that it needs, the kernel and
@@ -110,7 +110,7 @@ class Tests:
         """Of the tests in some files. A test that ends Python is left out when they are run again."""
         report, log = (FOLDER / "logs" / f"{number}.{suffix}" for suffix in ("xml", "log"))
         arguments = [
-            *("-m", "pytest", "-v", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            *("-m", "pytest", "-v", "--tb=short", "-p", "no:cacheprovider"),
             *("-o", "console_output_style=classic"),
             *("-o", f"faulthandler_timeout={SECONDS_OF_A_TEST}"),
             *("-o", "faulthandler_exit_on_timeout=true"),
