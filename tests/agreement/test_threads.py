@@ -46,7 +46,7 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def test_two_slow_fmus_are_stepped_by_two_threads(
     simulate: Callable[..., Results], threads: int
 ) -> None:
-    assert len(threads_of(simulate, threads, 1e-3)) == 2
+    assert len(threads_of(simulate, threads, 5e-3)) == 2
 
 
 @pytest.mark.usefixtures("steps")
