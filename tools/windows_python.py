@@ -62,22 +62,20 @@ class WindowsPython:
         Compiled modules are kept apart: those of tests name files as the system does that compiled them.
         """
         kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return (
-            os.environ
-            | {
-                "ZIG_GLOBAL_CACHE_DIR": str(kept / "zig"),  # for the zig of Linux
-                "WINEPREFIX": str(self.folder / "prefix"),
-                "WINEARCH": "win64",
-                "WINEDEBUG": "-all",
-                # else wine asks to install .NET and a browser, and starts a debugger when Python crashes
-                "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=",
-                "PYTHONPATH": windows_path(ROOT),
-                "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
-                "PYTHONDONTWRITEBYTECODE": "",  # else each of thousands of processes compiles all that it imports
-                "WINEPATH": windows_path(self.folder / "commands"),
-                "CC_OF_MACHINE": shlex.join(_compiler()),
-            }
-        )
+        return os.environ | {
+            "ZIG_GLOBAL_CACHE_DIR": str(kept / "zig"),  # for the zig of Linux
+            "WINEPREFIX": str(self.folder / "prefix"),
+            "WINEARCH": "win64",
+            "WINEDEBUG": "-all",
+            # else wine asks to install .NET and a browser, and starts a debugger when Python crashes
+            "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=",
+            "PYTHONPATH": windows_path(ROOT),
+            "PYTHONPYCACHEPREFIX": windows_path(self.folder / "compiled"),
+            # else each of thousands of processes compiles all that it imports
+            "PYTHONDONTWRITEBYTECODE": "",
+            "WINEPATH": windows_path(self.folder / "commands"),
+            "CC_OF_MACHINE": shlex.join(_compiler()),
+        }
 
     def prepare(self) -> None:
         """Make what is missing or out of date."""
