@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 KILLED = 0xE0464D49
 """Exit status of processes that a job ends: of no exception of Windows or of a compiler."""
@@ -37,6 +38,14 @@ _EXCEPTIONS = {
     0xE06D7363: "a C++ exception that nothing has caught",
 }
 """Exit status of Windows → what has ended the process."""
+
+_CAUGHT = {
+    "access violation": 0xC0000005,
+    "float divide by zero": 0xC000008E,
+    "integer divide by zero": 0xC0000094,
+    "stack overflow": 0xC00000FD,
+}
+"""What ctypes says of an exception of Windows → its exit status."""
 
 _FIRST_EXCEPTION = 0x80000000
 _ABORT = 3
@@ -71,6 +80,22 @@ class Exit(NamedTuple):
             return f"was ended by {self.signal}"
         is_abort = self.code == _ABORT and sys.platform == "win32"
         return f"ended with exit status {self.code}{' (as by abort)' if is_abort else ''}"
+
+    def repeat(self) -> NoReturn:
+        """End this process in the same way, if that was an exception of Windows."""
+        os._exit((self.code or 0) - 2**32)  # the same bits, as a C int
+
+
+def crash_of(error: BaseException | None) -> Exit | None:
+    """The exception of Windows that an error tells of, or was raised from: ctypes goes on after it, with an OSError."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno is None:
+            first, _, said = str(error).partition("exception: ")
+            if not first and said:
+                codes = (code for words, code in _CAUGHT.items() if said.startswith(words))
+                return Exit(next(codes, _FIRST_EXCEPTION))
+        error = error.__cause__
+    return None
 
 
 def signal_name(number: int) -> str:

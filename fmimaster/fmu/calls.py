@@ -6,6 +6,7 @@ fmpy loads the library and makes the instance; here it is called directly, becau
 from __future__ import annotations
 
 import ctypes
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from math import isclose
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
+from fmimaster.apart.exit import crash_of
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import (
     DISCARD,
@@ -87,6 +89,8 @@ class LibraryCalls(Instance):
             function.argtypes = types or None
             function.restype = None if name == "FreeInstance" else ctypes.c_int
             known[key] = function
+        if sys.platform == "win32":
+            function = self._told_if_it_crashes(function, name)
         function = shared_run.noted(function, f"{self.prefix}{name} of '{self.name}'")
         if self._call_log is None:
             return function
@@ -95,6 +99,28 @@ class LibraryCalls(Instance):
         return self._call_log.logged(
             function, self.prefix + name, signature, self.name, lambda: self.clock()
         )
+
+    def _told_if_it_crashes(self, function: Callable[..., int], name: str) -> Callable[..., int]:
+        """A function after whose crash ctypes goes on, as it does on Windows."""
+
+        def call(*arguments: Any) -> int:
+            try:
+                return function(*arguments)
+            except OSError as error:
+                crash = crash_of(error)
+                if crash is None:
+                    raise
+                self.fmu.condition.is_fatal = True
+                raise CallError(
+                    f"{self.prefix}{name} of '{self.name}' has crashed: {crash.signal}. Ask the FMU's vendor. In a process "
+                    "of its own it can be restarted or dropped: isolate and on_fault (--isolate, --on-fault).",
+                    instance=self.name,
+                    function=self.prefix + name,
+                    status="crashed",
+                    time=self.clock(),
+                ) from error
+
+        return call
 
     def address(self, name: str) -> int:
         """Address of an FMI function by its name without prefix; 0 if the library lacks it."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.apart.exit import crash_of
 from fmimaster.apart.plain import encoded, plain_error
 from fmimaster.apart.server import Channel
 from fmimaster.fmu.around import Act, complete
@@ -125,6 +126,8 @@ class Host(LentMemory):
                     self._raise_failure(status)
                 answer = True, encoded(getattr(self, name)(*arguments))
             except Exception as error:
+                if (crash := crash_of(error)) is not None:
+                    crash.repeat()
                 answer = False, plain_error(error)
             if is_talk and not is_first:  # the answer itself comes through the channel
                 lib.fm_host_answer(self.host, status)
