@@ -15,6 +15,7 @@ import csv
 import gc
 import logging
 import multiprocessing
+import sys
 import time
 import traceback
 import warnings
@@ -96,7 +97,7 @@ def judged(is_right: bool, results: Results) -> Facts:
 
 
 def attempt(work: Callable[[], Facts], limit: float) -> Facts:
-    """Fields of a run, which is made in a process of its own.
+    """Fields of a run, which is made in a process of its own; on Windows in this one, without a limit.
 
     Parameters
     ----------
@@ -105,6 +106,8 @@ def attempt(work: Callable[[], Facts], limit: float) -> Facts:
     limit
         [s] CPU time.
     """
+    if sys.platform == "win32":  # it has no forks
+        return _quietly(work)
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=partial(_in_child, sender, work, limit))
@@ -119,7 +122,7 @@ def attempt(work: Callable[[], Facts], limit: float) -> Facts:
 
 
 def _in_child(sender: Connection, work: Callable[[], Facts], limit: float) -> None:
-    import resource  # not there on Windows, as are forks
+    import resource  # not there on Windows
 
     gc.freeze()  # what the parent has left may belong to threads that are not here: to free it could wait for them forever
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -127,10 +130,16 @@ def _in_child(sender: Connection, work: Callable[[], Facts], limit: float) -> No
     most = int(begin + limit + 1)
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     logging.getLogger("fmimaster").setLevel(logging.CRITICAL)  # warnings are counted, not printed
+    sender.send(_quietly(work))
+
+
+def _quietly(work: Callable[[], Facts]) -> Facts:
+    """Its outcome, with its CPU time; warnings are counted, not printed."""
+    begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = _outcome(work)
-    sender.send(found | {"seconds": time.process_time() - begin})
+    return found | {"seconds": time.process_time() - begin}
 
 
 def _outcome(work: Callable[[], Facts]) -> Facts:

@@ -138,7 +138,7 @@ def _library(version: str, lacks: tuple[str, ...]) -> bytes:
     for function in lacks:
         name = f"{version}{function}".encode()
         # between zeros, and on Windows also in the options of the linker: -export:fmi2Reset
-        pattern = rb'(?<=[\0:"])(_?)%b(?=[\0 "])' % name
+        pattern = rb'(?<=[\0:"])(_?)%b(?!\w)' % name
         compiled, count = re.subn(pattern, rb"\1F%b" % name[1:], compiled)
         assert count in (1, 2), name
     with tempfile.TemporaryDirectory() as folder:

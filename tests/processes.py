@@ -27,8 +27,17 @@ needs_memory_limits = pytest.mark.skipif(
 )
 
 
+_SYNCHRONIZE, _WAIT_TIMEOUT = 0x100000, 0x102
+"""Numbers of Windows: a right to wait for a process, and what waiting answers while it runs."""
+
+
 def is_there(pid: int) -> bool:
     """Whether a process runs; one that was ended and is not reaped yet does not."""
+    if sys.platform == "win32":  # under wine, /proc is that of Linux, whose numbers are others
+        handle = ctypes.windll.kernel32.OpenProcess(_SYNCHRONIZE, False, pid)
+        ended = ctypes.windll.kernel32.WaitForSingleObject(handle, 0) != _WAIT_TIMEOUT
+        ctypes.windll.kernel32.CloseHandle(handle)
+        return not ended
     try:
         return (
             Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]

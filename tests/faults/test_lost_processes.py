@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edited_fmu import edited_fmu
-from processes import CRASHED, PATIENCE
+from processes import CRASHED, IS_WINE, PATIENCE
 
 from fmimaster import (
     AccuracyWarning,
@@ -187,7 +187,7 @@ def test_a_run_stops_with_its_results(case: Case, faulty: Callable[..., Simulati
         simulation.run()
     assert caught.value.instance == "pump"
     assert "'pump'" in str(caught.value)
-    if fault in SIGNALS:
+    if fault in SIGNALS and not (IS_WINE and fault == "overflow"):  # wine hangs
         assert caught.value.signal == SIGNALS[fault]
     found = caught.value.results
     rows = 0 if found is None else found.rows

@@ -43,6 +43,8 @@ def twins(once: Path, how: str) -> list[Path]:
         shutil.copy(once, other)
     elif how == "symbolic link":
         other.symlink_to(once)
+        if not other.exists():
+            pytest.skip("wine has no symbolic links")
     else:
         other.hardlink_to(once)
     return [once, other]
