@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,8 @@ def test_settings_of_the_process_that_an_fmu_changes_and_its_output_are_on_the_c
     faulty: FmuCard,
 ) -> None:
     assert faulty.stepping is not None
-    assert faulty.stepping.changes == ("the file mode mask (umask) to 000",)
+    changes = ("the file mode mask (umask) to 000",)
+    assert faulty.stepping.changes == (() if sys.platform == "win32" else changes)  # it is 0 there
     assert "hello" in faulty.printed["stepping"]
 
 

@@ -113,6 +113,7 @@ def test_fails():
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no qualified names before 3.11")
 def test_calls_are_followed_into_processes_and_not_in_tests_that_fail(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
     for name, text in _TESTS.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error", encoding="utf-8")
