@@ -48,7 +48,7 @@ FILES_OF_A_RUN = 10
 """Test files for which Python is started once: if it ends too early, they are run again."""
 
 _TEST = re.compile(r"^(tests/.+?::.+?)(?: (?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*)?$", re.M)
-_SAID = re.compile(r" *(?:(?:Timeout \(|wine: ).*)?$")
+_SAID = re.compile(r" *(?:(?:Timeout \(|wine: |Windows fatal exception: ).*)?$")
 """What follows the name of a test that ends Python."""
 
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
-from fmimaster.apart.exit import crash_of
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import (
     DISCARD,
@@ -107,6 +106,8 @@ class LibraryCalls(Instance):
             try:
                 return function(*arguments)
             except OSError as error:
+                from fmimaster.apart.exit import crash_of  # other systems do not need it
+
                 crash = crash_of(error)
                 if crash is None:
                     raise
