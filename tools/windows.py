@@ -32,17 +32,31 @@ from windows_python import ROOT, MissingError, WindowsPython, copy, windows_path
 FOLDER = ROOT / ".venv" / "windows"
 
 CHOSEN = (
-    *("tests/agreement", "tests/accuracy", "tests/faults", "tests/cli"),
-    *("tests/unit/test_archive.py", "tests/unit/test_given_path.py"),
+    *("tests/agreement/test_other_systems.py", "tests/agreement/test_lost_in_any_call.py"),
+    *("tests/agreement/test_fmi_calls.py", "tests/agreement/test_texts.py"),
+    *("tests/agreement/test_threads.py", "tests/agreement/test_journal.py"),
+    *("tests/faults/test_own_command.py", "tests/faults/test_misbehaviour.py"),
+    *("tests/faults/test_once_per_process.py", "tests/faults/test_process_state.py"),
+    *("tests/faults/test_started_again.py", "tests/faults/test_signals.py"),
+    *("tests/faults/test_instantiation.py", "tests/faults/test_files_of_windows.py"),
+    "tests/faults/test_foreign_code.py",
+    *("tests/unit/test_apart.py", "tests/unit/test_job.py", "tests/unit/test_archive.py"),
+    *("tests/unit/test_given_path.py", "tests/unit/test_library_file.py"),
+    *("tests/cli/test_main.py", "tests/cli/test_simulate.py", "tests/cli/test_terminal.py"),
+    *("tests/cli/test_output.py", "tests/cli/test_demo_files.py", "tests/cli/test_validate.py"),
+    "tests/cli/test_ssp.py",
+    *("tests/accuracy/test_two_mass.py", "tests/accuracy/test_quarter_car.py"),
+    *("tests/accuracy/test_clocks.py", "tests/accuracy/test_against_fmpy.py"),
+    "tests/reference_fmus/test_archives.py",
 )
-"""What runs the package from end to end, and what is about files and processes."""
+"""What runs the package from end to end, and what is about files and processes: of a tenth of the time of all tests. The
+longest come first."""
 
 RESULTS = ROOT / "tests" / "agreement" / "test_other_systems.py"
 """Writes results of this machine, with which those of Windows are compared."""
 
 SECONDS_OF_A_TEST = 300
 """A test that takes longer hangs: Python is ended, and started again."""
-
 
 FILES_OF_A_RUN = 10
 """Test files for which Python is started once: if it ends too early, they are run again."""
@@ -136,15 +150,21 @@ class Tests:
 
 
 def runs(chosen: Sequence[str]) -> Iterator[list[str]]:
-    """Test files that one Python runs: some of a folder, or what was named itself."""
-    for name in chosen:
-        path = ROOT / name
-        if not path.is_dir():
-            yield [name]
-            continue
-        for _, files in groupby(sorted(path.rglob("test_*.py")), lambda file: file.parent):
-            names = [str(file.relative_to(ROOT)) for file in files]
-            yield from (names[k : k + FILES_OF_A_RUN] for k in range(0, len(names), FILES_OF_A_RUN))
+    """Test files that one Python runs: some of a folder."""
+    names = chain.from_iterable(map(_files, chosen))
+    for _, files in groupby(names, lambda name: Path(name).parent):
+        of_folder = [*files]
+        for k in range(0, len(of_folder), FILES_OF_A_RUN):
+            yield of_folder[k : k + FILES_OF_A_RUN]
+
+
+def _files(name: str) -> list[str]:
+    """Those of a folder, or what is no folder itself."""
+    folder = ROOT / name
+    if not folder.is_dir():
+        return [name]
+    found = sorted(folder.rglob("test_*.py"), key=lambda file: (file.parent, file.name))
+    return [str(file.relative_to(ROOT)) for file in found]
 
 
 if __name__ == "__main__":
