@@ -280,7 +280,14 @@ def test_exit_during_the_initialization_is_told_in_python_too(
     ("call", "words"),
     [
         ("FreeInstance", "in fmi3FreeInstance of 'Misbehaving'."),
-        ("Unload", "in the unloading of the library of 'Misbehaving.fmu'."),
+        pytest.param(
+            "Unload",
+            "in the unloading of the library of 'Misbehaving.fmu'.",
+            marks=pytest.mark.skipif(
+                sys.platform == "win32",
+                reason="Windows waits for itself if a library calls exit() while it is unloaded",
+            ),
+        ),
     ],
 )
 def test_exit_after_the_last_row_is_a_warning(
