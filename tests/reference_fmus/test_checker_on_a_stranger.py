@@ -133,7 +133,7 @@ def balls(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = text.replace(old, new)
     (folder / "ball.c").write_text(text, encoding="utf-8")
     headers = Path(fmpy.__file__).parent / "c-code"
-    command = [compiler, "-O1", "-shared", "-fPIC", "-I", str(headers), f'-DTOKEN="{TOKEN}"']
+    command = [compiler, "-O1", "-shared", "-fPIC", f"-I{headers}", f'-DTOKEN="{TOKEN}"']
     command += [str(folder / "ball.c"), "-o", str(folder / "ball.so"), "-lm"]
     subprocess.run(command, check=True)
     for name, with_clocks in (("counter", False), ("clocks", True)):
