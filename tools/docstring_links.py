@@ -32,6 +32,11 @@ class DocstringLinks(griffe.Extension):
         if obj.docstring:
             obj.docstring.value = prose_first(_ROLE.sub(self._link, obj.docstring.value))
 
+    def on_alias_instance(self, *, alias: griffe.Alias, **_: Any) -> None:
+        """Our data classes are for griffe what they are for type checkers."""
+        if alias.target_path == "fmimaster.base.data.dataclass":
+            alias.target_path = "dataclasses.dataclass"
+
     def _link(self, found: re.Match[str]) -> str:
         *_, shown = found[1].split(".")
         target = self._objects.get(shown)

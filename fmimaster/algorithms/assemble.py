@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -21,6 +21,7 @@ from fmimaster.algorithms.variants import (
     quiet_programs,
     write_attempt,
 )
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError, ProgramError
 from fmimaster.inputs.given_inputs import given_inputs, unused_inputs
 from fmimaster.inputs.polynomial import Polynomial
@@ -76,7 +77,9 @@ class ProgramsRequest:
 
 
 def assemble(
-    plan: Plan, algorithm: Algorithm, request: ProgramsRequest = ProgramsRequest()
+    plan: Plan,
+    algorithm: Algorithm,
+    request: ProgramsRequest = ProgramsRequest(),  # noqa: B008
 ) -> Programs:
     """Write the programs of the algorithm, add the other programs of a run, and check all of them.
 

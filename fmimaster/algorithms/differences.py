@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 
+from fmimaster.base.data import dataclass
 from fmimaster.plan.corrections import Correction, Means
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fmimaster.algorithms.settling import Settling, measure_partials
+from fmimaster.base.data import dataclass
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import (
@@ -16,6 +16,7 @@ from fmimaster.algorithms.modes import (
     held_connections,
 )
 from fmimaster.algorithms.subsequence import Subsequence
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import listed
 from fmimaster.inputs.polynomial import HOLD, LINEAR, Polynomial

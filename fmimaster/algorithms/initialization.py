@@ -6,11 +6,12 @@ When the structure changes, instances join, and all values agree with the new co
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fmimaster.algorithms.event_update import emit_updates
 from fmimaster.algorithms.settling import Settling, measure_partials
 from fmimaster.algorithms.variants import FmuSettings, can_be_set_in_initialization_mode
+from fmimaster.base.data import dataclass
 from fmimaster.plan.corrections import Means
 from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group

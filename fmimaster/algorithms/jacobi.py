@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.base.data import dataclass
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import ClassVar
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.inputs.polynomial import HOLD, Polynomial

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter

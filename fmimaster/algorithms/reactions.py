@@ -13,12 +13,13 @@ of instances.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.plan.graph import ALL_SET, Node, components
 from fmimaster.plan.layout import Group
 from fmimaster.plan.links import is_clocked

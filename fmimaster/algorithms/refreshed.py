@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from fmimaster.algorithms.settling import Settling, visits_among
 from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import listed
 from fmimaster.events.zeno import MOST_MICROSTEPS
 from fmimaster.inputs.polynomial import HOLD

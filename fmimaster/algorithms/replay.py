@@ -7,12 +7,13 @@ They are done in each run that relies on them, not by ``validate``: the answer d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 
 from fmimaster.algorithms.modes import takes_lines
+from fmimaster.base.data import dataclass
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan

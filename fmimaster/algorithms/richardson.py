@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import listed
 from fmimaster.plan.plan import Plan

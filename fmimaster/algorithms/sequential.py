@@ -6,11 +6,11 @@ Which instance is the first one is given, or chosen in each step by predicted ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.inputs.polynomial import HOLD, Polynomial
 from fmimaster.plan.layout import Group

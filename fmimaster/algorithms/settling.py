@@ -6,10 +6,10 @@ In Initialization Mode and in Event Mode, inputs can be set and outputs read as 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import listed
 from fmimaster.loops.solver import LoopSolver

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -15,6 +15,7 @@ from fmimaster.algorithms.modes import takes_lines
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import listed
 from fmimaster.inputs.polynomial import HOLD, Polynomial

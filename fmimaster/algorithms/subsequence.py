@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
@@ -19,6 +18,7 @@ from fmimaster.algorithms.modes import (
     refuse_no_number,
     takes_lines,
 )
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.inputs.polynomial import Polynomial
 from fmimaster.plan.plan import Plan

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from math import inf
 from typing import ClassVar
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.loops.discrete import DiscreteLoop
 from fmimaster.loops.hook import LoopHooks

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import update_wrapper
 from operator import attrgetter
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter

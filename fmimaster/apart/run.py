@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from math import inf
@@ -15,6 +14,7 @@ from fmimaster.apart.exit import Exit
 from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plain_error
 from fmimaster.apart.process import Process
 from fmimaster.apart.server import Channel
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.base.text import bytes_in_words
 

@@ -9,12 +9,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
 from fmimaster.apart.shared_run import ENDING, SharedNumber, SharedRun, first_words
 from fmimaster.apart.watch import PATIENCE, RunProcess
+from fmimaster.base.data import dataclass
 from fmimaster.base.memory import taken, takes_the_last
 
 log = logging.getLogger("fmimaster")

@@ -8,12 +8,13 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, parsed_json, put_in_place, read_whole, reason_of
 from fmimaster.base.installation import installed_version

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import count, listed
 from fmimaster.cards.card import FmuCard
 from fmimaster.cards.measured import Repetition, with_dependencies

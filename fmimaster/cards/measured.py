@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from fmimaster.base.data import dataclass
 from fmimaster.system.model import Model
 
 

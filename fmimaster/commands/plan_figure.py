@@ -9,7 +9,7 @@ Source: Gansner, Koutsofios, North and Vo (1993), A technique for drawing direct
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +23,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation, Text
 from scipy.spatial import ConvexHull
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.installation import optional
 from fmimaster.base.text import count, in_a_line
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.refreshed import Refreshed
 from fmimaster.algorithms.waveform import Waveform
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import check_matplotlib

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf, nan
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 
 USUAL_WALL_TIME = 60.0

@@ -6,13 +6,14 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, FmimasterError, OptionError, did_you_mean
 from fmimaster.base.files import given_path
 from fmimaster.base.text import listed

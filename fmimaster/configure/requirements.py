@@ -4,11 +4,11 @@ event clock."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.base.text import listed
 from fmimaster.events.event_clock import EventClock

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, MISSING, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.public_names import at_place
 from fmimaster.base.text import clipped, in_short

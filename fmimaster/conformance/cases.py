@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path, PurePosixPath
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, FmimasterError
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version

@@ -5,11 +5,11 @@ The runs are, for example, those of two versions of fmimaster or of an exporter.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import aligned, count, flowing, section
 from fmimaster.conformance.measures import Measure, json_number
 from fmimaster.conformance.page import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from math import floor, inf, isfinite, log10
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.results.columns import numbers
 from fmimaster.results.deviations import band
 from fmimaster.results.table import Table

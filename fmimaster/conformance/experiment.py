@@ -6,11 +6,11 @@ Source: FMI cross-check rules 4.1, section 9.1.4."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, isfinite
 from pathlib import Path
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, ModelError, OptionError, did_you_mean
 from fmimaster.base.files import read_whole
 from fmimaster.conformance.cases import FmuCase

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.text import count, named
 from fmimaster.base.typed_arguments import TypedArguments

@@ -10,13 +10,14 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import (
     FileError,
     FmimasterError,

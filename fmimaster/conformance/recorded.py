@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from enum import Enum
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, read_whole
 from fmimaster.base.text import clipped, count, section, visible

@@ -11,12 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from html import escape
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import put_in_place, reason_of
 from fmimaster.base.text import in_a_line, visible

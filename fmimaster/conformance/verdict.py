@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import decoding, parsed_json, read_whole
 from fmimaster.base.text import aligned, clipped, count, fitted, section

@@ -11,13 +11,14 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
 from fmimaster.apart.run import EndCause as End
 from fmimaster.apart.run import EndedProcess, run_apart
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, FmimasterError, Interrupted, OptionError
 from fmimaster.base.files import put_in_place, reason_of
 from fmimaster.base.own_folder import OwnFolder

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, nan
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.events.event_clock import Watch
 from fmimaster.events.predictive import Predictive
 from fmimaster.instants.instant import Goal, Instant

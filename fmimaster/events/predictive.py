@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, floor, inf
 from typing import Any, ClassVar, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.events.event_clock import EventClock, Retry, Towards, Watch
 from fmimaster.events.indicator_courses import (
     AgedPoints,

@@ -7,8 +7,9 @@ Up to version 0.2 it also had the input polynomials, which have a manifest of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import ModelError
 from fmimaster.fmu.input_polynomials import INTEGER_PARAMETER, POLYNOMIAL, read_polynomials
 from fmimaster.fmu.manifest import Manifest, ManifestReader, Role

@@ -9,7 +9,7 @@ it anew at each checkpoint would change the results.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isnan, nan
 from struct import Struct
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.apart.plain import decoded, encoded
+from fmimaster.base.data import dataclass
 from fmimaster.fmu.around import ARGUMENTS
 from fmimaster.inputs.polynomial import Polynomials
 from fmimaster.system.model import DataType

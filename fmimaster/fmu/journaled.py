@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, isnan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.around import MAKERS, Act, Around
 from fmimaster.fmu.instance import Instance, StepAnswer

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+
+from fmimaster.base.data import dataclass
 
 if TYPE_CHECKING:  # few runs need all of them
     from fmimaster.plan.layout import Group

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, InputError, ModelError
 from fmimaster.base.files import read_whole
 from fmimaster.fmu import event_manifest, input_polynomials

@@ -10,9 +10,10 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from fmimaster.base.data import dataclass
 
 _ELF = {
     3: "x86",

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, ModelError, did_you_mean
 from fmimaster.base.files import read_whole, reason_of
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -20,6 +19,7 @@ from fmpy.fmi3 import (
 )
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import SUCCESS, MessageLog
 from fmimaster.fmu.fmi3 import Fmi3Instance, FMU3ScheduledTolerant

@@ -9,11 +9,12 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from platform import machine
 from typing import TYPE_CHECKING, Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, ModelError
 from fmimaster.system.archive import open_archive
 from fmimaster.system.model import Model, Source

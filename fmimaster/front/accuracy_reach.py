@@ -7,7 +7,7 @@ but neither the FMUs' own errors nor the sum over all steps. So the choice of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import log2
 from typing import TypeVar
@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import Interrupted, OptionError, SimulationError
 from fmimaster.base.text import listed
 from fmimaster.configure.settings import Settings

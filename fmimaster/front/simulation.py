@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import (
     Interrupted,
     OptionError,

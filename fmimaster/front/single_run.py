@@ -7,11 +7,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import process_time
 from typing import Any, TypeVar
 
 from fmimaster.apart import shared_run
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import AccuracyError, Interrupted, warn_of
 from fmimaster.base.files import given_path
 from fmimaster.configure.settings import Settings

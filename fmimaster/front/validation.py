@@ -6,12 +6,13 @@ import itertools
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, InputError, ModelError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later

@@ -7,7 +7,7 @@ coincide are equal, and others never are (Broman et al. 2015, Requirements for h
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from heapq import heapify, heappop, heappush, heapreplace
 from math import inf
@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.instants.grid import EXACT
 from fmimaster.instants.instant import NEVER, Instant, Ticks, TimeBase, whole
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, lcm
 from typing import ClassVar, NamedTuple
@@ -12,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.record.causes import Cause
 from fmimaster.system.clocks import LARGEST as LARGEST
 from fmimaster.system.clocks import exact as exact

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import LoopError
 from fmimaster.base.text import listed
 from fmimaster.numerics.anderson import norm

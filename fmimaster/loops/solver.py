@@ -9,10 +9,10 @@ This module does not depend on FMUs or the value store: :mod:`fmimaster.loops.ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
 

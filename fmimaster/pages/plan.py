@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FmimasterError
 from fmimaster.base.text import aligned, fitted, section
 from fmimaster.configure.named import setting_text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.base.text import listed
 from fmimaster.plan.events import Trigger

@@ -8,10 +8,10 @@ that is found by such outputs is late by a part of the step.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import listed
 from fmimaster.plan.layout import Group, Layout, with_derivatives
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable

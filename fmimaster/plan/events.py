@@ -7,8 +7,9 @@ output clocks is active, and inputs that are set together with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError
 from fmimaster.plan.contacts import motion, with_served_contacts
 from fmimaster.plan.graph import collected

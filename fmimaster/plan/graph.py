@@ -11,9 +11,10 @@ import heapq
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from fmimaster.base.data import dataclass
 from fmimaster.sequences.structure import strong_components
 from fmimaster.system.model import Causality, DependencyKind, Model
 

@@ -8,11 +8,12 @@ type.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import IntEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from fmimaster.base.data import dataclass
 from fmimaster.system.model import DataType, Transformation, Variable, is_lossless
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import listed
 from fmimaster.plan.graph import Node, collected, components, dependency_arcs
 from fmimaster.sequences.structure import strong_components

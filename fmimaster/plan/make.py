@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError
 from fmimaster.plan.clocks import (
     check_clocks,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import listed
 from fmimaster.system.declarations import EventDeclaration, Interface, Scope
 from fmimaster.system.model import Causality, DataType, Model

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.plan.layout import Group, Layout, Signal
 from fmimaster.system.model import Model
 from fmimaster.system.resolved import ResolvedPort, ResolvedPowerBond

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.gauss_seidel import HELD, LINES
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.named import setting_text
 from fmimaster.configure.settings import Settings

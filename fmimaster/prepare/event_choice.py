@@ -7,7 +7,7 @@ events affect others; further rows are for runs that end with an error.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -15,6 +15,7 @@ from fmimaster.algorithms.gauss_seidel import LINES, GaussSeidel
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.algorithms.wrapper import Aligned
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import listed
 from fmimaster.configure.requirements import why_not
 from fmimaster.configure.settings import Settings

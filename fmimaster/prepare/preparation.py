@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.assemble import ProgramsRequest, assemble
 from fmimaster.algorithms.settling import Settling
+from fmimaster.base.data import dataclass
 from fmimaster.base.files import given_path
 from fmimaster.base.memory import left_for_later
 from fmimaster.cards.use import CardUse, use_cards

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timezone
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FmuLostError, LoopError, SimulationError
 from fmimaster.base.installation import installed_version
 from fmimaster.base.text import count

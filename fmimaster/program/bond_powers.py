@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS
 from fmimaster.numerics.polynomials import horner
 from fmimaster.numerics.step_sizes import add_part

@@ -7,10 +7,11 @@ directions, as in an iteration, step *together*: they share a level.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.plan.graph import Node, components
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import ProgramError
 from fmimaster.plan.layout import Group
 from fmimaster.system.states import FmiCall, State, after, states_that_allow

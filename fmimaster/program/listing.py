@@ -6,8 +6,8 @@ A line has names and the moved values. A loop is named with its delayed inputs a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import listed
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan

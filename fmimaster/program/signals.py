@@ -5,13 +5,13 @@ the values that are held. An extrapolation error is the difference of an input o
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from fmimaster.base.data import dataclass
 from fmimaster.inputs.polynomial import evaluate
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan

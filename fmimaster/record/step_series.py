@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, cycle, islice
@@ -19,6 +19,7 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.memory import left_for_later
 from fmimaster.record.causes import Cause, Kind, Steps
 

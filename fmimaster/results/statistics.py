@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.text import count, in_a_line
 
 

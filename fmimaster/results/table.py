@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import ColumnError, OptionError, did_you_mean, there_are
 from fmimaster.record.causes import Activations, Event, Steps
 from fmimaster.record.step_series import StepSeries

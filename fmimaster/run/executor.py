@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from operator import itemgetter
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.fmu.instance import Instance
 from fmimaster.plan.layout import Group
 from fmimaster.plan.links import is_held

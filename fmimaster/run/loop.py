@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.events.zeno import EventHistory
 from fmimaster.instants.calendar import Calendar
 from fmimaster.instants.instant import NEVER, Goal, Instant, TimeBase

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.instants.calendar import members, ticking
 from fmimaster.instants.instant import Goal, Instant, PointsAhead
 from fmimaster.record.causes import GRID, Cause

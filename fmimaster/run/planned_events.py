@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import takewhile
@@ -11,6 +10,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.plan.events import concerned
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from math import isfinite
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import SimulationError
 from fmimaster.fmu.instance import Instance
 from fmimaster.instants.calendar import Calendar

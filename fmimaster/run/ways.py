@@ -6,10 +6,11 @@ A new way is a function here that returns a :data:`Way`, or None for runs that c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Any, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.events.event_clock import watch_data
 from fmimaster.instants.instant import Goal, Instant
 from fmimaster.program.hook import Twin

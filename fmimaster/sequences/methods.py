@@ -6,9 +6,10 @@ import heapq
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError, did_you_mean
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.sequences.feedback import least_stale

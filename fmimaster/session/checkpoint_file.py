@@ -13,7 +13,6 @@ import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import IntEnum
 from io import BytesIO
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any, BinaryIO
 from zlib import crc32
 
 from fmimaster.base.codec import joined, separated
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import (
     check_fits,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fmimaster.apart import shared_run
 from fmimaster.apart.shared_run import Called
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import CallError, ConvergenceError, OptionError, SimulationError
 from fmimaster.base.files import decoding, given_path
 from fmimaster.configure.settings import Settings

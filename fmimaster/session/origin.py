@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from glob import escape
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -22,6 +21,7 @@ from fmimaster.base.codec import (
     NotPlainError,
     UnknownContentError,
 )
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, OptionError
 from fmimaster.base.files import given_path
 from fmimaster.base.installation import installed_version

@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import isnan, nan
 from pathlib import Path
@@ -25,6 +25,7 @@ from fmimaster.apart.plain import DamagedError, decoded, encoded, error_of, plai
 from fmimaster.apart.run_watch import Lost, RunWatch
 from fmimaster.apart.shared_run import CommandPhase, SharedNumber, SharedRun
 from fmimaster.base.codec import from_bytes
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, SimulationError
 from fmimaster.base.files import is_for_the_same
 from fmimaster.base.text import count

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from queue import SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fmimaster.apart.shared_run import ENDING
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import Interrupted
 from fmimaster.fmu.process_state import expect_hanging_streams
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan

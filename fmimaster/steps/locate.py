@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, ulp
 from typing import ClassVar, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import Grid
 from fmimaster.instants.instant import Goal, Instant, TimeBase

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import ceil, floor, gcd, inf, lcm, log10, ulp
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.instants.grid import nearest
 from fmimaster.instants.instant import LARGEST, Instant, TimeBase, exact

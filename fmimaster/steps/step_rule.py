@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.instants.grid import Grid
@@ -123,7 +124,7 @@ class StepRule(TypedArguments, ABC, Generic[Memory]):
 
     def __init_subclass__(cls) -> None:
         # a class with slots is created twice, and super() without arguments refers to the first one
-        super(StepRule, cls).__init_subclass__()
+        super(StepRule, cls).__init_subclass__()  # noqa: UP008
         # inherited `ahead`, `after_restarts` and `twin` describe the methods of the base class, not those of the subclass
         if not vars(cls).keys().isdisjoint(_KNOWN_AHEAD):
             for name in {"ahead", "after_restarts", "twin"} - vars(cls).keys():

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import Field, fields, replace
 from enum import Enum
 from fractions import Fraction
 from math import isfinite, nan
 from numbers import Real
 from typing import Any, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError
 from fmimaster.base.typed_arguments import TypedArguments
 from fmimaster.system.clocks import ClockAttributes, ClockInterval, IntervalVariability, Time, exact

@@ -8,7 +8,7 @@ from __future__ import annotations
 import reprlib
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from enum import Enum, IntEnum
 from fractions import Fraction
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.base.typed_arguments import TypedArguments
 

@@ -6,13 +6,14 @@ A description contains names of files, but no FMU and no open file. It can be pr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from math import inf
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError
 from fmimaster.base.text import count
 from fmimaster.base.typed_arguments import TypedArguments

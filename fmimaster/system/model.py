@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property
 from math import prod
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fmimaster.base.data import dataclass
 from fmimaster.system.clocks import ClockAttributes
 from fmimaster.system.declarations import (
     Capabilities,

@@ -7,10 +7,11 @@ never guessed: the sign of the residual depends on it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isclose
 from typing import Literal, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.declarations import PowerPort
 from fmimaster.system.description import Port, PowerBond

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.system.clocks import Structure
 from fmimaster.system.declarations import EventDeclaration
 from fmimaster.system.model import Model, Source, Transformation, Variable

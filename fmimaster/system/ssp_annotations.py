@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import inf
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, FileError, OptionError, did_you_mean
 from fmimaster.system.clocks import Lifetime, exact
 from fmimaster.system.constraints import constraint_component, usual_level

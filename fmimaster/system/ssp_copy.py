@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import given_path, put_in_place, reason_of
 from fmimaster.system.archive import open_archive, read_file

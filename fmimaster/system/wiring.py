@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, did_you_mean
 from fmimaster.system.description import Connection, Connector, Endpoint, System
 from fmimaster.system.model import Causality, Model

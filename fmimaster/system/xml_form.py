@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Any, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import did_you_mean
 from fmimaster.system.xml import Element, as_written, label, local_name, shown
 

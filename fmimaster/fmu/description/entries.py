@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.fmu.description.findings import (
     Findings,
     labelled,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.fmu.description.entries import Dialect, References, VariableEntry
 from fmimaster.fmu.description.findings import Findings, labelled
 from fmimaster.system.model import Causality, DependencyKind, Initial, Variable

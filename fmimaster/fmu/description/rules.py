@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +17,7 @@ from fmpy.model_description import ModelDescription, ModelVariable, Unknown, rea
 from fmpy.validation import validate_model_description
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError
 from fmimaster.base.files import read_whole
 from fmimaster.base.text import listed

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import isfinite, prod
 from typing import Any, NamedTuple
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError
 from fmimaster.fmu.description.entries import Dialect, References, TypeDefinition, VariableEntry
 from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted, whole_number

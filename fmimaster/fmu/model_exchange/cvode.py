@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_int64, c_void_p, cast
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.model_exchange.integrator import (
     Equations,

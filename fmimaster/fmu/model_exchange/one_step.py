@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, inf
 from typing import ClassVar
 
 import numpy as np
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.fmu.model_exchange.integrator import (
     DEFAULT_TITLE,

@@ -10,10 +10,11 @@ same name and fields. The docstring of each class defines its meaning.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from enum import Enum
 from typing import ClassVar
 
+from fmimaster.base.data import dataclass
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.knowledge import Checker, Effects

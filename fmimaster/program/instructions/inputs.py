@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from fmimaster.base.data import dataclass
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan

@@ -10,7 +10,7 @@ import ctypes
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fmimaster.apart.exit import crash_of
 from fmimaster.apart.plain import encoded, plain_error
 from fmimaster.apart.server import Channel
+from fmimaster.base.data import dataclass
 from fmimaster.fmu.around import Act, complete
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile

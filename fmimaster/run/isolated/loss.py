@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from math import inf
 from time import monotonic
 from typing import Any, NamedTuple
 
 from fmimaster.apart.exit import Exit
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FmuLostError
 from fmimaster.base.text import bytes_in_words
 from fmimaster.kernel._kernel import lib

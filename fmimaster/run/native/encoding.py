@@ -8,7 +8,6 @@ them. With it, rings of 2, 10 and 100 tiny FMUs take 1.45, 1.3 and 1.3 times the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
 from math import nan
@@ -17,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.memory import left_for_later
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import CallError
 from fmimaster.fmu.call_log import OK
 from fmimaster.fmu.kernel_entry import Binding, UpdateCallback

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import filecmp
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, OptionError, did_you_mean
 from fmimaster.base.installation import check_matplotlib, reference_path
 from fmimaster.base.public_names import at_place

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import SimulationError
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation

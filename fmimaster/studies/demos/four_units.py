@@ -10,7 +10,7 @@ Their corrected equations: docs/trigger-sequence.md. The figures are 5 and 6 the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.modes import AlongLine
+from fmimaster.base.data import dataclass
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results

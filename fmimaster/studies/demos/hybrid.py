@@ -10,7 +10,7 @@ Source: Gomes et al. (2017), Co-simulation: state of the art, section 3; eq. (50
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log
 from typing import Any
 
@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.base.data import dataclass
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results

@@ -6,7 +6,6 @@ The figures are those of Dejaco and Benedikt (2017), Figs. 4 to 6, and Tischer e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import pi
 from typing import Any
@@ -22,6 +21,7 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.sequential import AutomaticSequence, Sequential
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.algorithms.wrapper import Aligned
+from fmimaster.base.data import dataclass
 from fmimaster.base.installation import reference_path
 from fmimaster.events.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.events.look_ahead import LookAhead

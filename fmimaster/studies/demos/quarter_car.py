@@ -9,7 +9,6 @@ Source: Sadjina, Kyllingstad, Skjong, Pedersen (2017), Energy conservation and p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.base.data import dataclass
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results

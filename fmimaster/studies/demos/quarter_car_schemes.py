@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -12,6 +12,7 @@ from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.modes import AlongLine
 from fmimaster.algorithms.refreshed import Refreshed
 from fmimaster.algorithms.waveform import Waveform
+from fmimaster.base.data import dataclass
 from fmimaster.front.accuracy_pair import Pair, half
 from fmimaster.inputs.polynomial import LINEAR, MIDPOINT, NEPCE, QUADRATIC
 from fmimaster.steps.doubling_errors import EnergyDoubling, PowerResidual

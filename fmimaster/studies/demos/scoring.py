@@ -10,12 +10,12 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.results.results import Results
 from fmimaster.studies.demos.two_mass import ReferenceEvent, TwoMassReference
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from fmimaster.base.data import dataclass
 from fmimaster.results.files import write_table
 from fmimaster.results.results import Results
 

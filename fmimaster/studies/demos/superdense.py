@@ -11,7 +11,7 @@ The topics are those of Broman et al. (2015), Requirements for Hybrid Cosimulati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.installation import reference_path
 from fmimaster.front.simulation import Simulation
 from fmimaster.results.results import Results

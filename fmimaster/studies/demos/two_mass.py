@@ -7,12 +7,13 @@ Source: Dejaco and Benedikt (2017); Tischer et al., LookAhead; initial values as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmimaster.base.data import dataclass
 
 _SCAN = 2e-3
 """[s] Length of the pieces in which events are searched."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from fmimaster.base.data import dataclass
 from fmimaster.plan.plan import Plan
 from fmimaster.sequences.graph import UnitGraph
 from fmimaster.sequences.levels import levels_of

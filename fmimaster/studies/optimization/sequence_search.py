@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.modes import AlongLine
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import OptionError
 from fmimaster.configure.input_signals import InputSignals
 from fmimaster.configure.setting_rows import ROWS

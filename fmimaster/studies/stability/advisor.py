@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from math import inf
 
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FmimasterError, OptionError, SimulationError
 from fmimaster.configure.settings import Settings
 from fmimaster.fmu.load import Loader
