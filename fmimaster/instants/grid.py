@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, inf, ulp
 from typing import ClassVar
@@ -11,12 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.base.data import dataclass
 from fmimaster.instants.instant import Instant, PointsAhead, TimeBase
 from fmimaster.numerics.step_sizes import SLIVER, ULPS
 from fmimaster.record.causes import GRID, Cause
 
-EXACT = 2**53
-"""Integers below it are doubles, so that a quotient of two is rounded as Python rounds it."""
+EXACT = 2**52
+"""Integers below it, and their differences, are doubles, so that a quotient of two is rounded as Python rounds it."""
 
 
 def same(time: float, step: float) -> float:
@@ -120,7 +120,8 @@ class Grid(PointsAhead):
         """Those of the points from the k-th one; all are below :data:`EXACT`."""
         if len(self.offsets) == 1:
             begin = self._ticks_of(k)
-            return np.arange(begin, begin + count * self.step, self.step).astype(float)
+            behind = begin + (count - 0.5) * self.step
+            return np.arange(begin, behind, self.step, dtype=float)
         steps, offset = np.divmod(np.arange(k, k + count), len(self.offsets))
         found = self.start + steps * self.step + np.array(self.offsets)[offset]
         return found.astype(float)  # type: ignore[no-any-return]

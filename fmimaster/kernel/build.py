@@ -35,6 +35,7 @@ SOURCES = (
     "workers.c",
     "tuner.c",
     "exit.c",
+    "rows.c",
     "text.c",
     "portable.c",
 )

@@ -698,6 +698,19 @@ void fm_at_exit(void (*tell)(void));
 void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,
              size_t *n_sources);
 
+/* rows.c: rows of Float64 values, which lie one behind the other. */
+typedef struct {
+    size_t width; /* values of a row */
+    const double *before; /* the row before the first one; itself, if there is none */
+    double time_before;   /* NAN if there is none */
+    double *low, *high;   /* for each part a row with the range of each value, in it and in the last row before it */
+    double *squares;      /* one row: sums of the squares of changes from a row to a later one are added to it */
+} fm_ranges;
+
+int fm_all_finite(const double *values, size_t n);
+/* Look at n rows, in parts that begin at `starts`, the first one at 0. Returns how many are later than the row before. */
+int64_t fm_look_at_rows(fm_ranges r, const double *times, const double *rows, size_t n, const int64_t *starts, size_t n_parts);
+
 /* text.c: rows of CSV files. Powers of ten from 10^FM_LEAST_POWER to 10^FM_LARGEST_POWER, two halves each, come from
  * fmimaster/results/numbers.py. */
 enum { FM_LEAST_POWER = -342, FM_LARGEST_EXACT_POWER = 55, FM_LARGEST_POWER = 324 };

@@ -26,6 +26,13 @@
 #define FM_UNREACHABLE break
 #endif
 
+/* A function with loops that are worth vectors: GCC makes few at -O2. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define FM_VECTORS __attribute__((optimize("O3"), noinline))
+#else
+#define FM_VECTORS
+#endif
+
 /* Whole numbers ----------------------------------------------------------------------------------------------------- */
 
 /* a * b: returns the lower half. */

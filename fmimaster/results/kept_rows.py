@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fmimaster.base.data import dataclass
 
 Block = Mapping[Any, NDArray[Any]]
 """Type → values of shape (rows, elements)."""
@@ -34,6 +35,13 @@ class _Part:
     @property
     def room(self) -> int:
         return len(self.times) - self.filled
+
+    def has_next(self, times: NDArray[np.float64]) -> bool:
+        """Whether rows with these times were made in the room behind the others."""
+        return (
+            len(times) <= self.room
+            and times.ctypes.data == self.times.ctypes.data + self.times.itemsize * self.filled
+        )
 
     def append(self, times: NDArray[np.float64], block: Block) -> None:
         begin, end = self.filled, self.filled + len(times)
@@ -66,9 +74,21 @@ class KeptRows:
         self._lock = threading.Lock()
         """Results may be asked for in place of a thread that did not return, just when it does."""
 
-    def append(self, times: NDArray[np.float64], block: Block) -> None:
-        """Copy rows behind the others."""
+    def room_for(self, rows: int) -> tuple[NDArray[np.float64], Block] | None:
+        """Memory for the next rows, if there is enough: if they are appended from there, they are not copied."""
         with self._lock:
+            if not self._parts or self._parts[-1].room < rows:
+                return None
+            part = self._parts[-1]
+            free = slice(part.filled, part.filled + rows)
+            return part.times[free], {kind: values[free] for kind, values in part.values.items()}
+
+    def append(self, times: NDArray[np.float64], block: Block) -> None:
+        """Put rows behind the others."""
+        with self._lock:
+            if self._parts and self._parts[-1].has_next(times):
+                self._parts[-1].filled += len(times)
+                return
             first = 0
             if self._parts:
                 first = min(self._parts[-1].room, len(times))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.files import MOST_LINE, open_file
+from fmimaster.kernel import kernel
 from fmimaster.results.columns import is_masked
 from fmimaster.results.kept_rows import KeptRows
 from fmimaster.results.table import Table
@@ -26,18 +26,9 @@ _WRITTEN = frozenset(map(np.dtype, ("f8", "?", "i1", "i2", "i4", "i8", "u1", "u2
 """Types of columns that C writes; all but floats as Int64."""
 
 
-@cache
-def _kernel() -> Any:
-    """The kernel, which is imported when numbers are written or read; None if it was not built at installation."""
-    try:
-        return import_module("fmimaster.kernel._kernel")
-    except ImportError:
-        return None
-
-
 def has_kernel() -> bool:
     """Whether the other functions can be called."""
-    return _kernel() is not None
+    return kernel() is not None
 
 
 def can_write(column: NDArray[Any]) -> bool:
@@ -47,7 +38,7 @@ def can_write(column: NDArray[Any]) -> bool:
 
 def written(columns: Sequence[NDArray[Any]]) -> memoryview:
     """Rows of columns that can be written, with a newline behind each: floats with the digits of Python's repr."""
-    ffi, lib = _kernel().ffi, _kernel().lib
+    ffi, lib = kernel().ffi, kernel().lib
     rows = len(columns[0])
     table = ffi.new("fm_cells[]", len(columns))
     kept = []
@@ -70,7 +61,7 @@ def read(text: bytes, columns: int) -> tuple[NDArray[np.float64], int]:
     -------
     shape (rows, columns), and how many bytes they take.
     """
-    ffi, lib = _kernel().ffi, _kernel().lib
+    ffi, lib = kernel().ffi, kernel().lib
     shortest = 2 * columns  # bytes of a row: empty lines are none
     rows_at_most = min(text.count(b"\n"), len(text) // shortest + 1)
     values, used = np.empty((rows_at_most, columns)), ffi.new("size_t *")
@@ -84,7 +75,7 @@ def read(text: bytes, columns: int) -> tuple[NDArray[np.float64], int]:
 @cache
 def _powers() -> Any:
     """Powers of ten with 128 bits, in halves: ``10**k / 2**(floor(log2(10**k)) - 127)``; of 0.1 and less rounded up."""
-    ffi, lib = _kernel().ffi, _kernel().lib
+    ffi, lib = kernel().ffi, kernel().lib
     powers = []
     for k in range(lib.FM_LEAST_POWER, lib.FM_LARGEST_POWER + 1):
         ten = 10 ** abs(k)

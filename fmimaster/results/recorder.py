@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import NotANumberError
+from fmimaster.kernel import kernel
 from fmimaster.record.causes import Activations, Event, Steps
 from fmimaster.results.growth import Growth
 from fmimaster.results.kept_rows import Block, KeptRows
@@ -128,6 +129,11 @@ class Recorder:
                 time=float(times[row]),
             )
         self._append(times, block)
+
+    def room_for(self, rows: int) -> tuple[NDArray[np.float64], Block] | None:
+        """Memory in which the next rows can be made, since all are kept as they come; None if there is none."""
+        keeps_all = self._writer is None and self._interval is None
+        return self._kept.room_for(rows) if keeps_all else None
 
     def results(
         self,
@@ -266,8 +272,9 @@ class Recorder:
         signals of the run that follow from it, in words."""
         found = []
         for kind, values in block.items():
-            if values.dtype.kind != "f" or (finite := np.isfinite(values)).all():
+            if values.dtype.kind != "f" or _are_finite(values):
                 continue
+            finite = np.isfinite(values)
             row = int(finite.all(axis=1).argmin())
             wrong = [
                 column
@@ -278,6 +285,14 @@ class Recorder:
             what = "NaN" if is_nan else "infinite"
             found.append((row, wrong[0].name, what, _also(wrong[1:])))
         return min(found, default=None)
+
+
+def _are_finite(values: NDArray[Any]) -> bool:
+    """Whether no value is NaN or infinite."""
+    if kernel() is None or values.dtype != np.float64 or not values.flags.c_contiguous:
+        return bool(np.isfinite(values).all())
+    data = kernel().ffi.from_buffer("double[]", values)
+    return bool(kernel().lib.fm_all_finite(data, values.size))
 
 
 def output_intervals(

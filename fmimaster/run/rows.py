@@ -118,6 +118,10 @@ SPARE_ROWS = MOST_MICROSTEPS + 128
 that are done before the block is handed on. Memory that is not used is not taken from the system."""
 
 
+Memory = tuple[NDArray[np.float64], Mapping[DataType, NDArray[Any]]]
+"""For rows: times, and per type the values, shape (rows, columns)."""
+
+
 class RowBlock:
     """The rows that were sampled and not yet passed on: time, and the recorded variables per type."""
 
@@ -126,20 +130,15 @@ class RowBlock:
         self._taken = 0
         """Number of rows that were passed on early."""
         self._count: NDArray[np.int64] | memoryview[int] = np.zeros(1, np.int64)
-        self.times, self.values = self._room(plan)
-        self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = [
-            (self.values[kind], store.values[kind], _as_slice(chosen))
-            for kind, chosen in plan.rows.items()
+        self._own = self.times, self.values = self._room(plan)
+        self._sources: list[tuple[DataType, NDArray[Any], Any]] = [
+            (kind, store.values[kind], _as_slice(chosen)) for kind, chosen in plan.rows.items()
         ]
-        self.clocks: NDArray[Any] | None = self.values.get(DataType.CLOCK)
-        """Rows of clocks: one in which a clock is active is an iteration of an event with a value of its own."""
         self._is_held = _held(plan)
-        self._held = [
-            (block, np.flatnonzero(self._is_held[kind])) for kind, block in self.values.items()
-        ]
+        self._held = {kind: np.flatnonzero(is_held) for kind, is_held in self._is_held.items()}
         """What is compared."""
 
-    def _room(self, plan: Plan) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
+    def _room(self, plan: Plan) -> Memory:
         """Times and values; in the process of a run, where the process that waits for it can read them."""
         shared, n = shared_run.keeper_of_rows(), self.capacity + SPARE_ROWS
         size = row_bytes(plan) * n
@@ -160,6 +159,20 @@ class RowBlock:
         self._count[0] = value
 
     @property
+    def clocks(self) -> NDArray[Any] | None:
+        """Rows of clocks: one in which a clock is active is an iteration of an event with a value of its own."""
+        return self.values.get(DataType.CLOCK)
+
+    @property
+    def is_movable(self) -> bool:
+        """Whether the next rows can be taken in other memory, see :meth:`move`."""
+        return shared_run.keeper_of_rows() is None
+
+    def move(self, memory: Memory | None) -> None:
+        """Take the next rows in other memory of the same shape; None: in that of the block. There must be none in it."""
+        self.times, self.values = memory or self._own
+
+    @property
     def room(self) -> int:
         """How many rows can still be taken; those of an event besides."""
         return self.capacity - self.count
@@ -169,10 +182,8 @@ class RowBlock:
         last row."""
         return [
             part
-            for (block, source, chosen), is_held in zip(
-                self._sources, self._is_held.values(), strict=True
-            )
-            for part in contiguous_parts(source, chosen, block, is_held)
+            for kind, source, chosen in self._sources
+            for part in contiguous_parts(source, chosen, self.values[kind], self._is_held[kind])
         ]
 
     def append(self, time: float) -> None:
@@ -183,14 +194,15 @@ class RowBlock:
         """
         k = self.count
         self.times[k] = time
-        for block, source, chosen in self._sources:
-            block[k] = source[chosen]
+        for kind, source, chosen in self._sources:
+            self.values[kind][k] = source[chosen]
         if (
             k
             and not (self.clocks is not None and self.clocks[k].any())
             and self.times[k - 1] == time
             and all(
-                np.array_equal(block[k, held], block[k - 1, held]) for block, held in self._held
+                np.array_equal(self.values[kind][k, held], self.values[kind][k - 1, held])
+                for kind, held in self._held.items()
             )
         ):
             return

@@ -48,7 +48,7 @@ def message(path: Path, text: str) -> str:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All is the same with the kernel and without it."""
     if request.param == "Python":
-        monkeypatch.setattr("fmimaster.results.numbers._kernel", lambda: None)
+        monkeypatch.setattr("fmimaster.results.numbers.kernel", lambda: None)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from python_fmu import PythonFmu
 
 from fmimaster.base.errors import AccuracyError, AccuracyWarning, NotANumberError
 from fmimaster.front.simulation import Simulation
-from fmimaster.results.growth import Diverging, Growth, Watched
+from fmimaster.kernel import kernel
+from fmimaster.results.growth import Diverging, Growth, Watched, _ranges, _ranges_by_numpy
 
 Array = NDArray[np.float64]
 TIME = np.linspace(0.0, 10.0, 2001)
@@ -120,6 +121,28 @@ def leaps(
     for part in np.array_split(np.arange(len(time)), blocks):
         growth.look(time[part], {"float": values[part, None]})
     return growth.leaping()
+
+
+@pytest.mark.skipif(kernel() is None, reason="the kernel is not built")
+@pytest.mark.parametrize("n", [1, 2, 17, 1000])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8, 20, 33, 200])
+def test_the_kernel_looks_at_rows_as_numpy_does(width: int, n: int) -> None:
+    """Also where rows have the same time, where numbers are missing or infinite, and where a part has one row."""
+    random = np.random.default_rng(width * n)
+    values, before = random.normal(size=(n, width)), random.normal(size=width)
+    times = np.cumsum(random.integers(0, 4, n) > 0).astype(float)
+    starts = np.unique([0, *random.integers(0, n, 4)])
+    unlike = values.copy()
+    unlike[random.random(values.shape) < 0.1] = np.nan
+    unlike[random.random(values.shape) < 0.1] = np.inf
+    for rows in (values, unlike):
+        for time_before in (np.nan, times[0], -1.0):
+            arguments = times, rows, starts, time_before, before
+            found, expected = _ranges(*arguments), _ranges_by_numpy(*arguments)
+            np.testing.assert_array_equal(found[0], expected[0])
+            np.testing.assert_array_equal(found[1], expected[1])
+            np.testing.assert_allclose(found[2], expected[2], rtol=1e-12)  # sums in another order
+            assert found[3] == expected[3]
 
 
 @pytest.mark.measured

@@ -187,7 +187,7 @@ def test_what_is_read_in_large_parts_is_what_the_checking_reader_reads(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fmimaster.results.numbers._BYTES_AT_ONCE", 9)
         if not has_kernel:
-            patch.setattr("fmimaster.results.numbers._kernel", lambda: None)
+            patch.setattr("fmimaster.results.numbers.kernel", lambda: None)
         plain, expected = read_plain(path, ["time", "x"], 1), checked(path)
     if plain is not None:
         assert expected is not None

@@ -14,13 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, describe, plan_of
 
+from fmimaster import reference_path
 from fmimaster.base.errors import NotANumberError
+from fmimaster.front.simulation import Simulation
 from fmimaster.plan.layout import Group, Signal, make_layout
 from fmimaster.plan.variables import Chosen, place_columns
 from fmimaster.program.store import ValueStore
 from fmimaster.results.csv import CsvWriter
-from fmimaster.results.kept_rows import _Part
+from fmimaster.results.kept_rows import KeptRows, _Part
 from fmimaster.results.recorder import Recorder
+from fmimaster.run import rows as run_rows
+from fmimaster.run.executor import Backend
 from fmimaster.run.rows import RowBlock
 from fmimaster.system.model import DataType, Variability
 from fmimaster.system.resolve import resolve
@@ -194,6 +198,50 @@ def test_rows_take_little_more_memory_than_themselves(
     assert present < 1.1 * size
 
 
+def test_rows_that_are_made_where_they_are_kept_are_not_copied() -> None:
+    kept = KeptRows(expected=10, row_bytes=16)
+    assert kept.room_for(1) is None  # nothing is known of the rows yet
+    kept.append(np.array([0.0]), {"f": np.array([[5.0]])})
+    made = kept.room_for(2)
+    assert made is not None
+    times, values = made
+    times[:], values["f"][:, 0] = (1.0, 2.0), (6.0, 7.0)
+    kept.append(times[:1], {"f": values["f"][:1]})
+    kept.append(times[1:], {"f": values["f"][1:]})
+    assert kept.room_for(100) is None
+    kept.append(np.array([3.0]), {"f": np.array([[8.0]])})
+    joined = kept.joined()
+    assert joined[0].tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert joined[1]["f"].tolist() == [[5.0], [6.0], [7.0], [8.0]]
+    assert np.shares_memory(joined[1]["f"], values["f"])
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+def test_blocks_of_a_run_follow_each_other(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one is copied, others are made where they are kept; values of clocks and of several types, too."""
+    settings: dict[str, Any] = {"stop_time": 3.0, "step_size": "1/1000", "backend": backend}
+    system = reference_path("fmi3/BouncingBall.fmu")
+    expected = Simulation(system, **settings).run()
+    lent = list[bool]()
+    move = RowBlock.move
+
+    def noted(self: RowBlock, memory: Any) -> None:
+        lent.append(memory is not None)
+        move(self, memory)
+
+    monkeypatch.setattr(run_rows, "MOST_ROWS", 50)
+    monkeypatch.setattr(run_rows, "LEAST_ROWS", 50)
+    monkeypatch.setattr(run_rows, "SPARE_ROWS", 64)
+    monkeypatch.setattr(RowBlock, "move", noted)
+    found = Simulation(system, **settings).run()
+    assert lent.count(True) > 10
+    assert found.time.tobytes() == expected.time.tobytes()
+    for name in expected.names:
+        assert found[name].tobytes() == expected[name].tobytes()
+
+
 # The block of rows in the executor ------------------------------------------------------------------------------------
 
 
@@ -215,8 +263,9 @@ def test_a_row_that_equals_the_last_one_at_the_same_time_is_not_taken_again() ->
 def test_a_row_with_an_active_clock_is_taken_although_it_equals_the_last_one() -> None:
     """Two iterations may activate a clock with the same value."""
     block, _ = rows()
-    block.clocks = np.zeros((len(block.times), 2), np.bool_)
-    block.clocks[:2, 1] = True
+    clocks = np.zeros((len(block.times), 2), np.bool_)
+    clocks[:2, 1] = True
+    block.values = {**block.values, DataType.CLOCK: clocks}
     for _ in range(4):
         block.append(1.0)
     assert block.take()[0].tolist() == [1.0, 1.0]

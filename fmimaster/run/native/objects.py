@@ -6,6 +6,7 @@ reads from an FMU does not replace an equal object."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 from fmimaster.run.native.header import Context, called
-from fmimaster.run.rows import RowBlock, contiguous_parts
+from fmimaster.run.rows import Memory, RowBlock, contiguous_parts
 from fmimaster.system.model import DataType
 
 _ADDRESS_BYTES = int(ffi.sizeof("void *"))
@@ -164,14 +165,42 @@ class KernelRows(RowBlock):
         numbers = [part for part in parts if part[0].dtype != object]
         return numbers + ([(self._number, self._numbers, True)] if self._newest else [])
 
+    @property
+    def is_movable(self) -> bool:
+        """As of :class:`RowBlock`; text and binaries are not."""
+        return super().is_movable and not self._newest
+
+    def move(self, memory: Memory | None) -> None:
+        """Take the next rows in other memory; see :meth:`RowBlock.move`."""
+        super().move(memory)
+        k = self._kernel
+        k.times = ffi.from_buffer("double[]", self.times)
+        if self.clocks is not None:
+            k.clocks = ffi.from_buffer("uint8_t[]", self.clocks)
+        begins = {kind: ffi.from_buffer("char[]", block) for kind, block in self.values.items()}
+        for column, (kind, offset) in enumerate(self._offsets):
+            k.columns[column].rows = begins[kind] + offset
+
+    @cached_property
+    def _offsets(self) -> list[tuple[DataType, int]]:
+        """Of each column: its type, and how many bytes it lies behind the begin of a row."""
+        return [
+            (kind, part.ctypes.data - self.values[kind].ctypes.data)
+            for kind, source, chosen in self._sources
+            for _, part, _ in contiguous_parts(
+                source, chosen, self.values[kind], self._is_held[kind]
+            )
+        ]
+
     def sampled(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Recorded text and binaries in the store, each part contiguous, and in the newest sample."""
         return [
             (values, newest)
-            for block, source, chosen in self._sources
-            for kind, sample in self._newest.items()
-            if block is self.values[kind]
-            for values, newest, _ in contiguous_parts(source, chosen, sample, self._is_held[kind])
+            for kind, source, chosen in self._sources
+            if kind in self._newest
+            for values, newest, _ in contiguous_parts(
+                source, chosen, self._newest[kind], self._is_held[kind]
+            )
         ]
 
     def sample(self) -> None:

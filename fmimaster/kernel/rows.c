@@ -1,0 +1,116 @@
+/* What is looked for in all rows of Float64 values: NAN and infinity, ranges, and changes within steps. */
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel.h"
+#include "portable.h"
+
+/* So many values are looked at side by side. */
+enum { LANES = 8 };
+
+FM_VECTORS int fm_all_finite(const double *values, size_t n)
+{
+    double sums[LANES] = {0.0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            sums[j] += values[i + j] * 0.0; /* NAN for NAN and infinity */
+    for (; i < n; i++)
+        sums[0] += values[i] * 0.0;
+    for (int j = 1; j < LANES; j++)
+        sums[0] += sums[j];
+    return sums[0] == 0.0;
+}
+
+/* NAN has no say. */
+static inline double lower(double low, double value)
+{
+    return value < low ? value : low;
+}
+
+static inline double higher(double high, double value)
+{
+    return value > high ? value : high;
+}
+
+/* One row. */
+static void add_row(const fm_ranges *r, const double *row, const double *before, int is_later)
+{
+    for (size_t j = 0; j < r->width; j++) {
+        double change = row[j] - before[j];
+        r->low[j] = lower(r->low[j], row[j]);
+        r->high[j] = higher(r->high[j], row[j]);
+        if (is_later)
+            r->squares[j] += change * change;
+    }
+}
+
+/* The values at `first` and after it, n groups of them, each `lanes` behind the one before: of each lane the lowest, the highest,
+ * and the sum of squares of changes. */
+FM_VECTORS static void add_lanes(const double *first, size_t n, size_t lanes, size_t width, double *low, double *high,
+                                 double *squares)
+{
+    for (int j = 0; j < LANES; j++) {
+        low[j] = INFINITY;
+        high[j] = -INFINITY;
+        squares[j] = 0.0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double *now = first + i * lanes, *before = now - width;
+        for (int j = 0; j < LANES; j++) {
+            double value = now[j], change = value - before[j];
+            low[j] = lower(low[j], value);
+            high[j] = higher(high[j], value);
+            squares[j] += change * change;
+        }
+    }
+}
+
+/* Rows that are all later than the one before them, which lies before the first one. */
+static void add_rows(const fm_ranges *r, const double *rows, size_t n)
+{
+    size_t abreast = LANES, width = r->width;
+    while (abreast > 1 && abreast / 2 * width % LANES == 0)
+        abreast /= 2;
+    size_t lanes = abreast * width, groups = n / abreast;
+    for (size_t at = 0; groups && at < lanes; at += LANES) {
+        double low[LANES], high[LANES], squares[LANES];
+        add_lanes(rows + at, groups, lanes, width, low, high, squares);
+        for (size_t j = 0; j < LANES; j++) {
+            size_t column = (at + j) % width;
+            r->low[column] = lower(r->low[column], low[j]);
+            r->high[column] = higher(r->high[column], high[j]);
+            r->squares[column] += squares[j];
+        }
+    }
+    for (size_t i = groups * abreast; i < n; i++)
+        add_row(r, rows + i * width, rows + i * width - width, 1);
+}
+
+int64_t fm_look_at_rows(fm_ranges r, const double *times, const double *rows, size_t n, const int64_t *starts, size_t n_parts)
+{
+    int64_t later = 0;
+    for (size_t part = 0; part < n_parts; part++, r.low += r.width, r.high += r.width) {
+        size_t i = (size_t)starts[part], end = part + 1 < n_parts ? (size_t)starts[part + 1] : n;
+        const double *before = i ? rows + (i - 1) * r.width : r.before;
+        for (size_t j = 0; j < r.width; j++) {
+            r.low[j] = lower(INFINITY, before[j]);
+            r.high[j] = higher(-INFINITY, before[j]);
+        }
+        while (i < end) {
+            const double *row = rows + i * r.width;
+            int is_later = times[i] > (i ? times[i - 1] : r.time_before);
+            size_t first = i++;
+            if (first && is_later) {
+                while (i < end && times[i] > times[i - 1])
+                    i++;
+                add_rows(&r, row, i - first);
+            } else
+                add_row(&r, row, first ? row - r.width : r.before, is_later);
+            later += is_later ? (int64_t)(i - first) : 0;
+        }
+    }
+    return later;
+}
