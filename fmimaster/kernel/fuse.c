@@ -12,35 +12,17 @@ struct fusing {
     fm_fused *calls;
     const double **sources;
     size_t n_calls, n_sources;
-    fm_fused *row; /* the first call of those that are alike; null after what ends a row */
 };
-
-static int is_alike(const fm_fused *row, const fm_fused *call)
-{
-    if (row->kind != call->kind || row->instance + row->alike != call->instance || row->alike == UINT16_MAX)
-        return 0;
-    switch (call->kind) {
-    case FM_AS_WRITTEN: return 0;
-    case FM_FUSED_SET_2: case FM_FUSED_SET_3: return row->of->set.group == call->of->set.group;
-    case FM_FUSED_GET_2: case FM_FUSED_GET_3: return row->of->get.group == call->of->get.group;
-    default: return row->at == call->at;
-    }
-}
 
 static void add(struct fusing *f, int kind, const fm_instruction *of, fm_fused call)
 {
     size_t n = f->n_calls++;
     if (!f->calls)
         return;
-    call.kind = (uint16_t)kind;
-    call.alike = 1;
+    call.kind = kind;
     call.instance = of->instance;
     call.of = of;
     f->calls[n] = call;
-    if (f->row && is_alike(f->row, &call))
-        f->row->alike++;
-    else
-        f->row = &f->calls[n];
 }
 
 /* Whether all segments are plain calls of an FMU's functions, all of one FMI version. */
@@ -128,6 +110,7 @@ static void fuse_step(struct fusing *f, const fm_instruction *step)
 static void fuse_all(struct fusing *f, fm_instruction *fused)
 {
     size_t before = f->n_calls;
+    fused->fused.is_plain = 1;
     for (fm_instruction *c = fused + 1, *end = c + fused->fused.count; c < end; c++) {
         switch (c->op) {
         case FM_MOVE_OBJECTS:
@@ -136,33 +119,22 @@ static void fuse_all(struct fusing *f, fm_instruction *fused)
         case FM_SET: fuse_set(f, 0, c); break;
         case FM_GET: fuse_get(f, c); break;
         case FM_STEP: fuse_step(f, c); break;
-        case FM_PARALLEL:
-            fused->fused.has_parallel = 1;
-            f->row = 0;
-            break;
-        case FM_FUSED: /* a part of this one, for when this one cannot serve */
-            f->row = 0;
-            fuse_all(f, c);
-            f->row = 0;
-            c += c->fused.count;
-            break;
+        case FM_PARALLEL: fused->fused.has_parallel = 1; break;
         }
     }
+    add(f, FM_FUSED_END, fused, (fm_fused){0});
     fused->fused.calls = f->calls ? f->calls + before : 0;
-    fused->fused.n = (int)(f->n_calls - before);
+    for (size_t i = before; f->calls && i < f->n_calls; i++)
+        fused->fused.is_plain &= f->calls[i].kind != FM_AS_WRITTEN;
 }
 
 void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,
              size_t *n_sources)
 {
-    struct fusing f = {k, calls, sources, 0, 0, 0};
-    for (fm_instruction *c = code; c->op != FM_END; c++) {
-        if (c->op == FM_FUSED) {
-            f.row = 0;
+    struct fusing f = {k, calls, sources, 0, 0};
+    for (fm_instruction *c = code; c->op != FM_END; c++)
+        if (c->op == FM_FUSED) /* also one that is part of another, for when that one cannot serve */
             fuse_all(&f, c);
-            c += c->fused.count;
-        }
-    }
     *n_calls = f.n_calls;
     *n_sources = f.n_sources;
 }

@@ -211,7 +211,7 @@ RARE int fused_failed(fm_kernel *k, const fm_fused *v, const fm_transfers *of, i
     return fm_fail(k, v->of, status, s->function);
 }
 
-/* Rows of calls that are alike, to the functions of FMUs. The version is constant after inlining. */
+/* The calls of FM_FUSED, one by one. The version is constant after inlining. */
 HOT int transfer_fused(const fm_fused *v, int version)
 {
     return version == 2 ? ((fm_access2_t)v->address)(v->self, v->references, v->n, v->values)
@@ -227,82 +227,57 @@ HOT void gather(const fm_fused *v)
             *values++ = **source++;
 }
 
-/* SETs where polynomials may have to be set. */
-RARE int set_fitted(fm_kernel *k, const fm_fused *v)
+HOT int set_fused(fm_kernel *k, const fm_fused *v, int version)
 {
     gather(v);
-    if (v->sources)
-        k->degree[v->instance] = -1;
-    return set(k, v->of);
+    if (FM_UNLIKELY(k->fits) && v->of->set.group == k->continuous_group) { /* polynomials may have to be set */
+        if (v->sources)
+            k->degree[v->instance] = -1;
+        return set(k, v->of);
+    }
+    if (takes_no_step(k, v->instance))
+        return FM_RAN;
+    int status = transfer_fused(v, version);
+    return fm_failed(status) ? fused_failed(k, v, &v->of->set, status) : FM_RAN;
 }
 
-HOT int set_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
+HOT int get_fused(fm_kernel *k, const fm_fused *v, int version)
 {
-    int is_fitted = k->fits && v->of->set.group == k->continuous_group, status = FM_OK;
-    for (; v < end; v++) {
-        k->present = v->of;
-        if (is_fitted) {
-            status = set_fitted(k, v);
-            if (status != FM_RAN)
-                return status;
-            continue;
-        }
-        gather(v);
-        if (takes_no_step(k, v->instance))
-            continue;
-        status = transfer_fused(v, version);
-        if (fm_failed(status))
-            return fused_failed(k, v, &v->of->set, status);
-    }
+    int status = transfer_fused(v, version);
+    if (fm_failed(status))
+        return fused_failed(k, v, &v->of->get, status);
+    k->read[v->instance] = k->at[v->instance];
     return FM_RAN;
 }
 
-HOT int get_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
+/* The end of the step of a call. */
+HOT double end_of_call(const fm_kernel *k, const fm_fused *v)
 {
-    for (; v < end; v++) {
-        k->present = v->of;
-        int status = transfer_fused(v, version);
-        if (fm_failed(status))
-            return fused_failed(k, v, &v->of->get, status);
-        k->read[v->instance] = k->at[v->instance];
-    }
-    return FM_RAN;
+    return v->at == 1.0 ? k->end : end_of(k, v->of);
 }
 
-HOT int step_row(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version, int is_measured)
+/* No state is restored that was saved before the step, unless it keeps one. */
+HOT void step_of_call(const fm_fused *v, int version, int keeps, double here, double there, fm_result *r)
 {
-    const fm_fused *first = v;
-    const double *kept_from = k->has_saved ? k->kept_from + v->instance : 0; /* else none is earlier than any time */
-    double *at = k->at + v->instance, there = end_of(k, v->of);
-    int status = FM_RAN;
-    for (; v < end && status == FM_RAN; v++, at++) {
-        fm_result r;
-        double here = *at, since = is_measured ? now() : 0.0;
-        int keeps = !kept_from || kept_from[v - first] >= here;
-        k->present = v->of;
-        r.status = version == 2 ? fm_fmi2_step(v->fmu, v->address, v->self, keeps, here, there - here, &r.answer, &r.function)
-                                : fm_fmi3_step(v->address, v->self, keeps, here, there - here, &r.answer, &r.function);
-        if (is_measured)
-            k->seconds[v->instance] += k->measuring * (now() - since);
-        if (!fm_failed(r.status))
-            *at = there;
-        else
-            status = step_answered(k, v->of, there, &r);
-    }
-    for (int i = first->instance, n = i + (int)(v - first); i < n; i++)
-        k->stepped[i] = ++k->steps[i];
-    return status;
+    r->status = version == 2
+                    ? fm_fmi2_step(v->fmu, v->address, v->self, keeps, here, there - here, &r->answer, &r->function)
+                    : fm_fmi3_step(v->address, v->self, keeps, here, there - here, &r->answer, &r->function);
 }
 
-HOT int step_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
+HOT int step_fused(fm_kernel *k, const fm_fused *v, int version)
 {
-    return k->measuring ? step_row(k, v, end, version, 1) : step_row(k, v, end, version, 0);
+    if (FM_UNLIKELY(k->measuring))
+        return step(k, v->of);
+    fm_result r;
+    double here = k->at[v->instance], there = end_of_call(k, v);
+    step_of_call(v, version, !k->has_saved || k->kept_from[v->instance] >= here, here, there, &r);
+    has_stepped(k, v->of, there, r.status);
+    return fm_failed(r.status) ? step_answered(k, v->of, there, &r) : FM_RAN;
 }
 
 /* An instruction whose calls are not those of FMUs as they are, or that only moves. */
 RARE int as_written(fm_kernel *k, const fm_instruction *c)
 {
-    k->present = c;
     switch (c->op) {
     case FM_MOVE_SET: /* its SET is a separate call */
     case FM_MOVE: move(k, c); return FM_RAN;
@@ -313,26 +288,32 @@ RARE int as_written(fm_kernel *k, const fm_instruction *c)
     }
 }
 
+/* A call, and those of the same kind that come next: to stay here costs less than to jump to each. */
+#define CALLS(of_kind, call)                                  \
+    case of_kind:                                             \
+        do {                                                  \
+            k->present = v->of;                               \
+            if ((status = (call)) != FM_RAN)                  \
+                return status;                                \
+        } while ((++v)->kind == (of_kind));                   \
+        break
+
 /* What the instructions after an FM_FUSED do, call by call in their order. */
-RARE int fused(fm_kernel *k, const fm_instruction *c)
+HOT int fused(fm_kernel *k, const fm_fused *v)
 {
-    int status = FM_RAN;
-    const fm_fused *v = c->fused.calls, *end = v + c->fused.n;
-    do {
-        const fm_fused *row = v;
-        v += v->alike;
-        switch (row->kind) {
-        case FM_AS_WRITTEN: status = as_written(k, row->of); break;
-        case FM_FUSED_SET_2: status = set_fused(k, row, v, 2); break;
-        case FM_FUSED_SET_3: status = set_fused(k, row, v, 3); break;
-        case FM_FUSED_STEP_2: status = step_fused(k, row, v, 2); break;
-        case FM_FUSED_STEP_3: status = step_fused(k, row, v, 3); break;
-        case FM_FUSED_GET_2: status = get_fused(k, row, v, 2); break;
-        case FM_FUSED_GET_3: status = get_fused(k, row, v, 3); break;
+    for (int status;;) {
+        switch (v->kind) {
+        case FM_FUSED_END: return FM_RAN;
+        CALLS(FM_AS_WRITTEN, as_written(k, v->of));
+        CALLS(FM_FUSED_SET_2, set_fused(k, v, 2));
+        CALLS(FM_FUSED_SET_3, set_fused(k, v, 3));
+        CALLS(FM_FUSED_STEP_2, step_fused(k, v, 2));
+        CALLS(FM_FUSED_STEP_3, step_fused(k, v, 3));
+        CALLS(FM_FUSED_GET_2, get_fused(k, v, 2));
+        CALLS(FM_FUSED_GET_3, get_fused(k, v, 3));
         default: FM_UNREACHABLE;
         }
-    } while (status == FM_RAN && v < end);
-    return status;
+    }
 }
 
 struct steps {
@@ -536,7 +517,7 @@ HOT int carry_out(fm_kernel *k, const fm_instruction *c)
             break;
         case FM_FUSED:
             if (!(c->fused.has_parallel && k->threaded)) {
-                status = fused(k, c);
+                status = fused(k, c->fused.calls);
                 c += c->fused.count;
             }
             break;
@@ -592,11 +573,15 @@ RARE int outcome(fm_kernel *k)
     return k->terminate || k->limit != k->end || memchr(k->requests, 1, (size_t)k->n_instances) ? FM_HAPPENED : FM_RAN;
 }
 
+HOT int ended(fm_kernel *k, int status)
+{
+    return status == FM_RAN && (k->has_events || k->terminate || k->limit != k->end) ? outcome(k) : status;
+}
+
 HOT int execute(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
     begin_execution(k, begin, end);
-    int status = carry_out(k, code);
-    return status == FM_RAN && (k->has_events || k->terminate || k->limit != end) ? outcome(k) : status;
+    return ended(k, carry_out(k, code));
 }
 
 /* Commit an attempt without any outcome. */
@@ -702,16 +687,126 @@ static int let_happen(fm_kernel *k, fm_ahead *ahead, int number, const fm_watch 
     return ahead->happened;
 }
 
+/* The calls of an attempt if it is nothing else, and its commit is a row of numbers; else null. */
+static const fm_fused *plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit)
+{
+    if (attempt->op != FM_FUSED || attempt[attempt->fused.count + 1].op != FM_END || !attempt->fused.is_plain ||
+        (attempt->fused.has_parallel && k->threaded) || commit->op != FM_SAMPLE || commit[1].op != FM_END || k->n_sampled ||
+        k->fits || k->has_events || k->tuner)
+        return 0;
+    return attempt->fused.calls;
+}
+
+/* What the calls before `end`, or all, write down for themselves, if they were made n times. */
+RARE void catch_up(fm_kernel *k, const fm_fused *calls, const fm_fused *end, int n)
+{
+    for (const fm_fused *v = calls; n && v != end && v->kind != FM_FUSED_END; v++) {
+        int i = v->instance;
+        if (v->kind == FM_FUSED_STEP_2 || v->kind == FM_FUSED_STEP_3)
+            k->stepped[i] = k->steps[i] += n;
+        else if (v->kind == FM_FUSED_GET_2 || v->kind == FM_FUSED_GET_3)
+            k->read[i] = k->at[i];
+    }
+}
+
+/* A call and those like it, up to one that does not simply succeed. */
+#define PLAIN_CALLS(of_kind, call)                \
+    case of_kind:                                 \
+        do {                                      \
+            k->present = v->of;                   \
+            call;                                 \
+            if (fm_failed(r->status))             \
+                return v;                         \
+        } while ((++v)->kind == (of_kind));       \
+        break
+
+HOT void plain_step(fm_kernel *k, const fm_fused *v, int version, fm_result *r)
+{
+    double here = k->at[v->instance], there = end_of_call(k, v);
+    step_of_call(v, version, 1, here, there, r);
+    if (!fm_failed(r->status))
+        k->at[v->instance] = there;
+}
+
+HOT void plain_set(const fm_fused *v, int version, fm_result *r)
+{
+    gather(v);
+    r->status = transfer_fused(v, version);
+}
+
+/* The calls of an attempt, but nothing that they write down. Returns the one that did not simply succeed, or the end. */
+HOT const fm_fused *plain_attempt(fm_kernel *k, const fm_fused *v, fm_result *r)
+{
+    for (;;) {
+        switch (v->kind) {
+        case FM_FUSED_END: return v;
+        PLAIN_CALLS(FM_FUSED_SET_2, plain_set(v, 2, r));
+        PLAIN_CALLS(FM_FUSED_SET_3, plain_set(v, 3, r));
+        PLAIN_CALLS(FM_FUSED_STEP_2, plain_step(k, v, 2, r));
+        PLAIN_CALLS(FM_FUSED_STEP_3, plain_step(k, v, 3, r));
+        PLAIN_CALLS(FM_FUSED_GET_2, r->status = transfer_fused(v, 2));
+        PLAIN_CALLS(FM_FUSED_GET_3, r->status = transfer_fused(v, 3));
+        default: FM_UNREACHABLE;
+        }
+    }
+}
+
+/* What such a call does then, and the other calls after it. */
+RARE int go_on(fm_kernel *k, const fm_fused *v, const fm_result *r)
+{
+    switch (v->kind) {
+    case FM_FUSED_SET_2: case FM_FUSED_SET_3: return fused_failed(k, v, &v->of->set, r->status);
+    case FM_FUSED_GET_2: case FM_FUSED_GET_3: return fused_failed(k, v, &v->of->get, r->status);
+    }
+    double there = end_of_call(k, v);
+    has_stepped(k, v->of, there, r->status);
+    int status = step_answered(k, v->of, there, r);
+    return ended(k, status == FM_RAN ? fused(k, v + 1) : status);
+}
+
+/* Attempt and commit plain steps, at most n, while rows have room and none is to be measured. Returns how many are committed;
+ * *answered is the call of the one after them that did not simply succeed, or null if that one was not begun. */
+RARE int plain_steps(fm_kernel *k, const fm_fused *calls, const fm_instruction *commit, const double *times, int n,
+                     const fm_fused **answered, fm_result *r)
+{
+    const fm_fused *v = calls;
+    int room = k->row_capacity - k->n_rows - 1, done = 0;
+    n = room < n ? room : n;
+    n = k->stands_for - k->attempts < n ? (int)(k->stands_for - k->attempts) : n;
+    *answered = 0;
+    for (; done < n && !fm_load(&k->asked); done++) {
+        begin_execution(k, times[done], times[done + 1]);
+        v = plain_attempt(k, calls, r);
+        if (v->kind != FM_FUSED_END) {
+            *answered = v;
+            break;
+        }
+        k->begin = k->end;
+        k->present = commit;
+        sample(k, commit);
+    }
+    k->attempts += done;
+    catch_up(k, calls, 0, done);
+    if (*answered)
+        catch_up(k, calls, v, 1);
+    return done;
+}
+
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
               const double *times, int n, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done)
 {
+    const fm_fused *plain = n_attempts == 1 && !n_watches && !ahead ? plain_calls(k, *attempts, commit) : 0, *answered = 0;
+    fm_result result = {0};
     int stopped, is_after = 0;
     k->is_running = 1;
     if (k->tuner)
         fm_tuner_start(k->tuner);
     for (int i = 0, next = 0;; i++) {
+        if (plain)
+            i += plain_steps(k, plain, commit, times + i, n - 2 - i, &answered, &result);
         choose_measuring(k);
-        stopped = execute(k, is_after && ahead->after ? ahead->after : attempts[next], times[i], times[i + 1]);
+        stopped = answered ? go_on(k, answered, &result)
+                           : execute(k, is_after && ahead->after ? ahead->after : attempts[next], times[i], times[i + 1]);
         next = next + 1 == n_attempts ? 0 : next + 1;
         if (next == 0)
             count_step(k);

@@ -44,7 +44,8 @@ enum fm_op {
 /* The calls of an FM_FUSED: an instruction as it was written; or, with the number of an FMI version, the call of an FMU's
  * function itself. A FM_FUSED_SET_... gathers its values if it has sources. */
 enum fm_fused_kind {
-    FM_AS_WRITTEN, FM_FUSED_SET_2, FM_FUSED_SET_3, FM_FUSED_STEP_2, FM_FUSED_STEP_3, FM_FUSED_GET_2, FM_FUSED_GET_3
+    FM_AS_WRITTEN, FM_FUSED_SET_2, FM_FUSED_SET_3, FM_FUSED_STEP_2, FM_FUSED_STEP_3, FM_FUSED_GET_2, FM_FUSED_GET_3,
+    FM_FUSED_END
 };
 
 /* States that FM_MODE leads to: FM_ and the name in fmimaster.system.states.State. */
@@ -317,8 +318,7 @@ typedef struct {
 typedef struct fm_instruction fm_instruction;
 typedef struct fm_fmu fm_fmu;
 typedef struct {
-    uint16_t kind, alike; /* with so many calls from here on it makes a row: one kind, and instances that follow each other */
-    int instance;
+    int kind, instance;
     void *address, *self; /* the function of an FMU, and its component */
     union {
         const uint32_t *references;
@@ -420,8 +420,8 @@ struct fm_instruction {
         struct {
             int count; /* instructions that follow: what is done */
             int has_parallel;
-            int n;
-            const fm_fused *calls;
+            int is_plain; /* whether all calls are FMUs' functions */
+            const fm_fused *calls; /* up to an FM_FUSED_END */
         } fused;
     };
 };

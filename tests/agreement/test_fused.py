@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, groupby, islice, takewhile
 from typing import Any
 
 import pytest
@@ -31,13 +31,13 @@ DIRECT = {
 }
 
 
-def ring(version: int, n: int, factor: float = 1.0) -> SystemDescription:
+def ring(version: int, n: int, factor: float = 1.0, stop_time: float = 0.2) -> SystemDescription:
     builder = SystemBuilder("ring")
     for i in range(n):
         builder.add(f"d{i}", reference_path(f"fmi{version}/Dahlquist.fmu"), {"k": 1.0 + i})
     for i in range(n):
         builder.connect(f"d{i}.x", f"d{(i + 1) % n}.u", factor=factor)
-    return builder.build(stop_time=0.2, step_size=0.1)
+    return builder.build(stop_time=stop_time, step_size=0.1)
 
 
 def attempt_of(system: Any, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Any:
@@ -56,13 +56,17 @@ def attempt_of(system: Any, monkeypatch: pytest.MonkeyPatch, **settings: Any) ->
     return code
 
 
+def calls(fused: Any) -> Iterator[Any]:
+    """The calls that it makes."""
+    return takewhile(
+        lambda call: call.kind != lib.FM_FUSED_END, map(fused.calls.__getitem__, count())
+    )
+
+
 def rows(fused: Any) -> Iterator[tuple[int, int]]:
-    """Kind and number of calls that are alike."""
-    at = 0
-    while at < fused.n:
-        call = fused.calls[at]
-        yield call.kind, call.alike
-        at += call.alike
+    """Kind and number of calls of the same kind that come one after the other."""
+    for kind, alike in groupby(call.kind for call in calls(fused)):
+        yield kind, len([*alike])
 
 
 @pytest.mark.in_this_process("calls of FMUs in the process of the run are fused")
@@ -91,6 +95,20 @@ def test_inputs_with_a_factor_are_moved_and_then_set_directly(
     code = attempt_of(ring(3, 3, factor=2.0), monkeypatch, algorithm=Jacobi())
     kinds = [kind for kind, _ in islice(rows(code[0].fused), 6)]
     assert kinds == [lib.FM_AS_WRITTEN, lib.FM_FUSED_SET_3] * 3
+
+
+@pytest.mark.in_this_process("calls are traced in the process of the run")
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
+def test_many_plain_steps_are_the_same_calls(
+    version: int, algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the kernel writes down for many steps at once, too."""
+    system = ring(version, 3, stop_time=50.0)
+    assert attempt_of(system, monkeypatch, algorithm=algorithm)[0].fused.is_plain
+    assert_same_calls(system, algorithm=algorithm)
+    results = simulate(system, algorithm=algorithm, backend=Backend.NATIVE)
+    assert [one.calls for one in results.statistics.instances] == [500] * 3
 
 
 def test_nothing_is_fused_where_that_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,22 +170,25 @@ TERMINATES, FAILS = 8, 3
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("fault", [TERMINATES, FAILS])
-def test_an_fmu_that_does_not_simply_succeed(version: int, fault: int) -> None:
-    def run(backend: Backend) -> tuple[str, bytes]:
+@pytest.mark.parametrize("step_size", [0.125, 2.0**-9])
+def test_an_fmu_that_does_not_simply_succeed(version: int, fault: int, step_size: float) -> None:
+    """Among the first steps, which are all measured, and among many."""
+
+    def run(backend: Backend) -> tuple[str, bytes, Any]:
         builder = SystemBuilder("faulty")
         for name, number in (("a", 0), ("b", fault), ("c", 0)):
             values = {"fault": number, "faultTime": 0.5}
             builder.add(name, reference_path(f"fmi{version}/Faulty.fmu"), values)
         builder.connect("a.x", "b.u")
         builder.connect("b.x", "c.u")
-        system = builder.build(start_time=0, stop_time=1, step_size=0.125)
+        system = builder.build(start_time=0, stop_time=1, step_size=step_size)
         words, results = "", None
         try:
             results = simulate(system, backend=backend)
         except SimulationError as error:
             words, results = str(error), error.results
         assert results is not None
-        return words, results["c.x"].tobytes()
+        return words, results["c.x"].tobytes(), [one.calls for one in results.statistics.instances]
 
     expected = run(Backend.REFERENCE)
     assert run(Backend.NATIVE) == expected
