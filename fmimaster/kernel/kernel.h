@@ -704,10 +704,10 @@ typedef struct {
     const double *before; /* the row before the first one; itself, if there is none */
     double time_before;   /* NAN if there is none */
     double *low, *high;   /* for each part a row with the range of each value, in it and in the last row before it */
-    double *squares;      /* one row: sums of the squares of changes from a row to a later one are added to it */
+    double *squares;      /* one row: sums of the squares of changes from a row to a later one are added to it, and NAN if a
+                             value of another row is NAN or infinite */
 } fm_ranges;
 
-int fm_all_finite(const double *values, size_t n);
 /* Look at n rows, in parts that begin at `starts`, the first one at 0. Returns how many are later than the row before. */
 int64_t fm_look_at_rows(fm_ranges r, const double *times, const double *rows, size_t n, const int64_t *starts, size_t n_parts);
 

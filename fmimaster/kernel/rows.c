@@ -1,28 +1,15 @@
-/* What is looked for in all rows of Float64 values: NAN and infinity, ranges, and changes within steps. */
+/* What is looked for in all rows of Float64 values: ranges, and changes within steps. */
 
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "kernel.h"
 #include "portable.h"
 
 /* So many values are looked at side by side. */
 enum { LANES = 8 };
-
-FM_VECTORS int fm_all_finite(const double *values, size_t n)
-{
-    double sums[LANES] = {0.0};
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++)
-            sums[j] += values[i + j] * 0.0; /* NAN for NAN and infinity */
-    for (; i < n; i++)
-        sums[0] += values[i] * 0.0;
-    for (int j = 1; j < LANES; j++)
-        sums[0] += sums[j];
-    return sums[0] == 0.0;
-}
 
 /* NAN has no say. */
 static inline double lower(double low, double value)
@@ -42,8 +29,7 @@ static void add_row(const fm_ranges *r, const double *row, const double *before,
         double change = row[j] - before[j];
         r->low[j] = lower(r->low[j], row[j]);
         r->high[j] = higher(r->high[j], row[j]);
-        if (is_later)
-            r->squares[j] += change * change;
+        r->squares[j] += is_later ? change * change : row[j] * 0.0; /* NAN for NAN and infinity */
     }
 }
 
@@ -52,20 +38,24 @@ static void add_row(const fm_ranges *r, const double *row, const double *before,
 FM_VECTORS static void add_lanes(const double *first, size_t n, size_t lanes, size_t width, double *low, double *high,
                                  double *squares)
 {
+    double l[LANES], h[LANES], s[LANES]; /* in registers: the compiler knows that nothing else points to them */
     for (int j = 0; j < LANES; j++) {
-        low[j] = INFINITY;
-        high[j] = -INFINITY;
-        squares[j] = 0.0;
+        l[j] = INFINITY;
+        h[j] = -INFINITY;
+        s[j] = 0.0;
     }
     for (size_t i = 0; i < n; i++) {
         const double *now = first + i * lanes, *before = now - width;
         for (int j = 0; j < LANES; j++) {
             double value = now[j], change = value - before[j];
-            low[j] = lower(low[j], value);
-            high[j] = higher(high[j], value);
-            squares[j] += change * change;
+            l[j] = lower(l[j], value);
+            h[j] = higher(h[j], value);
+            s[j] += change * change;
         }
     }
+    memcpy(low, l, sizeof l);
+    memcpy(high, h, sizeof h);
+    memcpy(squares, s, sizeof s);
 }
 
 /* Rows that are all later than the one before them, which lies before the first one. */

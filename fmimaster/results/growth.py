@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import field
 from math import log
 from typing import Any, NamedTuple
@@ -154,7 +154,8 @@ class _Windows:
     squares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     """Sums over these of the squares of changes, per element."""
 
-    def look(self, times: NDArray[np.float64], block: NDArray[Any]) -> None:
+    def look(self, times: NDArray[np.float64], block: NDArray[Any]) -> bool:
+        """Take up rows; whether certainly no value of the block is NaN or infinite."""
         is_whole = self.are_first and len(self.elements) == block.shape[1]
         values = np.ascontiguousarray(block if is_whole else block[:, self.elements], float)
         before = values[0] if self.last is None else self.last
@@ -171,12 +172,13 @@ class _Windows:
         self.steps += later
         self.last, self.time = values[-1].copy(), float(times[-1])
         if self.filled < self.rows:
-            self.high[-1] = np.fmax(self.high[-1], high[0])
-            self.low[-1] = np.fmin(self.low[-1], low[0])
-            high, low = high[1:], low[1:]
+            high[0] = np.fmax(self.high[-1], high[0])
+            low[0] = np.fmin(self.low[-1], low[0])
+            self.high, self.low = self.high[:-1], self.low[:-1]
         self.high, self.low = np.concatenate([self.high, high]), np.concatenate([self.low, low])
         self.times = np.concatenate([self.times, times[opened]])
         self.filled = (self.filled + len(times) - 1) % self.rows + 1
+        return is_whole and bool(np.isfinite(squares).all())
 
     def leaping(self) -> list[Leaping]:
         """Each column that changes too much within steps."""
@@ -277,8 +279,8 @@ def _ranges(
 ) -> tuple[Array, Array, Array, int]:
     """Of parts of rows, each with the row before it: the highest and the lowest values, shape (parts, n).
 
-    And the sums of the squares of changes from a row to a later one, and how many rows are later than the one before. What
-    is not a number does not count. By the kernel in a fifth of the time.
+    And the sums of the squares of changes from a row to a later one, NaN or infinite if a value of the rows is; and how
+    many rows are later than the one before. In ranges, NaN does not count. By the kernel in a fifth of the time.
     """
     if kernel() is None:
         return _ranges_by_numpy(times, values, starts, time_before, before)
@@ -299,7 +301,7 @@ def _ranges_by_numpy(
     is_later = np.diff(times, prepend=time_before) > 0.0  # not at an event
     with np.errstate(all="ignore"):  # they may overflow
         changes = np.diff(values, axis=0, prepend=before[None])[is_later]
-        squares = np.einsum("ij,ij->j", changes, changes)
+        squares = np.einsum("ij,ij->j", changes, changes) + (values[~is_later] * 0.0).sum(axis=0)
     rows_before = np.where((starts > 0)[:, None], values[starts - 1], before)
     high = np.fmax(np.fmax.reduceat(values, starts, axis=0), np.fmax(rows_before, -np.inf))
     low = np.fmin(np.fmin.reduceat(values, starts, axis=0), np.fmin(rows_before, np.inf))
@@ -340,11 +342,11 @@ class Growth:
             are_first = np.array_equal(all_of_kind, np.arange(len(all_of_kind)))
             self._windows[kind] = _Windows(chosen, all_of_kind, owner, coupled, are_first)
 
-    def look(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
-        """Take up rows."""
-        for kind, windows in self._windows.items():
-            if len(times):
-                windows.look(times, block[kind])
+    def look(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> Set[Hashable]:
+        """Take up rows; the types of which certainly no value is NaN or infinite."""
+        if not len(times):
+            return set()
+        return {k for k, windows in self._windows.items() if windows.look(times, block[k])}
 
     def remembered(self) -> list[dict[str, Any]]:
         """What it has found in the rows so far."""

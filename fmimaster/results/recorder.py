@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.errors import NotANumberError
-from fmimaster.kernel import kernel
 from fmimaster.record.causes import Activations, Event, Steps
 from fmimaster.results.growth import Growth
 from fmimaster.results.kept_rows import Block, KeptRows
@@ -118,10 +117,14 @@ class Recorder:
         NotANumberError
             If a value is NaN or infinite; the rows before that one are kept.
         """
-        bad = None if self._allow_nan else self._first_not_finite(block)
+        before = self.growth.remembered()
+        finite = self.growth.look(times, block)
+        bad = None if self._allow_nan else self._first_not_finite(block, finite)
         if bad is not None:
             row, name, what, others = bad
             times_before, block_before = times[:row], {k: v[:row] for k, v in block.items()}
+            self.growth.remember(before)
+            self.growth.look(times_before, block_before)
             self._append(times_before, block_before)
             raise NotANumberError(
                 f"Output '{name}' is {what} at t = {times[row]:.12g} s{others}.{self.growth.hint()} Check the parameters "
@@ -166,7 +169,6 @@ class Recorder:
         return Results(time=times, columns=columns, units=units, **facts)
 
     def _append(self, times: NDArray[np.float64], block: Block) -> None:
-        self.growth.look(times, block)
         if self.passed is not None:
             self.passed.look(times, block)
         if self._interval is not None and len(times):
@@ -267,14 +269,18 @@ class Recorder:
         if self.also is not None:
             self.also(times, block)
 
-    def _first_not_finite(self, block: Block) -> tuple[int, str, str, str] | None:
+    def _first_not_finite(
+        self, block: Block, certain: Set[Hashable]
+    ) -> tuple[int, str, str, str] | None:
         """First row with a value that is not finite, the name of the first column that has it there, what it is, and the
-        signals of the run that follow from it, in words."""
+        signals of the run that follow from it, in words; by types that are not certain to be finite."""
         found = []
         for kind, values in block.items():
-            if values.dtype.kind != "f" or _are_finite(values):
+            if values.dtype.kind != "f" or kind in certain:
                 continue
             finite = np.isfinite(values)
+            if finite.all():
+                continue
             row = int(finite.all(axis=1).argmin())
             wrong = [
                 column
@@ -285,14 +291,6 @@ class Recorder:
             what = "NaN" if is_nan else "infinite"
             found.append((row, wrong[0].name, what, _also(wrong[1:])))
         return min(found, default=None)
-
-
-def _are_finite(values: NDArray[Any]) -> bool:
-    """Whether no value is NaN or infinite."""
-    if kernel() is None or values.dtype != np.float64 or not values.flags.c_contiguous:
-        return bool(np.isfinite(values).all())
-    data = kernel().ffi.from_buffer("double[]", values)
-    return bool(kernel().lib.fm_all_finite(data, values.size))
 
 
 def output_intervals(

@@ -114,6 +114,23 @@ def test_how_rows_are_handed_on_does_not_matter() -> None:
     assert few.factor == pytest.approx(many.factor, rel=0.2)
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 1, 5, 6, 7, 99])
+@pytest.mark.parametrize("is_built", [True, False])
+def test_no_row_with_a_wrong_value_passes_for_finite(
+    wrong: float, row: int, is_built: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first row, one in the midst, and those at an event, which are not later than the row before."""
+    if not is_built:
+        monkeypatch.setattr("fmimaster.results.growth.kernel", lambda: None)
+    times, values = np.arange(100.0), np.ones((100, 3))
+    times[6:8] = times[5]
+    watched = [Watched("y", "float", slice(0, 3), 1.0, "m")]
+    assert Growth(watched).look(times, {"float": values}) == {"float"}
+    values[row, 1] = wrong
+    assert Growth(watched).look(times, {"float": values}) == set()
+
+
 def leaps(
     values: Array, time: Array, blocks: int = 7, *, is_coupled: bool = True
 ) -> tuple[str, ...]:

@@ -317,7 +317,7 @@ def test_recorded_rows_do_not_change_when_their_block_is_filled_again(
     )
 
 
-@pytest.mark.parametrize(("outputs", "rows"), [(1, 25_000), (31, 4096), (2000, 100)])
+@pytest.mark.parametrize(("outputs", "rows"), [(1, 50_000), (31, 8192), (2000, 131)])
 def test_a_block_is_as_large_as_a_cache_within_limits(outputs: int, rows: int) -> None:
     plan = plan_of({"a": PythonFmu(outputs={f"y{i}": lambda v: 0.0 for i in range(outputs)})})
     assert RowBlock(plan, ValueStore(plan.layout, 1, 0)).capacity == rows
