@@ -166,7 +166,8 @@ static int advance(void *self, double end, double *reached)
     if (fm_failed(status) && status != FM_DISCARD)
         return status;
     *reached = c->time;
-    return c->time == end && c->has_inputs ? mark_event(c) : FM_OK;
+    status = c->time == end && c->has_inputs ? mark_event(c) : FM_OK;
+    return fm_failed(status) ? status : look(x, x->there);
 }
 
 static int between(void *self, double time, double *states)

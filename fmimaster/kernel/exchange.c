@@ -17,25 +17,14 @@ typedef int (*completed3_t)(void *, bool, bool *, bool *);
 
 enum { MODE_EVENT = 1, MODE_CONTINUOUS_TIME = 2 }; /* Mode in memory.py */
 
-static const double SAME = 8 * 0x1p-52;
-
 int fm_exchange_set_inputs(fm_exchange *x, double time)
 {
     fm_updates *u = x->fmu->updates;
-    if (!u)
-        return FM_OK;
     fm_intermediate_update(u, time, 1, 0, 0, 0, 0, 0);
     if (!u->failed)
         return FM_OK;
     x->function = u->inputs.function;
     return FM_ERROR;
-}
-
-/* Event indicators where the FMU stands; an FMU that discards them has failed. */
-static int look(fm_exchange *x, double *indicators)
-{
-    int status = pass(x, FM_GET_EVENT_INDICATORS, indicators, x->m);
-    return status == FM_DISCARD ? FM_REFUSED : status;
 }
 
 /* Go to a time in the last step of the integrator, or to these states. */
@@ -50,14 +39,6 @@ static int go(fm_exchange *x, double time, const double *states)
         return status;
     status = move(x, time, x->y);
     return status == FM_DISCARD ? FM_REFUSED : status;
-}
-
-static int has_changed(const double *before, const double *now, int m)
-{
-    for (int j = 0; j < m; j++)
-        if ((now[j] > 0.0) != (before[j] > 0.0))
-            return 1;
-    return 0;
 }
 
 /* locate of equations.py: the first change of an indicator; the FMU stands there, or at the end of the step. */
@@ -122,41 +103,32 @@ static int complete(fm_exchange *x, double there, int *wants_event, int *ends)
     return called(x, FM_COMPLETED_INTEGRATOR_STEP, status);
 }
 
-static int is_due(const fm_exchange *x, double now)
-{
-    return x->memory[FM_X_NEXT_EVENT] <= now + SAME * fabs(now);
-}
-
-/* One step of the integrator, not beyond the first event; whether there is a state or step event. */
+/* One step of the integrator, not beyond the first event, or several; whether there is a state or step event. */
 static int advance(fm_exchange *x, double stop, int *happened)
 {
     fm_integrator *integrator = &x->integrator;
-    double time = x->memory[FM_X_TIME], end = smaller(stop, x->memory[FM_X_NEXT_EVENT]), there;
+    double end = smaller(stop, x->memory[FM_X_NEXT_EVENT]), there;
     const double *states = integrator->states;
     int ends = 0, status = FM_OK;
     if (x->starts) {
-        status = integrator->restart(integrator->self, time, x->states);
+        status = integrator->restart(integrator->self, x->memory[FM_X_TIME], x->states);
         if (fm_failed(status))
             return status;
         x->starts = 0;
     }
     status = integrator->advance(integrator->self, end, &there);
-    if (!fm_failed(status))
-        status = look(x, x->there);
     if (fm_failed(status))
         return status;
     int changed = has_changed(x->indicators, x->there, x->m);
     if (changed) {
-        status = locate(x, time, there, &there);
+        status = locate(x, x->memory[FM_X_TIME], there, &there);
         states = x->y;
         if (!fm_failed(status))
             status = look(x, x->there);
         if (fm_failed(status))
             return status;
     }
-    x->memory[FM_X_TIME] = there;
-    copy_doubles(x->states, states, x->n);
-    copy_doubles(x->indicators, x->there, x->m);
+    take(x, there, states);
     if (x->completes)
         status = complete(x, there, happened, &ends);
     if (fm_failed(status))
@@ -206,7 +178,7 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     if (!fm_failed(status) && memory[FM_X_MODE] == MODE_EVENT) /* discrete inputs were set */
         status = execute_events(x);
     if (!fm_failed(status) && memory[FM_X_ENDS] == 0.0)
-        status = fm_exchange_set_inputs(x, time);
+        status = set_inputs(x, time);
     x->starts = 1;
     while (!fm_failed(status)) {
         double now = memory[FM_X_TIME];
@@ -300,8 +272,36 @@ static int update(void *self, fm_update *answer, const char **function)
     return x->python->update(x->python->self, answer, function);
 }
 
+static int no_time(void *component, double time)
+{
+    (void)component;
+    (void)time;
+    return FM_MISSING;
+}
+
+static int no_pass(void *component, double *values, size_t n)
+{
+    (void)component;
+    (void)values;
+    (void)n;
+    return FM_MISSING;
+}
+
+static fm_pass *found(const fm_exchange *x, int which)
+{
+    void *address = x->fmu->functions[which];
+    return address ? (fm_pass *)address : no_pass;
+}
+
 void fm_exchange_table(fm_exchange *x, fm_instance *instance)
 {
+    void *set_time = x->fmu->functions[FM_SET_TIME];
+    x->component = x->fmu->component;
+    x->calling = x->fmu->calling;
+    x->set_time = set_time ? (fm_pass_time *)set_time : no_time;
+    x->set_states = found(x, FM_SET_CONTINUOUS_STATES);
+    x->get_derivatives = found(x, FM_GET_DERIVATIVES);
+    x->get_indicators = found(x, FM_GET_EVENT_INDICATORS);
     *instance = (fm_instance){x, set_polynomials, do_step, save, restore, enter, update, 0};
 }
 

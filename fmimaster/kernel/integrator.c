@@ -24,24 +24,23 @@ int fm_one_step_restart(void *self, double time, const double *states)
     return FM_OK;
 }
 
-/* The slope where a step starts. */
-static int begin(fm_one_step *s, int stages)
+/* The slope where a step of Dormand-Prince starts. */
+static int begin(fm_one_step *s)
 {
     int n = s->exchange->n;
     if (s->is_known) {
-        copy_doubles(s->slopes, s->slopes + (stages - 1) * n, n);
+        copy_doubles(s->slopes, s->slopes + (FM_STAGES - 1) * n, n);
         return FM_OK;
     }
     int status = derive(s->exchange, s->slopes);
     return status == FM_DISCARD ? FM_NO_DERIVATIVES : status;
 }
 
-static int end_at(fm_one_step *s, double there, double length, double *reached)
+static inline void end_at(fm_one_step *s, double there, double length)
 {
     s->from = s->time;
     s->length = length;
-    s->time = *reached = there;
-    return FM_OK;
+    s->time = there;
 }
 
 /* One step; the largest error in units of its tolerance, INFINITY if the FMU cannot compute it. */
@@ -90,9 +89,11 @@ int fm_dormand_prince_advance(void *self, double end, double *reached)
     double *size = &s->exchange->memory[FM_X_SIZE], time = s->time;
     if (!s->exchange->n) {
         int status = move(s->exchange, end, s->states);
-        return fm_failed(status) && status != FM_DISCARD ? status : end_at(s, end, end - time, reached);
+        end_at(s, end, end - time);
+        *reached = end;
+        return fm_failed(status) && status != FM_DISCARD ? status : look(s->exchange, s->exchange->there);
     }
-    int status = begin(s, FM_STAGES);
+    int status = begin(s);
     if (fm_failed(status))
         return status;
     double wanted = *size != 0.0 ? *size : first_size(s), most = FM_MOST_FACTOR, length, there, factor;
@@ -113,7 +114,9 @@ int fm_dormand_prince_advance(void *self, double end, double *reached)
     }
     *size = fm_grown_length(length, wanted, factor, most);
     s->is_known = 1;
-    return end_at(s, there, length, reached);
+    end_at(s, there, length);
+    *reached = there;
+    return look(s->exchange, s->exchange->there);
 }
 
 int fm_dormand_prince_between(void *self, double time, double *states)
@@ -131,28 +134,50 @@ int fm_dormand_prince_between(void *self, double time, double *states)
     return FM_OK;
 }
 
+/* Divide what is left to the end. */
+static void divide(fm_one_step *s, double end)
+{
+    double rest = end - s->time;
+    s->left = rest <= s->step ? 1.0 : larger(1.0, ceil(rest / s->step * (1.0 - FM_SLACK)));
+    s->end = end;
+    s->part = rest / s->left;
+}
+
+/* One of the equal steps. */
+static inline int euler_step(fm_one_step *s, fm_exchange *x, double there, double length)
+{
+    int status = derive(x, s->slopes);
+    if (fm_failed(status))
+        return status == FM_DISCARD ? FM_NO_DERIVATIVES : status;
+    for (int i = 0; i < x->n; i++)
+        s->states[i] = s->before[i] + length * s->slopes[i];
+    s->left -= 1.0;
+    end_at(s, there, length);
+    status = move(x, there, s->states);
+    if (fm_failed(status))
+        return status == FM_DISCARD ? FM_STATES_DISCARDED : status;
+    return look(x, x->there);
+}
+
+/* The equal steps to the end, up to the first one after which something may have to be done. */
 int fm_euler_advance(void *self, double end, double *reached)
 {
     fm_one_step *s = self;
-    double time = s->time;
-    int status = begin(s, 1);
-    if (fm_failed(status))
-        return status;
-    if (s->left == 0.0 || end != s->end) {
-        double rest = end - time;
-        s->left = rest <= s->step ? 1.0 : larger(1.0, ceil(rest / s->step * (1.0 - FM_SLACK)));
-        s->end = end;
-        s->part = rest / s->left;
+    fm_exchange *x = s->exchange;
+    if (s->left == 0.0 || end != s->end)
+        divide(s, end);
+    /* whether the FMU does not hear of steps, and there is no time event before the end either */
+    int status, is_alone = s->left > 1.0 && !x->completes && !is_due(x, end);
+    while (s->left > 1.0) {
+        status = euler_step(s, x, s->time + s->part, s->part);
+        if (fm_failed(status) || !is_alone || has_changed(x->indicators, x->there, x->m)) {
+            *reached = s->time;
+            return status;
+        }
+        take(x, s->time, s->states);
     }
-    int is_last = s->left == 1.0;
-    double there = is_last ? end : time + s->part, length = is_last ? end - time : s->part;
-    s->left -= 1.0;
-    for (int i = 0; i < s->exchange->n; i++)
-        s->states[i] = s->before[i] + length * s->slopes[i];
-    status = move(s->exchange, there, s->states);
-    if (fm_failed(status))
-        return status == FM_DISCARD ? FM_STATES_DISCARDED : status;
-    return end_at(s, there, length, reached);
+    *reached = end;
+    return euler_step(s, x, end, end - s->time);
 }
 
 int fm_euler_between(void *self, double time, double *states)

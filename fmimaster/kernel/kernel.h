@@ -970,7 +970,8 @@ enum {
 #define FM_MOST_STAGES 7
 
 /* How states advance, see Integration in fmimaster/fmu/model_exchange/integrator.py. Each function returns an fm_status;
- * after `advance` the FMU stands at the time reached, with `states`. The length of the next step is in the memory. */
+ * after `advance` the FMU stands at the time reached, with `states`, and its event indicators are in `there` of the exchange.
+ * The length of the next step is in the memory. */
 typedef struct {
     void *self;
     int (*restart)(void *self, double time, const double *states);
@@ -980,9 +981,16 @@ typedef struct {
     int (*mark_event)(void *self); /* may be null */
 } fm_integrator;
 
+typedef int fm_pass_time(void *component, double time);
+typedef int fm_pass(void *component, double *values, size_t n);
+
 typedef struct {
     fm_fmu *fmu;
     int version;              /* of FMI */
+    void *component;          /* of the FMU, as what follows: at hand, since it is needed at each stage */
+    uint8_t *calling;
+    fm_pass_time *set_time;
+    fm_pass *set_states, *get_derivatives, *get_indicators;
     const fm_instance *python; /* the same instance, for modes and updates */
     int (*execute_events)(void *self); /* of it: Event Mode, from its start to its end */
     fm_integrator integrator;
@@ -1001,7 +1009,7 @@ typedef struct {
     const char *function;     /* the last one that has failed */
 } fm_exchange;
 
-/* For the calls of integrators in exchange.h. */
+/* For the calls of integrators in exchange.h: of inputs that there are. */
 int fm_exchange_set_inputs(fm_exchange *x, double time);
 
 /* Fill the table of functions of such an instance. */

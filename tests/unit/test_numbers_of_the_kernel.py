@@ -50,7 +50,7 @@ OF_SOURCES = {
     ("power.c", "first_part"): bond_powers.FIRST,
     ("exchange.c", "MODE_EVENT"): ExchangeMode.EVENT,
     ("exchange.c", "MODE_CONTINUOUS_TIME"): ExchangeMode.CONTINUOUS_TIME,
-    ("exchange.c", "SAME"): exchange_steps._SAME,
+    ("exchange.h", "SAME"): exchange_steps._SAME,
     ("cvode.c", "LARGEST_JUMP"): cvode.LARGEST_JUMP,
 }
 """File of the kernel and name → number in Python."""
