@@ -1,13 +1,15 @@
 """Data classes that cost little to import.
 
-The standard library writes and compiles up to six methods for each; a command imports more than 200 of them, and compiled
-for a third of its time. Here the constructor is made when it is called first; comparison, hash and text need no code.
+The standard library looks at each field, and writes and compiles up to six methods; a command imports more than 200 data
+classes, and spent a third of its time on that. Here all of it is made when it is used first.
 """
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from dataclasses import dataclass as of_library
+from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,16 @@ else:
         return _made(kind) if kind else lambda kind: _made(kind, **options)
 
 
+@of_library(init=False, repr=False, eq=False)
+class _Changing:
+    value: int
+
+
+@of_library(init=False, repr=False, eq=False, frozen=True)
+class _Frozen:
+    value: int
+
+
 def _made(
     kind: Any,
     *,
@@ -31,34 +43,125 @@ def _made(
     slots: bool = False,
     kw_only: bool = False,
 ) -> Any:
-    own = {name for name, value in kind.__dict__.items() if value is not None}
-    options = {"frozen": frozen, "slots": slots, "kw_only": kw_only}
-    kind = of_library(init=False, repr=False, eq=False, **options)(kind)
+    own = vars(kind)
+    given = {
+        name: (of, own.get(name, MISSING))
+        for name, of in own.get("__annotations__", {}).items()
+        if not of.startswith("ClassVar")
+    }
+    sample: Any = _Frozen if frozen else _Changing
+    added: dict[str, Any] = {
+        "__dataclass_fields__": _Later(partial(_fields, given=given, kw_only=kw_only)),
+        "__dataclass_params__": sample.__dataclass_params__,
+        "__match_args__": _Later(_by_position),
+    }
     methods: dict[str, Any] = {}
     if init:
-        methods["__init__"] = _Constructor(kind, frozen)
+        methods["__init__"] = _Later(partial(_constructor, frozen=frozen))
     if repr:
         methods["__repr__"] = _repr
     if eq:
-        methods["__eq__"], methods["__hash__"] = _equality(kind)
-        if not frozen:
-            methods["__hash__"] = None
-    for name, method in methods.items():
-        if name not in own:
-            setattr(kind, name, method)
+        methods["__eq__"] = _Later(_equality)
+        methods["__hash__"] = _Later(_hash) if frozen else None
+    if frozen:
+        methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+        if slots:
+            methods |= {"__getstate__": _state, "__setstate__": _set_state}
+    added |= {name: method for name, method in methods.items() if own.get(name) is None}
+    return _with_slots(kind, given, added) if slots else _changed(kind, given, added)
+
+
+class _Later:
+    """An attribute of a class, which is made when it is asked for."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make = make
+
+    def __set_name__(self, kind: Any, name: str) -> None:
+        self._kind, self._name = kind, name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        value = self._make(self._kind)
+        setattr(self._kind, self._name, value)
+        return value.__get__(instance, owner) if callable(value) else value
+
+
+def _with_slots(kind: Any, given: Mapping[str, Any], added: dict[str, Any]) -> Any:
+    """The class again: slots are there from the beginning."""
+    inherited = {name for base in kind.__mro__[1:] for name in vars(base).get("__slots__", ())}
+    left = {*given, "__dict__", "__weakref__"}
+    names = {name: value for name, value in vars(kind).items() if name not in left}
+    names["__slots__"] = tuple(name for name in _names(given) if name not in inherited)
+    names["__qualname__"] = kind.__qualname__
+    return type(kind)(kind.__name__, kind.__bases__, names | added)
+
+
+def _changed(kind: Any, given: Mapping[str, Any], added: Mapping[str, Any]) -> Any:
+    for name, (_, value) in given.items():
+        if isinstance(value, Field):
+            if value.default is MISSING:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, value.default)
+    for name, value in added.items():
+        setattr(kind, name, value)
+        if isinstance(value, _Later):
+            value.__set_name__(kind, name)
     return kind
 
 
-class _Constructor:
-    """``__init__`` of a class, which is made when it is asked for."""
+def _names(given: Mapping[str, tuple[str, Any]]) -> list[str]:
+    return [name for name, (of, _) in given.items() if of != "KW_ONLY"]
 
-    def __init__(self, kind: Any, frozen: bool) -> None:
-        self._kind, self._frozen = kind, frozen
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        kind = self._kind
-        kind.__init__ = method = _constructor(kind, self._frozen)
-        return method.__get__(instance, owner)
+def _fields(kind: Any, given: Mapping[str, tuple[str, Any]], kw_only: bool) -> dict[str, Any]:
+    """Name → field, with those of the bases."""
+    found: dict[str, Any] = {}
+    for base in kind.__mro__[:0:-1]:
+        found |= getattr(base, "__dataclass_fields__", {})
+    for name, (of, value) in given.items():
+        if of == "KW_ONLY":
+            kw_only = True
+            continue
+        one: Any = value if isinstance(value, Field) else field(default=value)
+        one.name, one.type, one._field_type = name, of, _FIELD_TYPE
+        if one.kw_only is MISSING:
+            one.kw_only = kw_only
+        found[name] = one
+    return found
+
+
+_FIELD_TYPE = fields(_Changing)[0]._field_type  # type: ignore[attr-defined]
+
+
+def _by_position(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.init and not f.kw_only)
+
+
+def _refuse_to_set(self: Any, name: str, value: object) -> None:
+    if _is_kept(type(self), name):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    object.__setattr__(self, name, value)
+
+
+def _refuse_to_delete(self: Any, name: str) -> None:
+    if _is_kept(type(self), name):
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+    object.__delattr__(self, name)
+
+
+def _is_kept(kind: Any, name: str) -> bool:
+    """Whether an attribute does not change: all of a data class, fields of a class that is derived from one."""
+    return "__dataclass_fields__" in vars(kind) or name in kind.__dataclass_fields__
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, f.name) for f in fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for f, value in zip(fields(self), state, strict=True):
+        object.__setattr__(self, f.name, value)
 
 
 _DEFAULT = object()
@@ -69,19 +172,19 @@ def _constructor(kind: Any, frozen: bool) -> Any:
     names = {"_DEFAULT": _DEFAULT, "_set": object.__setattr__}
     arguments: dict[bool, list[str]] = {False: ["self"], True: []}
     lines = []
-    for k, field in enumerate(fields(kind)):
-        name = value = field.name
+    for k, one in enumerate(fields(kind)):
+        name = value = one.name
         default = ""
-        if field.default_factory is not MISSING:
-            names[f"_make{k}"], default = field.default_factory, "=_DEFAULT"
-            value = f"_make{k}() if {name} is _DEFAULT else {name}" if field.init else f"_make{k}()"
-        elif field.default is not MISSING:
-            names[f"_default{k}"], default = field.default, f"=_default{k}"
-            value = name if field.init else f"_default{k}"
-        elif not field.init:
+        if one.default_factory is not MISSING:
+            names[f"_make{k}"], default = one.default_factory, "=_DEFAULT"
+            value = f"_make{k}() if {name} is _DEFAULT else {name}" if one.init else f"_make{k}()"
+        elif one.default is not MISSING:
+            names[f"_default{k}"], default = one.default, f"=_default{k}"
+            value = name if one.init else f"_default{k}"
+        elif not one.init:
             continue
-        if field.init:
-            arguments[bool(field.kw_only)].append(name + default)
+        if one.init:
+            arguments[bool(one.kw_only)].append(name + default)
         lines.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
@@ -100,15 +203,18 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _equality(kind: Any) -> tuple[Any, Any]:
-    """``__eq__`` and ``__hash__``."""
+def _equality(kind: Any) -> Any:
     compared = _getter([f.name for f in fields(kind) if f.compare])
-    hashed = _getter([f.name for f in fields(kind) if (f.compare if f.hash is None else f.hash)])
 
     def equal(self: Any, other: Any) -> Any:
         return compared(self) == compared(other) if type(self) is type(other) else NotImplemented
 
-    return equal, lambda self: hash(hashed(self))
+    return equal
+
+
+def _hash(kind: Any) -> Any:
+    hashed = _getter([f.name for f in fields(kind) if (f.compare if f.hash is None else f.hash)])
+    return lambda self: hash(hashed(self))
 
 
 def _getter(names: list[str]) -> Any:

@@ -4,6 +4,8 @@ As signals of the run they are in each format of results, and a step that is und
 the values that are held. An extrapolation error is the difference of an input over a step from its source signal.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import sqrt

@@ -95,6 +95,17 @@ def test_the_library_knows_it(make: Any, options: dict[str, Any]) -> None:
     assert names == ["x", "y", "names", "hidden", "late", "only"]
     assert dataclasses.asdict(kind(x=1.0))["late"] == 8
     assert set(inspect.signature(kind).parameters) == {"x", "y", "names", "hidden", "only"}
+    positional = () if options["kw_only"] else ("x", "y", "names", "hidden")
+    assert kind.__match_args__ == positional
+
+
+def test_nothing_is_made_before_it_is_used() -> None:
+    kind = point(dataclass, frozen=True, slots=True)
+    made = {"__init__", "__eq__", "__hash__", "__dataclass_fields__", "__match_args__"}
+    assert {type(vars(kind)[name]).__name__ for name in made} == {"_Later"}
+    assert kind(1.0) == kind(1.0)
+    later = {name for name in made if type(vars(kind)[name]).__name__ == "_Later"}
+    assert later == {"__hash__", "__match_args__"}
 
 
 @pytest.mark.parametrize("derive", KINDS, ids=["ours", "library"])
