@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -124,6 +125,22 @@ def test_version_and_help_import_no_package_and_no_command(arguments: list[str])
         "fmimaster.commands.parser",
         "fmimaster.commands.text",
     }
+
+
+@pytest.mark.parametrize("given", [{}, {"OPENBLAS_THREAD_TIMEOUT": "20"}])
+def test_threads_of_numpy_do_not_wait_busily_for_work(given: dict[str, str]) -> None:
+    script = """
+import os, sys
+from fmimaster.__main__ import main
+assert "numpy" not in sys.modules
+sys.argv[1:] = []
+main()
+print(os.environ["OPENBLAS_THREAD_TIMEOUT"])
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"} | given
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert run.stdout.splitlines()[-1] == given.get("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 def test_help_of_simulate_imports_options_and_no_simulation() -> None:
