@@ -692,7 +692,7 @@ static const fm_fused *plain_calls(const fm_kernel *k, const fm_instruction *att
 {
     if (attempt->op != FM_FUSED || attempt[attempt->fused.count + 1].op != FM_END || !attempt->fused.is_plain ||
         (attempt->fused.has_parallel && k->threaded) || commit->op != FM_SAMPLE || commit[1].op != FM_END || k->n_sampled ||
-        k->fits || k->has_events || k->tuner)
+        k->fits || k->tuner)
         return 0;
     return attempt->fused.calls;
 }
