@@ -148,7 +148,7 @@ class Lookout:
                 goal = propose(now, memory)
         if len(goals) < 2:
             return None
-        codes, causes = _numbered([goal.cause for goal in goals])
+        codes, causes = numbered([goal.cause for goal in goals])
         stretch = Stretch(np.array(times), codes, causes)
 
         def note(done: int) -> None:
@@ -158,7 +158,7 @@ class Lookout:
         return Outlook(stretch, goals.__getitem__, memories.__getitem__, note)
 
 
-def _numbered(causes: list[Cause]) -> tuple[NDArray[np.int64], list[Cause]]:
+def numbered(causes: list[Cause]) -> tuple[NDArray[np.int64], list[Cause]]:
     """The number of each cause, and the different ones by their numbers."""
     if causes.count(causes[0]) == len(causes):
         return np.zeros(len(causes), np.int64), causes[:1]

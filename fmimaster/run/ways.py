@@ -10,6 +10,8 @@ from dataclasses import field
 from math import inf
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fmimaster.base.data import dataclass
 from fmimaster.events.event_clock import watch_data
 from fmimaster.instants.instant import Goal, Instant
@@ -24,7 +26,7 @@ from fmimaster.run.executor import Outcome
 from fmimaster.run.goal import Goals
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
-from fmimaster.run.outlook import Lookout
+from fmimaster.run.outlook import MOST_ASKED, Lookout, numbered
 from fmimaster.run.ticks_ahead import TicksAhead
 
 OFTEN = 16
@@ -263,40 +265,46 @@ def over_known(parts: LoopParts) -> Way | None:
 def of_rule(parts: LoopParts) -> Way | None:
     """The steps that a rule with estimators proposes one after the other, of which none can be undone.
 
-    The last one is committed too, and not yet noted. Each of the others is noted as :meth:`Acceptance.committed` does,
-    and its goal found as by :meth:`Goals.find`, but without questions whose answer is known: half of the time.
+    The last one is committed too, and not yet noted. The goals of the others are found as by :meth:`Goals.find`, but
+    without questions whose answer is known, and all are noted together: a third of the time.
     """
     loop, s, rule = parts.loop, parts.loop.state, parts.loop.rule
     can_ask = parts.is_seen and loop.clock is None and not (loop.programs.undoes or parts.twins)
     if not (can_ask and rule.estimators):
         return None
-    commit, step, errors = loop.programs.commit, loop.executor.step, parts.acceptance.errors
+    executor, commit, errors = loop.executor, loop.programs.commit, parts.acceptance.errors
     size = float(rule.exact_size)
 
     def way(goal: Goal, until: Instant, program: Program) -> Done:
-        decide, propose, add = rule.decide, rule.propose, s.step_log.add
+        decide, propose, step = rule.decide, rule.propose, executor.step
         nearly = parts.lookout.limit(until).seconds - size
-        now, memory, previous = s.time, s.memory, s.previous
-        noted = 0
+        most = min(MOST_ASKED, executor.rows.room)
+        now, memory, begin = s.time, s.memory, s.time.seconds
+        times, causes = [begin], list[Cause]()
         try:
             while True:
-                begin, end = now.seconds, goal.end.seconds
+                end = goal.end.seconds
                 outcome = step(program, commit, begin, end)
-                if outcome is not None or noted == OFTEN - 1 or end > nearly or s.asked:
+                if outcome is not None or len(times) >= most or end > nearly or s.asked:
                     return Done(goal, outcome)
-                previous = end - begin
-                add(begin, end, goal.cause)
-                memory, _ = decide(memory, now, previous, errors(end))
-                now = goal.end
-                noted += 1
+                times.append(end)
+                causes.append(goal.cause)
+                memory, _ = decide(memory, now, end - begin, errors(end))
+                now, begin = goal.end, end
                 goal = propose(now, memory)
                 if goal.end.seconds > nearly:
                     s.time, s.memory = now, memory
                     goal = parts.goals.find(until)
         finally:
-            s.time, s.memory, s.previous = now, memory, previous
-            s.steps += noted
-            s.attempts += noted + 1
+            s.memory = memory
+            done = len(causes) - (
+                begin < times[-1]
+            )  # at an error it has not decided on the last one
+            s.attempts += done + 1
+            if causes:
+                parts.note(Stretch(np.array(times), *numbered(causes)), done, lambda _: now)
+                if done < len(causes):
+                    s.step_log.add(begin, times[-1], causes[-1])
 
     return way
 

@@ -22,10 +22,13 @@ from fmimaster.inputs.polynomial import FIRST_ORDER
 from fmimaster.instants.instant import Goal, Instant, TimeBase
 from fmimaster.record.causes import STEP_SIZE, Cause, Kind
 from fmimaster.results.results import Results
+from fmimaster.run import ways
 from fmimaster.run.executor import Backend
+from fmimaster.run.goal import Goals
 from fmimaster.run.native.executor import NativeExecutor
 from fmimaster.run.outlook import Lookout
 from fmimaster.run.reference.executor import ReferenceExecutor
+from fmimaster.run.ways import single
 from fmimaster.steps import PredictorCorrector
 from fmimaster.steps.halved import Halved
 from fmimaster.steps.pid import PID
@@ -273,3 +276,25 @@ def test_what_is_known_ahead_of_a_rule_is_not_known_of_a_subclass_that_proposes_
     assert OtherKnown.ahead is not StepRule.ahead
     decides = OtherDecision("1/40", smallest="1/200", estimators=(PredictorCorrector(),))
     assert decides.twin(nothing, nothing, nothing) is None
+
+
+def test_a_rule_that_judges_each_step_is_asked_without_the_loop(
+    simulation: Callable[..., Simulation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = OtherDecision("1/40", smallest="1/200", estimators=(PredictorCorrector(tolerance=1e-3),))
+    one_by_one: Any = (single,)
+    find, found = Goals.find, list[Instant]()
+    monkeypatch.setattr(Goals, "find", lambda *a: found.append(a[1]) or find(*a))
+
+    def run(known: Any) -> tuple[list[float], Any, int]:
+        found.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(ways, "WAYS", known)
+            units = {"a": source(), "b": source()}
+            options: dict[str, Any] = {"stop_time": 4, "algorithm": Jacobi(), "event_clock": "none"}
+            results = simulation(units, ["a.y -> b.u"], step_size=rule, **options).run()
+        return results.time.tolist(), results.steps, len(found)
+
+    times, steps, asked = run(ways.WAYS)
+    assert (times, steps) == run(one_by_one)[:2]
+    assert asked < 8 < 150 < len(times) <= len(found) + 1
