@@ -119,8 +119,11 @@ class Layout:
 
     def place(self, instance: int, name: str) -> tuple[DataType, slice] | None:
         """Where the value of an output, of any other variable that is read, or of a clock is; None for others."""
-        places = ((instance, group, name) for area in AREAS for group in area)
-        return next((self.slots[place] for place in places if place in self.slots), None)
+        for area in AREAS:
+            for group in area:
+                if (found := self.slots.get((instance, group, name))) is not None:
+                    return found
+        return None
 
     def placed(self, instance: int, name: str) -> tuple[DataType, slice]:
         """The same for a variable that has a place."""

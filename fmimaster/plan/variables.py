@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -262,6 +261,9 @@ def _can_be_recorded(variable: Variable) -> bool:
     return variable.causality is not Causality.INDEPENDENT and variable.left_limit_of is None
 
 
+_UNCHANGED = Transformation()
+
+
 def place_columns(
     components: Sequence[ResolvedComponent],
     chosen: Sequence[Chosen],
@@ -304,23 +306,22 @@ def place_columns(
             clocks = (place(*layout.placed(i, clock)) for clock in v.clocks)
             present = DataType.CLOCK, tuple(column.start for column in clocks)
         kind, slot = layout.placed(i, variable)
-        unit = v.unit.name if v.unit else ""
-        place_in_row = place(kind, slot)
-        column = Recorded(
-            name, i, variable, kind, v.shape, unit, slot, place_in_row, present, _usual(v)
-        )
-        if connector is not None:
-            column = replace(
-                column,
-                unit=connector.unit,
-                usual=None,
-                transformation=connector.transformation,
-                is_repeated=(i, variable) in own or components[i].is_input,
-            )
-        shows_all = present is None and not column.is_repeated and not components[i].is_input
+        if connector is None:
+            unit, usual, transformation = v.unit.name if v.unit else "", _usual(v), _UNCHANGED
+        else:
+            unit, usual, transformation = connector.unit, None, connector.transformation
+        is_input = components[i].is_input
+        is_repeated = connector is not None and ((i, variable) in own or is_input)
+        shows_all = present is None and not is_repeated and not is_input
         is_judged = shows_all and _is_judged(components[i].model, v, states[i])
         is_coupled = is_judged and (i, variable) in coupled
-        columns.append(replace(column, is_judged=is_judged, is_coupled=is_coupled))
+        place_in_row = place(kind, slot)
+        columns.append(
+            Recorded(
+                *(name, i, variable, kind, v.shape, unit, slot, place_in_row, present, usual),
+                *(transformation, is_repeated, is_judged, is_coupled),
+            )
+        )
     return tuple(columns), {kind: tuple(slots) for kind, slots in rows.items()}
 
 
@@ -333,13 +334,10 @@ def _states(model: Model) -> frozenset[str]:
 def moves_steadily(model: Model, variable: Variable) -> bool:
     """Whether a variable is continuous, or a floating point output of an FMU that only does not say so.
 
-    Some tools declare all outputs discrete. FMUs with Event Mode or clocks mean it.
+    Some tools declare all outputs discrete.
     """
-    if variable.is_continuous or not variable.type.is_float:
-        return variable.is_continuous
-    outputs = [v for v in model.with_causality(Causality.OUTPUT) if v.type.is_float]
-    means_it = model.capabilities.has_event_mode or any(v.is_continuous for v in outputs)
-    return not means_it and variable in outputs
+    is_output = variable.type.is_float and variable.causality is Causality.OUTPUT
+    return variable.is_continuous or (is_output and not model.tells_discrete_outputs)
 
 
 def _is_judged(model: Model, variable: Variable, states: Collection[str]) -> bool:

@@ -52,12 +52,8 @@ def parse_value(variable: Variable, value: Any, where: str) -> NDArray[Any]:
             f"{where}: got {len(elements)} values, expected {variable.size}"
             f"{f' (shape {variable.shape})' if variable.shape else ''}."
         )
-    values = np.empty(variable.size, dtype=variable.type.dtype)
-    for i, element in enumerate(elements):
-        values[i] = _element(variable, element, where)
-    if len(elements) == 1:
-        values[:] = values[0]
-    return values
+    values = np.array([_element(variable, e, where) for e in elements], variable.type.dtype)
+    return values if len(values) == variable.size else np.repeat(values, variable.size)
 
 
 def outside_range(variable: Variable, values: NDArray[Any]) -> str:

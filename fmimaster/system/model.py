@@ -73,7 +73,7 @@ class DataType(Enum):
     @property
     def is_float(self) -> bool:
         """Whether values are floating point numbers, which can be continuous."""
-        return self in (DataType.FLOAT64, DataType.FLOAT32)
+        return self in _FLOATS
 
     @property
     def is_integer(self) -> bool:
@@ -85,6 +85,8 @@ class DataType(Enum):
         """Whether values are numbers or Booleans, which can be converted into each other and plotted."""
         return self.is_float or self.is_integer or self is DataType.BOOLEAN
 
+
+_FLOATS = frozenset((DataType.FLOAT64, DataType.FLOAT32))
 
 _DTYPES: dict[DataType, np.dtype[Any]] = {
     DataType.FLOAT64: np.dtype(np.float64),
@@ -340,6 +342,12 @@ class Model:
     def dimension_names(self) -> frozenset[str]:
         """Structural parameters by which the sizes of arrays are given."""
         return frozenset(d for v in self.variables for d in v.dimensions if isinstance(d, str))
+
+    @cached_property
+    def tells_discrete_outputs(self) -> bool:
+        """Whether outputs that are declared discrete are so: it has Event Mode, or a continuous output."""
+        outputs = self.with_causality(Causality.OUTPUT)
+        return self.capabilities.has_event_mode or any(v.is_continuous for v in outputs)
 
     @property
     def function_prefix(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -194,18 +195,23 @@ def work(n: int, **options: Any) -> int:
     connections = [f"i{k}.y -> i{(k + 1) % n}.u" for k in range(n)]
     resolved = resolve(describe(units, connections), dict.fromkeys(units, unit.model))
     names = [f"i{k}.y" for k in range(n)]
-    calls = 0
+    return calls(lambda: assemble(make_plan(resolved, PlanRequest(outputs=names)), Jacobi()))
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many Python calls, and steps of generators, some work takes."""
+    made = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
+        nonlocal made
+        made += event == "call"
 
     sys.setprofile(count)
     try:
-        assemble(make_plan(resolved, PlanRequest(outputs=names)), Jacobi())
+        work()
     finally:
         sys.setprofile(None)
-    return calls
+    return made
 
 
 @pytest.mark.parametrize("options", [{}, {"depends": {"y": ["u"]}}, {"has_event_mode": True}])
@@ -213,6 +219,20 @@ def test_the_work_of_planning_grows_with_the_size_of_the_system_and_no_faster(
     options: dict[str, Any],
 ) -> None:
     assert work(120, **options) < 2.2 * work(60, **options)
+
+
+@pytest.mark.parametrize("variability", [Variability.CONTINUOUS, Variability.DISCRETE])
+def test_the_work_of_planning_grows_with_the_number_of_variables_and_no_faster(
+    variability: Variability,
+) -> None:
+    def planning(n: int) -> int:
+        names = [f"y{k}" for k in range(n)]
+        attributes = {name: {"variability": variability} for name in names}
+        unit = PythonFmu(outputs=dict.fromkeys(names, lambda v: 0.0), attributes=attributes)
+        resolved = resolve(describe({"s": unit}), {"s": unit.model})
+        return calls(lambda: make_plan(resolved, PlanRequest()))
+
+    assert planning(400) < 2.2 * planning(200)
 
 
 def test_fmus_that_need_another_program_are_named() -> None:

@@ -308,8 +308,9 @@ class VariableReader:
         text = entry.typed.get("start")
         if text is None and not len(entry.typed):
             return None
-        texts = [e.get("value") or "" for e in children(entry.typed, "Start")]
-        if text is not None:
+        if text is None:
+            texts = [e.get("value") or "" for e in children(entry.typed, "Start")]
+        else:
             is_array = variable.dimensions and variable.type is not DataType.STRING
             texts = text.split() if is_array else [text]
         if not texts or (variable.type is DataType.CLOCK):
@@ -374,12 +375,12 @@ def readable_in_initialization(
     entries: Sequence[VariableEntry], references: References
 ) -> set[tuple[DataType, int]]:
     """Types and value references of outputs, continuous states and their derivatives; an alias is the same variable."""
-    found = set()
+    found, output = set(), Causality.OUTPUT.value
     for entry in entries:
         derivative = entry.typed.get("derivative")
         state = None if derivative is None else references.find(derivative)
         if state is not None:
             found.add((state.type, state.reference))
-        if state is not None or entry.element.get("causality") == Causality.OUTPUT.value:
+        if state is not None or entry.element.get("causality") == output:
             found.add((entry.type, entry.reference))
     return found
