@@ -207,14 +207,12 @@ def towards_events(parts: LoopParts) -> Way | None:
         s.memory, s.stretch = twin.take(), None
         s.attempts += done + (outcome is not None)
         times = stretch.times[: done + 2].tolist()
-        ended = codes[: done + 1].tolist()
         parts.note(stretch, done, lambda k: Instant(times[k + 1]))
-        for k in range(done):
-            if is_towards[ended[k]]:
-                parts.acceptance.check_approach(times[k + 1])
+        for k in np.flatnonzero(np.array(is_towards)[codes[:done]]).tolist():
+            parts.acceptance.check_approach(times[k + 1])
         if outcome is None:
             return Done(None)
-        return Done(Goal(Instant(times[-1]), causes[ended[-1]]), outcome)
+        return Done(Goal(Instant(times[-1]), causes[codes.item(done)]), outcome)
 
     return way
 

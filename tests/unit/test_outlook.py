@@ -284,7 +284,12 @@ def test_a_rule_that_judges_each_step_is_asked_without_the_loop(
     rule = OtherDecision("1/40", smallest="1/200", estimators=(PredictorCorrector(tolerance=1e-3),))
     one_by_one: Any = (single,)
     find, found = Goals.find, list[Instant]()
-    monkeypatch.setattr(Goals, "find", lambda *a: found.append(a[1]) or find(*a))
+
+    def counted(goals: Goals, until: Instant) -> Goal:
+        found.append(until)
+        return find(goals, until)
+
+    monkeypatch.setattr(Goals, "find", counted)
 
     def run(known: Any) -> tuple[list[float], Any, int]:
         found.clear()
