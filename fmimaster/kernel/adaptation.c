@@ -249,7 +249,7 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
 
 void fm_element_table(fm_element *element, fm_instance *instance)
 {
-    *instance = (fm_instance){element, set_polynomials, do_step, save, restore, enter, update, 0};
+    *instance = (fm_instance){element, set_polynomials, do_step, save, restore, enter, update, 0, 0, 0};
 }
 
 int fm_element_set(const fm_segment *s)

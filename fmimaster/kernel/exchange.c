@@ -302,7 +302,7 @@ void fm_exchange_table(fm_exchange *x, fm_instance *instance)
     x->set_states = found(x, FM_SET_CONTINUOUS_STATES);
     x->get_derivatives = found(x, FM_GET_DERIVATIVES);
     x->get_indicators = found(x, FM_GET_EVENT_INDICATORS);
-    *instance = (fm_instance){x, set_polynomials, do_step, save, restore, enter, update, 0};
+    *instance = (fm_instance){x, set_polynomials, do_step, save, restore, enter, update, 0, 0, 0};
 }
 
 void fm_exchange_one_step(fm_exchange *x, fm_one_step *s, int is_euler)

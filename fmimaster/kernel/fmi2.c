@@ -177,5 +177,5 @@ void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance)
     fmu->names = NAMES;
     fmu->do_step = fmu->functions[FM_DO_STEP];
     *instance = (fm_instance){fmu, set_polynomials, fmu->do_step ? do_step : fm_missing_step, fm_save_state, fm_restore_state, enter, update,
-                              fmu->do_step ? 2 : 0};
+                              fmu->do_step ? 2 : 0, 0, 0};
 }

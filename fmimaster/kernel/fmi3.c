@@ -208,5 +208,5 @@ void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance)
     *instance = (fm_instance){fmu, set_polynomials,
                               !fmu->do_step ? fm_missing_step : fmu->updates ? do_step_with_updates : do_step,
                               fm_save_state, fm_restore_state, enter, update,
-                              fmu->do_step && !fmu->updates ? 3 : 0};
+                              fmu->do_step && !fmu->updates ? 3 : 0, 0, 0};
 }

@@ -36,8 +36,10 @@ static int has_rung(fm_bell *bell, uint32_t count)
 
 /* A process that sleeps is woken in some microseconds, in which a small FMU does several steps. So it looks for the other one
  * a moment before it sleeps; less and less often where that is in vain. Returns whether the bell has rung. */
-static int spin(fm_bell *bell, uint32_t count)
+static int spin(fm_bell *bell, uint32_t count, int is_crowded)
 {
+    if (is_crowded)
+        return has_rung(bell, count);
     if (bell->skips > 0) {
         bell->skips--;
         return has_rung(bell, count);
@@ -86,6 +88,7 @@ static void post(fm_isolated *f)
     m->status = FM_OK;
     m->done = 0;
     m->n = f->n;
+    f->is_posted = 1;
     ring(&m->asked, f->wakers.asked, m->asked.count + 1);
 }
 
@@ -93,21 +96,30 @@ static void post(fm_isolated *f)
 static void begin_anew(fm_isolated *f)
 {
     f->n = 0;
-    f->has_polynomials = 0;
+    f->has_polynomials = f->is_posted = 0;
 }
 
-/* Send what was collected, and wait for the answer. */
+static int await_answer(fm_isolated *f)
+{
+    fm_message *m = f->message;
+    uint32_t goal = m->asked.count;
+    if (!spin(&m->answered, goal, m->is_crowded))
+        while (!has_rung(&m->answered, goal))
+            if (sleep_until(&m->answered, f->wakers.answered, goal, PATIENCE) && look(f))
+                return FM_ERROR;
+    return FM_OK;
+}
+
+/* Send what was collected if that was not done, and wait for the answer. */
 static int flush(fm_isolated *f)
 {
     fm_message *m = f->message;
     if (f->is_lost)
         return FM_ERROR;
-    post(f);
-    uint32_t goal = m->asked.count;
-    if (!spin(&m->answered, goal))
-        while (!has_rung(&m->answered, goal))
-            if (sleep_until(&m->answered, f->wakers.answered, goal, PATIENCE) && look(f))
-                return FM_ERROR;
+    if (!f->is_posted)
+        post(f);
+    if (await_answer(f) != FM_OK)
+        return FM_ERROR;
     begin_anew(f);
     if (m->logged != f->logged) {
         f->logged = m->logged;
@@ -232,31 +244,60 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
 }
 
 /* What was read after the step before is read after this one as well, in the same message. */
+static int collect_step(fm_isolated *f, double time, double size)
+{
+    int status = collect(f, FM_REQUEST_STEP, 0, 0);
+    if (fm_failed(status))
+        return status;
+    f->message->requests[f->n - 1].time = time;
+    f->message->requests[f->n - 1].size = size;
+    f->first_read = f->n;
+    for (int i = 0; i < f->n_read; i++)
+        collect(f, FM_REQUEST_GET, f->read[i]->number, f->read[i]);
+    return FM_OK;
+}
+
+static int has_room(const fm_isolated *f)
+{
+    return f->n + f->n_read + 1 <= FM_MOST_REQUESTS;
+}
+
+/* What does not fit in one message is left to do_step. */
+static void begin_step(void *self, double time, double size)
+{
+    fm_isolated *f = self;
+    if (has_room(f) && !fm_failed(collect_step(f, time, size)))
+        post(f);
+}
+
+static void await_step(void *self)
+{
+    fm_isolated *f = self;
+    if (f->is_posted && !f->is_lost)
+        await_answer(f); /* if it fails, do_step does, too */
+}
+
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     fm_isolated *f = self;
-    fm_message *m = f->message;
     int status = FM_OK, n = f->n_read;
     *function = "DoStep";
-    if (f->n + n + 1 > FM_MOST_REQUESTS)
-        status = flush(f);
-    if (!fm_failed(status))
-        status = collect(f, FM_REQUEST_STEP, 0, 0);
-    if (fm_failed(status))
-        return status;
-    m->requests[f->n - 1].time = time;
-    m->requests[f->n - 1].size = size;
-    int first = f->n;
-    for (int i = 0; i < n; i++)
-        collect(f, FM_REQUEST_GET, f->read[i]->number, f->read[i]);
+    if (!f->is_posted) {
+        if (!has_room(f))
+            status = flush(f);
+        if (!fm_failed(status))
+            status = collect_step(f, time, size);
+        if (fm_failed(status))
+            return status;
+    }
     status = flush(f);
     change(f);
     f->is_after_step = 1;
     f->n_read = 0;
     if (status == FM_DISCARD)
-        *answer = m->answer;
+        *answer = f->message->answer;
     if (!fm_failed(status))
-        for (int i = 0; i < n && first + i < m->done; i++)
+        for (int i = 0; i < n && f->first_read + i < f->message->done; i++)
             f->read[i]->fresh = f->change;
     return status;
 }
@@ -300,7 +341,7 @@ static int update(void *self, fm_update *answer, const char **function)
 
 void fm_isolated_table(fm_isolated *f, fm_instance *instance)
 {
-    *instance = (fm_instance){f, set_polynomials, do_step, save, restore, enter, update, 0};
+    *instance = (fm_instance){f, set_polynomials, do_step, save, restore, enter, update, 0, begin_step, await_step};
 }
 
 /* In the host -------------------------------------------------------------------------------------------------------- */
@@ -349,7 +390,7 @@ int fm_host_serve(fm_host *h)
     fm_message *m = h->message;
     for (;;) {
         h->seen++;
-        if (!spin(&m->asked, h->seen))
+        if (!spin(&m->asked, h->seen, m->is_crowded))
             while (!has_rung(&m->asked, h->seen))
                 sleep_until(&m->asked, h->wakers.asked, h->seen, -1);
         int status = FM_OK, has_stepped = 0;

@@ -316,6 +316,13 @@ HOT int fused(fm_kernel *k, const fm_fused *v)
     }
 }
 
+/* Whether a PARALLEL starts several steps at the same time. Those that are measured are done in turn if no thread does them:
+ * else each would last as long as all. */
+HOT int steps_together(const fm_kernel *k)
+{
+    return k->threaded || (k->overlaps && !k->measuring);
+}
+
 struct steps {
     fm_kernel *k;
     const fm_instruction *first;
@@ -341,7 +348,7 @@ static void one_of_steps(void *context, int i)
     double there = end_of_one(s, i);
     if (k->at[s->first[i].instance] >= there)
         return;
-    if (fm_load(&k->fatal)) {
+    if (fm_load(&k->fatal) && !k->instances[s->first[i].instance].begin_step) {
         k->results[i].status = NOT_BEGUN;
         return;
     }
@@ -354,6 +361,24 @@ static void one_of_steps(void *context, int i)
         fm_store(&k->fatal, 1);
 }
 
+/* Start the steps of all instances that can do them by themselves. The last one is waited for here: by then most others are
+ * done, so that this process is woken once. */
+static void begin_steps(struct steps *s, int n)
+{
+    fm_kernel *k = s->k;
+    const fm_instance *last = 0;
+    for (int i = 0; i < n; i++) {
+        const fm_instance *instance = &k->instances[s->first[i].instance];
+        double here = k->at[s->first[i].instance], there = end_of_one(s, i);
+        if (!instance->begin_step || here >= there)
+            continue;
+        instance->begin_step(instance->self, here, there - here);
+        last = instance;
+    }
+    if (last && !k->threaded)
+        last->await_step(last->self);
+}
+
 /* The STEPs after a PARALLEL. A Fatal ends the run; else the first failure in the order of the program counts, as if they had
  * been done in turn. */
 RARE int parallel(fm_kernel *k, const fm_instruction *c)
@@ -361,7 +386,12 @@ RARE int parallel(fm_kernel *k, const fm_instruction *c)
     struct steps s = {k, c + 1, k->limit, 0};
     for (int i = 0; i < c->parallel.count; i++)
         k->results[i].status = FM_OK;
-    fm_pool_run(k->pool, one_of_steps, &s, c->parallel.count);
+    if (k->overlaps && !k->measuring)
+        begin_steps(&s, c->parallel.count);
+    if (k->threaded)
+        fm_pool_run(k->pool, one_of_steps, &s, c->parallel.count);
+    for (int i = 0; !k->threaded && i < c->parallel.count; i++)
+        one_of_steps(&s, i);
     for (int i = 0; i < c->parallel.count; i++) {
         double there = end_of_one(&s, i);
         if (k->at[s.first[i].instance] < there && k->results[i].status != NOT_BEGUN)
@@ -494,7 +524,7 @@ HOT int carry_out(fm_kernel *k, const fm_instruction *c)
         case FM_MODE: status = fm_enter(k, c); break;
         case FM_SAMPLE: status = sample(k, c); break;
         case FM_PARALLEL:
-            if (k->threaded && c->parallel.count <= FM_MOST_TASKS) {
+            if (steps_together(k) && c->parallel.count <= FM_MOST_TASKS) {
                 status = parallel(k, c);
                 c += c->parallel.count;
             }
@@ -516,7 +546,7 @@ HOT int carry_out(fm_kernel *k, const fm_instruction *c)
             }
             break;
         case FM_FUSED:
-            if (!(c->fused.has_parallel && k->threaded)) {
+            if (!(c->fused.has_parallel && steps_together(k))) {
                 status = fused(k, c->fused.calls);
                 c += c->fused.count;
             }

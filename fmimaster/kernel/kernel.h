@@ -95,6 +95,9 @@ typedef struct {
     int (*enter)(void *self, int state, const fm_experiment *experiment, const char **function);
     int (*update)(void *self, fm_update *answer, const char **function);
     int version; /* of FMI, if do_step is nothing but a call of the FMU's function; else 0 */
+    /* null, or: start a step whose outcome do_step returns, and wait until that is known. In between others can start. */
+    void (*begin_step)(void *self, double time, double size);
+    void (*await_step)(void *self);
 } fm_instance;
 
 /* Text and binaries are objects of Python: the store has their addresses. Equal addresses are equal values; objects whose
@@ -553,6 +556,7 @@ struct fm_kernel {
     /* threads: null for none; a result for each instruction of the largest PARALLEL */
     fm_pool *pool;
     int threaded; /* whether a PARALLEL uses them now */
+    int overlaps; /* whether several instances have a begin_step */
     fm_tuner *tuner; /* which decides that; null if it is known */
     fm_result *results;
 
@@ -1189,6 +1193,7 @@ typedef struct {
 typedef struct {
     fm_bell asked, answered;
     uint32_t logged; /* messages of the FMU for the log */
+    int is_crowded;  /* more processes than processors: none looks for the other before it sleeps */
     int n, done; /* requests; those that have succeeded */
     int status;  /* FM_OK; FM_DISCARD: the answer holds the outcome of the step; else the host has the error */
     int source_degree; /* of polynomials: see fm_updates */
@@ -1221,7 +1226,8 @@ struct fm_isolated {
     fm_remote *remotes[FM_MOST_REQUESTS]; /* of the requests */
     fm_remote *read[FM_MOST_REQUESTS];    /* what was read after the last step: it is read with the next one */
     int n; /* requests that are collected; what the message says of it is the host's to change */
-    int n_read, is_after_step, is_lost, has_polynomials;
+    int n_read, first_read, is_after_step, is_lost, has_polynomials;
+    int is_posted; /* the answer to what was collected was not waited for */
     uint32_t change, logged;
     int (*look)(void *self); /* while the host works, and after messages for the log: 0, or else it is lost */
     void *self;

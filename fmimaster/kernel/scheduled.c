@@ -274,5 +274,5 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
 
 void fm_scheduled_table(fm_scheduled *s, fm_instance *instance)
 {
-    *instance = (fm_instance){s, set_polynomials, do_step, save, restore, enter, update, 0};
+    *instance = (fm_instance){s, set_polynomials, do_step, save, restore, enter, update, 0, 0, 0};
 }

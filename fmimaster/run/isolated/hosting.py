@@ -186,7 +186,8 @@ class HostedInstance(Instance):
         if self._posted != asked:  # the first look at this message
             self._posted = asked
             timeout = self._limits.call_timeout
-            self._deadline = _NEVER if timeout is None else Deadline(timeout)
+            process = self._process.pid if message.is_crowded else None
+            self._deadline = _NEVER if timeout is None else Deadline(timeout, process)
         return self._is_lost()
 
     def _log(self) -> None:

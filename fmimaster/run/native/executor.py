@@ -31,6 +31,7 @@ from fmimaster.run.native.encoding import ProgramEncoder
 from fmimaster.run.native.entries import make_entries
 from fmimaster.run.native.fmu_entry import make_update_callback
 from fmimaster.run.native.header import Context
+from fmimaster.run.native.instances import KernelEntry
 from fmimaster.run.native.objects import KernelRows, Objects
 from fmimaster.run.native.shared import call_of, integrator_call, new_kernel
 from fmimaster.run.native.tables import Tables
@@ -79,6 +80,7 @@ class NativeExecutor:
         self._code_table: Any = None
         self._pair: tuple[Program | None, Program | None, Any, Any] = None, None, None, None
         """Attempt and commit of the last single step, with what the kernel reads."""
+        _note_crowd(self._entries)
         self._start_threads(n_threads)
 
     is_estimating = True
@@ -284,6 +286,13 @@ class NativeExecutor:
         if is_automatic:
             k.tuner = self._lender.lent(ffi.new("fm_tuner *"))
             lib.fm_tuner_begin(k.tuner, FIRST_TRIAL)
+
+
+def _note_crowd(entries: Sequence[KernelEntry]) -> None:
+    """Let no process look for another one before it sleeps, where more of them step at the same time than can run."""
+    hosts = [ffi.cast("fm_isolated *", e.entry.self) for e in entries if e.entry.begin_step]
+    for host in hosts:
+        host.message.is_crowded = len(hosts) > usable_cores()
 
 
 def _lent(watches: Any) -> tuple[Any, int]:

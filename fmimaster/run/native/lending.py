@@ -75,6 +75,7 @@ class Lender(LentMemory):
             instances=[e.entry[0] for e in entries],
             objects=self.lent(self.objects).functions[0],
             results=self.table("fm_result", [{}] * len(entries)),
+            overlaps=sum(bool(e.entry.begin_step) for e in entries) > 1,
         )
         self._lend_registers(registers)
         self._lend_outputs()
