@@ -256,20 +256,24 @@ class TwoHalves(Algorithm):
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 @pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+@pytest.mark.parametrize("n", [2, 300])
 def test_fmus_are_told_that_no_earlier_state_is_restored_where_that_is_so(
-    version: str, backend: Backend
+    version: str, backend: Backend, n: int
 ) -> None:
-    """libcosim's Chassis and Wheel do not leave a communication point while they are told otherwise."""
-    system = pair(version, version).build(stop_time=0.2, step_size=0.1)
+    """libcosim's Chassis and Wheel do not leave a communication point while they are told otherwise.
+
+    Of few steps, each is measured by the kernel; of many, most are not.
+    """
+    system = pair(version, version).build(stop_time=n / 8, step_size=1 / 8)
 
     def told(algorithm: Algorithm) -> list[bool]:
         found = calls(system, backend, algorithm=algorithm)
         return [bool(c[4]) for c in found if c[:2] == ("a", f"{version}DoStep")]
 
-    assert told(Jacobi()) == [True, True]
-    assert told(Waveform(Jacobi(), 2, 2)) == [True, True, True, True]
+    assert told(Jacobi()) == [True] * n
+    assert told(Waveform(Jacobi(), 2, 2)) == [True, True] * n
     # the second half starts after the state to which the FMU goes back
-    assert told(TwoHalves()) == [True, False, True, True, False, True]
+    assert told(TwoHalves()) == [True, False, True] * n
 
 
 @pytest.mark.parametrize(

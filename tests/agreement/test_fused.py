@@ -97,26 +97,6 @@ def test_inputs_with_a_factor_are_moved_and_then_set_directly(
     assert kinds == [lib.FM_AS_WRITTEN, lib.FM_FUSED_SET_3] * 3
 
 
-@pytest.mark.in_this_process("calls are traced in the process of the run")
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
-def test_many_plain_steps_are_the_same_calls(
-    version: int, algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What the kernel writes down for many steps at once, too."""
-    system = ring(version, 3, stop_time=50.0)
-    assert attempt_of(system, monkeypatch, algorithm=algorithm)[0].fused.is_plain
-    assert_same_calls(system, algorithm=algorithm)
-    results = simulate(system, algorithm=algorithm, backend=Backend.NATIVE)
-    assert [one.calls for one in results.statistics.instances] == [500] * 3
-
-
-def test_nothing_is_fused_where_that_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    with as_written():
-        code = attempt_of(ring(3, 3), monkeypatch, algorithm=Jacobi())
-    assert code[0].op == lib.FM_MOVE_SET
-
-
 @dataclass(frozen=True, slots=True)
 class Uneven(Algorithm):
     """The first instance in two halves, the second one between them."""
@@ -135,6 +115,27 @@ class Uneven(Algorithm):
         p.step(third)
         for i in plan.members:
             p.get(i)
+
+
+@pytest.mark.in_this_process("calls are traced in the process of the run")
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel(), Uneven()])
+def test_many_plain_steps_are_the_same_calls(
+    version: int, algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the kernel writes down for many steps at once, too."""
+    system = ring(version, 3, stop_time=50.0)
+    assert attempt_of(system, monkeypatch, algorithm=algorithm)[0].fused.is_plain
+    assert_same_calls(system, algorithm=algorithm)
+    results = simulate(system, algorithm=algorithm, backend=Backend.NATIVE)
+    halves = 1 + isinstance(algorithm, Uneven)
+    assert [one.calls for one in results.statistics.instances] == [500 * halves, 500, 500]
+
+
+def test_nothing_is_fused_where_that_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    with as_written():
+        code = attempt_of(ring(3, 3), monkeypatch, algorithm=Jacobi())
+    assert code[0].op == lib.FM_MOVE_SET
 
 
 def assert_same_calls(system: Any, **settings: Any) -> None:
@@ -170,21 +171,27 @@ TERMINATES, FAILS = 8, 3
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("fault", [TERMINATES, FAILS])
-@pytest.mark.parametrize("step_size", [0.125, 2.0**-9])
-def test_an_fmu_that_does_not_simply_succeed(version: int, fault: int, step_size: float) -> None:
-    """Among the first steps, which are all measured, and among many."""
+@pytest.mark.parametrize("step_size", [0.125, 2.0**-11])
+@pytest.mark.parametrize(
+    ("settings", "factor"),
+    [({}, 1.0), ({"algorithm": Jacobi()}, 1.0), ({"algorithm": Jacobi()}, 2.0)],
+)
+def test_an_fmu_that_does_not_simply_succeed(
+    version: int, fault: int, step_size: float, settings: dict[str, Any], factor: float
+) -> None:
+    """Among the first steps, which are all measured, and among many; in plain steps, and where values are moved."""
 
     def run(backend: Backend) -> tuple[str, bytes, Any]:
         builder = SystemBuilder("faulty")
         for name, number in (("a", 0), ("b", fault), ("c", 0)):
-            values = {"fault": number, "faultTime": 0.5}
+            values = {"fault": number, "faultTime": 0.875}
             builder.add(name, reference_path(f"fmi{version}/Faulty.fmu"), values)
-        builder.connect("a.x", "b.u")
+        builder.connect("a.x", "b.u", factor=factor)
         builder.connect("b.x", "c.u")
         system = builder.build(start_time=0, stop_time=1, step_size=step_size)
         words, results = "", None
         try:
-            results = simulate(system, backend=backend)
+            results = simulate(system, backend=backend, **settings)
         except SimulationError as error:
             words, results = str(error), error.results
         assert results is not None

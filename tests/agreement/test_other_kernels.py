@@ -312,12 +312,22 @@ def test_one_wrong_instruction_is_noticed(
     ("right", "wrong", "tests"),
     [
         ("*values++ = **source++;", "*values++ = **source;", FUSED),
-        ("status = step_answered(k, v->of, there, &r);", "status = FM_RAN;", FUSED),
-        ("row->instance + row->alike != call->instance", "0", FUSED),
-        ("default: return row->at == call->at;", "default: return 1;", FUSED),
+        (
+            "return fm_failed(r.status) ? step_answered(k, v->of, there, &r) : FM_RAN;",
+            "return FM_RAN;",
+            FUSED,
+        ),
+        ("int status = step_answered(k, v->of, there, r);", "int status = FM_RAN;", FUSED),
+        (
+            "return v->at == 1.0 ? k->end : end_of(k, v->of);",
+            "return v->at == 1.0 ? k->end : k->end;",
+            FUSED,
+        ),
+        ("k->stepped[i] = k->steps[i] += n;", "k->stepped[i] = k->steps[i];", FUSED),
+        ("catch_up(k, calls, v, 1);", "catch_up(k, calls, v, 0);", FUSED),
         ("if (!move->moves[m].plain ||", "if (", FUSED),
         (
-            "k->fits && v->of->set.group == k->continuous_group",
+            "FM_UNLIKELY(k->fits) && v->of->set.group == k->continuous_group",
             "0",
             f"{CALLS}::test_steps_and_inputs",
         ),
@@ -327,13 +337,13 @@ def test_one_wrong_instruction_is_noticed(
             f"{CALLS}::test_steps_and_inputs",
         ),
         (
-            "keeps = !kept_from || kept_from[v - first] >= here;",
-            "keeps = !kept_from || 1;",
+            "!k->has_saved || k->kept_from[v->instance] >= here",
+            "1",
             f"{CALLS}::test_fmus_are_told_that_no_earlier_state_is_restored_where_that_is_so",
         ),
         (
-            "k->stepped[i] = ++k->steps[i];",
-            "k->stepped[i] = k->steps[i];",
+            "k->stepped[c->instance] = ++k->steps[c->instance];",
+            "k->stepped[c->instance] = k->steps[c->instance];",
             f"{CALLS}::test_going_back",
         ),
         (
