@@ -205,8 +205,8 @@ class Settings:
         ``memory_limit`` or ``on_fault`` is given.
     call_timeout : float, in s
         Wall time in s after which a call of an FMU that has not returned is ended, with its process. Default: no limit,
-        but 30 s for loading and instantiation in a process of its own, without the time in which it waits for a
-        processor.
+        but 30 s for loading and instantiation in a process of its own. The time in which that waits for a processor does
+        not count there, nor anywhere if more of them than processors run.
     memory_limit : int, in bytes
         Memory that each FMU can allocate in its process; allocations beyond it fail. With ``process``, what the process of
         the run can take; if it takes more, it is ended.

@@ -289,14 +289,15 @@ RARE int as_written(fm_kernel *k, const fm_instruction *c)
 }
 
 /* A call, and those of the same kind that come next: to stay here costs less than to jump to each. */
-#define CALLS(of_kind, call)                                  \
-    case of_kind:                                             \
-        do {                                                  \
-            k->present = v->of;                               \
-            if ((status = (call)) != FM_RAN)                  \
-                return status;                                \
-        } while ((++v)->kind == (of_kind));                   \
+#define CALLS(of_kind, ends, result)           \
+    case of_kind:                              \
+        do {                                   \
+            k->present = v->of;                \
+            if (ends)                          \
+                return result;                 \
+        } while ((++v)->kind == (of_kind));    \
         break
+#define CALLS_DONE(of_kind, call) CALLS(of_kind, (status = (call)) != FM_RAN, status)
 
 /* What the instructions after an FM_FUSED do, call by call in their order. */
 HOT int fused(fm_kernel *k, const fm_fused *v)
@@ -304,23 +305,29 @@ HOT int fused(fm_kernel *k, const fm_fused *v)
     for (int status;;) {
         switch (v->kind) {
         case FM_FUSED_END: return FM_RAN;
-        CALLS(FM_AS_WRITTEN, as_written(k, v->of));
-        CALLS(FM_FUSED_SET_2, set_fused(k, v, 2));
-        CALLS(FM_FUSED_SET_3, set_fused(k, v, 3));
-        CALLS(FM_FUSED_STEP_2, step_fused(k, v, 2));
-        CALLS(FM_FUSED_STEP_3, step_fused(k, v, 3));
-        CALLS(FM_FUSED_GET_2, get_fused(k, v, 2));
-        CALLS(FM_FUSED_GET_3, get_fused(k, v, 3));
+        CALLS_DONE(FM_AS_WRITTEN, as_written(k, v->of));
+        CALLS_DONE(FM_FUSED_SET_2, set_fused(k, v, 2));
+        CALLS_DONE(FM_FUSED_SET_3, set_fused(k, v, 3));
+        CALLS_DONE(FM_FUSED_STEP_2, step_fused(k, v, 2));
+        CALLS_DONE(FM_FUSED_STEP_3, step_fused(k, v, 3));
+        CALLS_DONE(FM_FUSED_GET_2, get_fused(k, v, 2));
+        CALLS_DONE(FM_FUSED_GET_3, get_fused(k, v, 3));
         default: FM_UNREACHABLE;
         }
     }
 }
 
-/* Whether a PARALLEL starts several steps at the same time. Those that are measured are done in turn if no thread does them:
+/* Whether instances that can do steps by themselves start them at the same time. Those that are measured are done in turn:
  * else each would last as long as all. */
+HOT int are_started_together(const fm_kernel *k)
+{
+    return k->overlaps && !k->measuring;
+}
+
+/* Whether several steps after a PARALLEL are done at the same time. */
 HOT int steps_together(const fm_kernel *k)
 {
-    return k->threaded || (k->overlaps && !k->measuring);
+    return k->threaded || are_started_together(k);
 }
 
 struct steps {
@@ -386,12 +393,13 @@ RARE int parallel(fm_kernel *k, const fm_instruction *c)
     struct steps s = {k, c + 1, k->limit, 0};
     for (int i = 0; i < c->parallel.count; i++)
         k->results[i].status = FM_OK;
-    if (k->overlaps && !k->measuring)
+    if (are_started_together(k))
         begin_steps(&s, c->parallel.count);
     if (k->threaded)
         fm_pool_run(k->pool, one_of_steps, &s, c->parallel.count);
-    for (int i = 0; !k->threaded && i < c->parallel.count; i++)
-        one_of_steps(&s, i);
+    else
+        for (int i = 0; i < c->parallel.count; i++)
+            one_of_steps(&s, i);
     for (int i = 0; i < c->parallel.count; i++) {
         double there = end_of_one(&s, i);
         if (k->at[s.first[i].instance] < there && k->results[i].status != NOT_BEGUN)
@@ -739,30 +747,23 @@ RARE void catch_up(fm_kernel *k, const fm_fused *calls, const fm_fused *end, int
     }
 }
 
-/* A call and those like it, up to one that does not simply succeed. */
-#define PLAIN_CALLS(of_kind, call)                \
-    case of_kind:                                 \
-        do {                                      \
-            k->present = v->of;                   \
-            call;                                 \
-            if (fm_failed(r->status))             \
-                return v;                         \
-        } while ((++v)->kind == (of_kind));       \
-        break
-
-HOT void plain_step(fm_kernel *k, const fm_fused *v, int version, fm_result *r)
+HOT int plain_step(fm_kernel *k, const fm_fused *v, int version, fm_result *r)
 {
     double here = k->at[v->instance], there = end_of_call(k, v);
     step_of_call(v, version, 1, here, there, r);
     if (!fm_failed(r->status))
         k->at[v->instance] = there;
+    return r->status;
 }
 
-HOT void plain_set(const fm_fused *v, int version, fm_result *r)
+HOT int plain_set(const fm_fused *v, int version)
 {
     gather(v);
-    r->status = transfer_fused(v, version);
+    return transfer_fused(v, version);
 }
+
+/* A call that does not simply succeed ends an attempt of plain calls. */
+#define CALLS_PLAIN(of_kind, call) CALLS(of_kind, fm_failed(r->status = (call)), v)
 
 /* The calls of an attempt, but nothing that they write down. Returns the one that did not simply succeed, or the end. */
 HOT const fm_fused *plain_attempt(fm_kernel *k, const fm_fused *v, fm_result *r)
@@ -770,12 +771,12 @@ HOT const fm_fused *plain_attempt(fm_kernel *k, const fm_fused *v, fm_result *r)
     for (;;) {
         switch (v->kind) {
         case FM_FUSED_END: return v;
-        PLAIN_CALLS(FM_FUSED_SET_2, plain_set(v, 2, r));
-        PLAIN_CALLS(FM_FUSED_SET_3, plain_set(v, 3, r));
-        PLAIN_CALLS(FM_FUSED_STEP_2, plain_step(k, v, 2, r));
-        PLAIN_CALLS(FM_FUSED_STEP_3, plain_step(k, v, 3, r));
-        PLAIN_CALLS(FM_FUSED_GET_2, r->status = transfer_fused(v, 2));
-        PLAIN_CALLS(FM_FUSED_GET_3, r->status = transfer_fused(v, 3));
+        CALLS_PLAIN(FM_FUSED_SET_2, plain_set(v, 2));
+        CALLS_PLAIN(FM_FUSED_SET_3, plain_set(v, 3));
+        CALLS_PLAIN(FM_FUSED_STEP_2, plain_step(k, v, 2, r));
+        CALLS_PLAIN(FM_FUSED_STEP_3, plain_step(k, v, 3, r));
+        CALLS_PLAIN(FM_FUSED_GET_2, transfer_fused(v, 2));
+        CALLS_PLAIN(FM_FUSED_GET_3, transfer_fused(v, 3));
         default: FM_UNREACHABLE;
         }
     }

@@ -9,7 +9,7 @@
 #include "portable.h"
 
 /* So many values are looked at side by side. */
-enum { LANES = 8 };
+enum { LANES = 4 };
 
 /* NAN has no say. */
 static inline double lower(double low, double value)
@@ -38,7 +38,7 @@ static void add_row(const fm_ranges *r, const double *row, const double *before,
 FM_VECTORS static void add_lanes(const double *first, size_t n, size_t lanes, size_t width, double *low, double *high,
                                  double *squares)
 {
-    double l[LANES], h[LANES], s[LANES]; /* in registers: the compiler knows that nothing else points to them */
+    double l[LANES], h[LANES], s[LANES]; /* nothing else points to them: they need not be in memory */
     for (int j = 0; j < LANES; j++) {
         l[j] = INFINITY;
         h[j] = -INFINITY;

@@ -280,7 +280,7 @@ def _ranges(
     """Of parts of rows, each with the row before it: the highest and the lowest values, shape (parts, n).
 
     And the sums of the squares of changes from a row to a later one, NaN or infinite if a value of the rows is; and how
-    many rows are later than the one before. In ranges, NaN does not count. By the kernel in a fifth of the time.
+    many rows are later than the one before. In ranges, NaN does not count. By the kernel in a tenth of the time.
     """
     if kernel() is None:
         return _ranges_by_numpy(times, values, starts, time_before, before)

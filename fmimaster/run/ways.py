@@ -264,7 +264,7 @@ def of_rule(parts: LoopParts) -> Way | None:
     """The steps that a rule with estimators proposes one after the other, of which none can be undone.
 
     The last one is committed too, and not yet noted. The goals of the others are found as by :meth:`Goals.find`, but
-    without questions whose answer is known, and all are noted together: a third of the time.
+    without questions whose answer is known, and all are noted together.
     """
     loop, s, rule = parts.loop, parts.loop.state, parts.loop.rule
     can_ask = parts.is_seen and loop.clock is None and not (loop.programs.undoes or parts.twins)
@@ -295,13 +295,12 @@ def of_rule(parts: LoopParts) -> Way | None:
                     goal = parts.goals.find(until)
         finally:
             s.memory = memory
-            done = len(causes) - (
-                begin < times[-1]
-            )  # at an error it has not decided on the last one
+            is_undecided = begin < times[-1]  # the last one, at an error
+            done = len(causes) - is_undecided
             s.attempts += done + 1
             if causes:
                 parts.note(Stretch(np.array(times), *numbered(causes)), done, lambda _: now)
-                if done < len(causes):
+                if is_undecided:
                     s.step_log.add(begin, times[-1], causes[-1])
 
     return way

@@ -192,6 +192,8 @@ def test_many_clocks_are_left_to_the_kernel_as_a_few_are(
         return found
 
     monkeypatch.setattr(NativeExecutor, "repeat", noted)
+    # on a slow machine, calls end early to look for a signal
+    monkeypatch.setattr(NativeExecutor, "ask", lambda _: None)
 
     def many() -> SystemBuilder:
         builder = SystemBuilder("many")
@@ -201,8 +203,7 @@ def test_many_clocks_are_left_to_the_kernel_as_a_few_are(
         return builder
 
     results = simulate(many(), stop_time=40, step_size="1/10", backend=Backend.NATIVE)
-    # the step at which a call ends is not counted; on a slow machine it ends early, to look for a signal
-    assert sum(calls) + len(calls) > 0.95 * results.statistics.steps
+    assert sum(calls) > 0.95 * results.statistics.steps
     assert len(calls) < sum(calls) / 5
     assert [results[f"s{k}.count"][-1] for k in (0, 1, n - 2, n - 1)] == [401, 201, 401, 201]
 
