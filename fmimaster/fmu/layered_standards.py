@@ -12,14 +12,19 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, InputError, ModelError
-from fmimaster.base.files import read_whole
 from fmimaster.fmu import event_manifest, input_polynomials
-from fmimaster.fmu.manifest import FILE, Manifest, UnpackedFmu, find_manifest, manifest_files
+from fmimaster.fmu.manifest import (
+    FILE,
+    Manifest,
+    ManifestFile,
+    UnpackedFmu,
+    find_manifest,
+    manifest_files,
+)
 from fmimaster.system.archive import Archive
 from fmimaster.system.declarations import LayeredStandard
 from fmimaster.system.model import Model
@@ -55,17 +60,17 @@ def read_layered_standards(fmu: UnpackedFmu, model: Model) -> Model:
     reasons.
     """
     broken: dict[str, tuple[str, ...]] = {}
+    try:
+        files = manifest_files(fmu)
+    except FileError:  # none can be named
+        files = ()
     for extension in EXTENSIONS:
         try:
-            model = extension.extend(find_manifest(fmu, extension.ending), model)
+            model = extension.extend(find_manifest(files, extension.ending, fmu.where), model)
         except InputError as error:
             broken[extension.ending] = _problems(error)
             model = extension.extend(None, model)
-    try:
-        files = list(manifest_files(fmu))
-    except FileError:  # the problem concerns all supported ones
-        files = []
-    standards = tuple(_standard(file, where, broken) for file, where in files)
+    standards = tuple(_standard(file, broken) for file in files)
     return replace(model, layered_standards=standards) if standards else model
 
 
@@ -73,11 +78,11 @@ def _problems(error: InputError) -> tuple[str, ...]:
     return error.problems if isinstance(error, ModelError) else (str(error),)
 
 
-def _standard(file: Path, where: str, broken: dict[str, tuple[str, ...]]) -> LayeredStandard:
+def _standard(file: ManifestFile, broken: dict[str, tuple[str, ...]]) -> LayeredStandard:
     """One layered standard by its manifest, in which prefixes need not be declared."""
-    folder = file.parent.name
+    folder = file.folder
     try:
-        root, _ = parse_lenient_xml(read_whole(file), where)
+        root = file.lenient_root()
         name = _attribute(root, "name") or folder
         version, description = _attribute(root, "version"), _attribute(root, "description")
         problems: tuple[str, ...] = ()

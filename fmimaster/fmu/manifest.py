@@ -7,8 +7,10 @@ too.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +19,7 @@ from fmimaster.base.data import dataclass
 from fmimaster.base.errors import FileError, ModelError, did_you_mean
 from fmimaster.base.files import read_whole, reason_of
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
-from fmimaster.system.xml import Element, location, parse_xml, text_of
+from fmimaster.system.xml import Element, location, parse_lenient_xml, parse_xml, text_of
 from fmimaster.system.xml_form import Form, faults
 
 NAMESPACE = "http://fmi-standard.org/fmi-ls-manifest"
@@ -56,13 +58,75 @@ class Manifest:
             )
 
 
-def find_manifest(fmu: UnpackedFmu, ending: str) -> Manifest | None:
-    """The manifest whose name has this ending, from any publisher; None if the FMU has none.
+class ManifestFile:
+    """The file of a manifest, read once.
+
+    Attributes
+    ----------
+    folder : str
+        Name of its folder, which should be that of the layered standard.
+    where : str
+        Its name in messages.
+    """
+
+    def __init__(self, path: Path, where: str) -> None:
+        self._path = path
+        self.folder = path.parent.name
+        self.where = where
+
+    @cached_property
+    def root(self) -> Element | FileError:
+        """Its root, or why it cannot be read."""
+        try:
+            return parse_xml(read_whole(self._path), self.where)
+        except FileError as error:
+            return error
+
+    def lenient_root(self) -> Element:
+        """Its root, also if prefixes are not declared.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read even so.
+        """
+        if isinstance(self.root, FileError):
+            return parse_lenient_xml(read_whole(self._path), self.where)[0]
+        return self.root
+
+
+def manifest_files(fmu: UnpackedFmu) -> tuple[ManifestFile, ...]:
+    """Manifests of all layered standards of an FMU.
+
+    Raises
+    ------
+    FileError
+        If the folder of layered standards cannot be read.
+    """
+    extra = fmu.folder / "extra"
+    if not extra.is_dir():
+        return ()
+    try:
+        names = sorted(os.listdir(extra))
+    except OSError as error:
+        raise FileError(f"'{fmu.where}/extra' cannot be read: {reason_of(error)}.") from error
+    paths = (extra / name / FILE for name in names)
+    return tuple(
+        ManifestFile(path, f"{fmu.where}/extra/{path.parent.name}/{FILE}")
+        for path in paths
+        if path.exists()
+    )
+
+
+def find_manifest(files: Iterable[ManifestFile], ending: str, fmu: str) -> Manifest | None:
+    """The manifest of an FMU whose name has this ending, from any publisher; None if the FMU has none.
 
     Parameters
     ----------
     ending : str
         ``".fmi-ls-events"`` finds ``org.fmimaster.fmi-ls-events``, and a later ``org.fmi-standard.fmi-ls-events`` too.
+    fmu : str
+        Name of the FMU in messages.
 
     Raises
     ------
@@ -71,46 +135,30 @@ def find_manifest(fmu: UnpackedFmu, ending: str) -> Manifest | None:
     ModelError
         If there are two of them, or its version is not of the form major.minor.patch.
     """
-    found = list(_manifests(fmu, ending))
+    found = [manifest for file in files if (manifest := _manifest(file, ending)) is not None]
     if len(found) > 1:
         raise ModelError(
-            f"'{fmu.where}' has several manifests for one layered standard: "
-            f"{' and '.join(m.where.removeprefix(fmu.where + '/') for m in found)}. Expected one; remove the others."
+            f"'{fmu}' has several manifests for one layered standard: "
+            f"{' and '.join(m.where.removeprefix(fmu + '/') for m in found)}. Expected one; remove the others."
         )
     return found[0] if found else None
 
 
-def manifest_files(fmu: UnpackedFmu) -> Iterator[tuple[Path, str]]:
-    """Manifests of all layered standards of an FMU: the file, and its name in messages."""
-    extra = fmu.folder / "extra"
-    if not extra.is_dir():
-        return
-    try:
-        folders = sorted(extra.iterdir())
-    except OSError as error:
-        raise FileError(f"'{fmu.where}/extra' cannot be read: {reason_of(error)}.") from error
-    for folder in folders:
-        if (folder / FILE).exists():
-            yield folder / FILE, f"{fmu.where}/extra/{folder.name}/{FILE}"
-
-
-def _manifests(fmu: UnpackedFmu, ending: str) -> Iterator[Manifest]:
-    for file, where in manifest_files(fmu):
-        folder = file.parent.name
-        try:
-            root = parse_xml(read_whole(file), where)
-        except FileError:
-            if folder.endswith(ending):
-                raise
-            continue
-        name = root.get(f"{{{NAMESPACE}}}fmi-ls-name") or ""
-        if name.endswith(ending):
-            yield Manifest(root, name, _version(root), where)
-        elif folder.endswith(ending):
-            raise ModelError(
-                f"{location(root)}: the manifest has {f'the name {name!r}' if name else 'no name'}. Expected the "
-                f'attribute fmi-ls-name="{folder}" in the namespace {NAMESPACE}.'
-            )
+def _manifest(file: ManifestFile, ending: str) -> Manifest | None:
+    root = file.root
+    if isinstance(root, FileError):
+        if file.folder.endswith(ending):
+            raise root
+        return None
+    name = root.get(f"{{{NAMESPACE}}}fmi-ls-name") or ""
+    if name.endswith(ending):
+        return Manifest(root, name, _version(root), file.where)
+    if file.folder.endswith(ending):
+        raise ModelError(
+            f"{location(root)}: the manifest has {f'the name {name!r}' if name else 'no name'}. Expected the "
+            f'attribute fmi-ls-name="{file.folder}" in the namespace {NAMESPACE}.'
+        )
+    return None
 
 
 def _version(root: Element) -> tuple[int, int]:

@@ -103,11 +103,11 @@ class Archive(ABC):
             folders = [n for n in self.folders() if not f"{n}/".startswith(leave_out)]
             names = [n for n in self.names() if not n.startswith(leave_out)]
             written = _names_on_windows(folders, names) if sys.platform == "win32" else {}
-            for name in folders:
-                (target / written.get(name, name)).mkdir(parents=True, exist_ok=True)
-            for name in names:
-                file = long_path(target / written.get(name, name))
-                file.parent.mkdir(parents=True, exist_ok=True)
+            files = {name: long_path(target / written.get(name, name)) for name in names}
+            made = [target / written.get(name, name) for name in folders]
+            for folder in dict.fromkeys((*made, *(file.parent for file in files.values()))):
+                folder.mkdir(parents=True, exist_ok=True)
+            for name, file in files.items():
                 with file.open("xb") as stream:
                     self.copy(name, stream)
         except (
