@@ -1,15 +1,17 @@
-"""Simulations of one FMU that can be done again: an experiment, and an instance in Step Mode. Needs FMPy and NumPy."""
+"""Simulations of one FMU that can be done again: an experiment, and an instance in Step Mode. Needs FMPy."""
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
+from math import floor
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from fmpy.fmi1 import FMICallException
 from fmu_under_test import GETTERS, EndlessStops, Event, Fmu, StepFails, StopsUntilTriggered
 
@@ -87,12 +89,11 @@ class Stop:
 
 def _at(rows: Sequence[Sequence[float]], time: float) -> float:
     """The value of an input at a time; after a jump where two rows have this time."""
-    times, values = [row[0] for row in rows], [row[1] for row in rows]
-    k = int(np.searchsorted(times, time, side="right"))
-    if k == 0 or k == len(times):
-        return values[min(k, len(times) - 1)]
-    part = (time - times[k - 1]) / (times[k] - times[k - 1])
-    return values[k - 1] + part * (values[k] - values[k - 1])
+    k = bisect_right(rows, time, key=itemgetter(0))
+    if k == 0 or k == len(rows):
+        return rows[min(k, len(rows) - 1)][1]
+    (begin, first), (end, last) = rows[k - 1][:2], rows[k][:2]
+    return first + (time - begin) / (end - begin) * (last - first)
 
 
 @dataclass(frozen=True)
@@ -304,8 +305,8 @@ class Run:
         """Go on to a time on the grid of the experiment's step size."""
         h = self.experiment.step
         while self.time < until:
-            following = (np.floor(self.time / h + 1e-6) + 1) * h
-            self.go(min(float(following), until))
+            following = (floor(self.time / h + 1e-6) + 1) * h
+            self.go(min(following, until))
 
     def handle(self, trigger: Event | None = None) -> bool:
         """Event Mode, if it is used: with a trigger by a Clock, or without. Whether the FMU announced `trigger`."""
