@@ -7,11 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from functools import partial
+from dataclasses import field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from fmimaster.apart import shared_run
+from fmimaster.base.data import dataclass
 from fmimaster.base.errors import ModelError
 from fmimaster.base.own_folder import OwnFolder
 from fmimaster.base.public_names import at_place
@@ -110,6 +112,8 @@ log = logging.getLogger("fmimaster")
 NOT_NEEDED = ("documentation/", "sources/")
 """Folders of an FMU that a simulation does not need; not unpacking them halves the time of loading a small FMU."""
 
+_DESCRIPTION = "modelDescription.xml"
+
 _NO_MESSAGE = "The FMU gave no message; with debug_logging (--debug-logging) it may give one."
 
 _KINDS: Mapping[tuple[str, Interface], str] = {
@@ -121,6 +125,32 @@ _KINDS: Mapping[tuple[str, Interface], str] = {
 }
 """Major version of FMI and interface → place of the class. It is imported when a library is loaded: it imports fmpy, which
 is slow."""
+
+
+def _read(fmu: UnpackedFmu, interface: Interface | None, root: Element | None = None) -> Model:
+    """The model of an unpacked FMU; see :func:`read_model`."""
+    model = read_model(fmu.folder, fmu.where, interface, root=root)
+    return read_layered_standards(fmu, with_terminal_ports(fmu, model))
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What an FMU contains that its model is read from."""
+
+    where: str
+    interface: Interface | None
+    checksums: frozenset[tuple[str, int, int]]
+    unpacked: UnpackedFmu = field(compare=False)
+
+
+_LARGEST_KNOWN = 2**20
+"""Size in bytes of the largest model description whose model is kept for the next run."""
+
+
+@lru_cache(maxsize=64)
+def _known(content: _Content) -> Model:
+    """The model of an FMU that many runs of this process use: it is read once."""
+    return _read(content.unpacked, content.interface)
 
 
 class FmuFile:
@@ -168,14 +198,16 @@ class FmuFile:
             self._unpacked = OwnFolder()
             self.folder = self._unpacked.path
         try:
-            self._unpack(whole)
-            root = parse_description(self.folder, str(source))
-            self.model: Model = read_model(self.folder, str(source), interface, root=root)
-            self._description = root if whole else None
-            self._kind = _kind(self.model, str(source))
+            checksums = self._unpack(whole)
             unpacked = UnpackedFmu(self.folder, str(source))
-            self.model = with_terminal_ports(unpacked, self.model)
-            self.model = read_layered_standards(unpacked, self.model)
+            if whole:
+                self._description = parse_description(self.folder, str(source))
+            self.model: Model = (
+                _read(unpacked, interface, self._description)
+                if whole or checksums is None or self._is_large()
+                else _known(_Content(str(source), interface, checksums, unpacked))
+            )
+            self._kind = _kind(self.model, str(source))
         except BaseException:
             self.close()
             raise
@@ -189,15 +221,20 @@ class FmuFile:
         fmu._kind = _kind(model, str(source))
         return fmu
 
-    def _unpack(self, whole: bool) -> None:
+    def _is_large(self) -> bool:
+        return (self.folder / _DESCRIPTION).stat().st_size > _LARGEST_KNOWN
+
+    def _unpack(self, whole: bool) -> frozenset[tuple[str, int, int]] | None:
+        """Unpack the files, if they are in an archive; its checksums."""
         with open_archive(self.source) as archive:
-            if "modelDescription.xml" not in archive:
+            if _DESCRIPTION not in archive:
                 raise ModelError(
                     f"'{self.source}' has no modelDescription.xml, so it is not an FMU. Expected it at the top level "
                     "of the archive; it must not be packed with a folder around it."
                 )
             if self._unpacked is not None:
                 archive.unpack(self.folder, () if whole else NOT_NEEDED)
+            return archive.checksums()
 
     def description(self) -> Element:
         """The parsed model description, for the caller to change.

@@ -68,6 +68,10 @@ class Archive(ABC):
     def size(self) -> int:
         """Bytes that all files take when unpacked."""
 
+    def checksums(self) -> frozenset[tuple[str, int, int]] | None:
+        """Name, size in bytes and CRC-32 of each file; None if they are not known without reading the files."""
+        return None
+
     @abstractmethod
     def copy(self, name: str, target: IO[bytes]) -> None:
         """Write the content of one file, however large, into a stream."""
@@ -263,6 +267,9 @@ class _Zip(Archive):
 
     def size(self) -> int:
         return sum(entry.file_size for entry in self._entries.values())
+
+    def checksums(self) -> frozenset[tuple[str, int, int]]:
+        return frozenset((name, e.file_size, e.CRC) for name, e in self._entries.items())
 
     def copy(self, name: str, target: IO[bytes]) -> None:
         with self._open(name) as stream:
