@@ -138,6 +138,8 @@ def _has_children() -> bool:
 
 def children() -> set[int]:
     """Children of this process, also those that have ended and are not reaped."""
+    if not _has_children():  # else all processes of the system are looked at
+        return set()
     me, found = os.getpid(), set()
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -162,10 +164,10 @@ def can_fork() -> bool:
     return sys.platform == "linux" and hasattr(os, "pidfd_open")
 
 
-def fork() -> int:
-    """Fork; returns the number of the new process, and 0 in it. It ends when this process does."""
+def fork() -> ForkedRun | None:
+    """Fork; returns the new process, and None in it. It ends when this process does."""
     flush_streams()
-    parent = os.getpid()
+    parent, spared = os.getpid(), children()
     is_first = gc.get_freeze_count() == 0  # what a program has frozen itself stays so
     if is_first:
         gc.freeze()  # else the first collection copies the pages of all objects
@@ -177,11 +179,11 @@ def fork() -> int:
     if pid:
         if is_first:
             gc.unfreeze()
-        return pid
+        return ForkedRun(pid, spared)
     end_with_parent(parent, signal.SIGKILL)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
         file.write("1000")  # it ends before all others if there is no memory
-    return 0
+    return None
 
 
 class RunProcess:
@@ -225,12 +227,12 @@ class RunProcess:
 
 
 class ForkedRun(RunProcess):
-    """The process of a run that was forked from this one."""
+    """The process of a run that was forked from this one, which had these children already."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, spared: Collection[int]) -> None:
         super().__init__(pid)
         self._is_ended = False
-        self._spared = children() - {pid}
+        self._spared = spared
         if shared_run.is_command:  # else the program may have children of its own
             adopt_orphans()
         self._descriptor = os.pidfd_open(pid)

@@ -25,11 +25,15 @@ else:
 
 @of_library(init=False, repr=False, eq=False)
 class _Changing:
+    """With a text: without one, the library would write the signature into it, which takes some ms."""
+
     value: int
 
 
 @of_library(init=False, repr=False, eq=False, frozen=True)
 class _Frozen:
+    """The same."""
+
     value: int
 
 

@@ -33,7 +33,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -300,7 +299,11 @@ def nearest(name: str, known: Iterable[str], share: float, *, by_tail: bool = Tr
     known = list(known)
     folded = [k for k in known if k.lower() == name.lower()]
     tails = [k for k in known if by_tail and k.rpartition(".")[2] == name]
-    return folded or tails[:3] or get_close_matches(name, known, n=3, cutoff=share)
+    if folded or tails:
+        return folded or tails[:3]
+    from difflib import get_close_matches  # few names are wrong
+
+    return get_close_matches(name, known, n=3, cutoff=share)
 
 
 def suggested(names: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ _TRIES = 10 if sys.platform == "win32" else 1
 
 _LONGEST_PATH = 247
 """Characters of a path of Windows; that of a file may have some more, that of a folder may not."""
-DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.DOTALL)
+DEVICE = r"(?is)(con|prn|aux|nul|com\d|lpt\d)(\..*)?"
 """Names that Windows keeps for devices, with any suffix."""
 
 _REMEDY = "Get it again, or write it again."
@@ -93,7 +93,7 @@ def given_path(path: str | os.PathLike[str]) -> Path:
     if len(longest) > _LONGEST_NAME:  # Windows only tells that there is no such file
         why = os.strerror(errno.ENAMETOOLONG)
         raise FileError(f"'{path}' cannot be the path of a file: {why}.")
-    if sys.platform == "win32" and (device := DEVICE.fullmatch(Path(path).name)) and device[2]:
+    if sys.platform == "win32" and (device := re.fullmatch(DEVICE, Path(path).name)) and device[2]:
         raise FileError(
             f"'{path}' cannot be the path of a file: '{device[1]}' is a device of Windows."
         )
@@ -279,7 +279,7 @@ def lines_of(stream: IO[str], where: object) -> Iterator[str]:
         yield line
 
 
-_PART = re.compile(r"(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
+_PART = r"(?s)(.+)\.[0-9a-f]{8}\.part"
 
 
 def own_name(path: Path) -> Path:
@@ -317,7 +317,7 @@ def reason_of(error: Exception) -> str:
 
 def is_for_the_same(part: Path, other: Path) -> bool:
     """Whether two names are both those of :func:`own_name` for one file."""
-    names = [_PART.fullmatch(str(one)) for one in (part, other)]
+    names = [re.fullmatch(_PART, str(one)) for one in (part, other)]
     return None not in names and len({name[1] for name in names if name}) == 1
 
 

@@ -59,7 +59,7 @@ _OPTIONS_COLUMN = 28
 """Column where the texts of options begin."""
 _COMMANDS_COLUMN = 16
 """Column where the texts of commands begin."""
-_PAIR = re.compile(r"((?:'(?:[^'\\]|\\.)*'|[^'=])+)=(.*)", re.DOTALL)
+_PAIR = r"(?s)((?:'(?:[^'\\]|\\.)*'|[^'=])+)=(.*)"
 """``NAME=VALUE``; an equals sign in a quoted part of a name does not count."""
 
 
@@ -178,7 +178,7 @@ class CommandParser(Parser):
                 others.append(argument)
                 continue
             text = given if equals else next(waiting, None)
-            found = text and _PAIR.fullmatch(text)
+            found = text and re.fullmatch(_PAIR, text)
             pair = found.groups() if found else (text, next(waiting, None))
             if None in pair or any(part in self._option_string_actions for part in pair):
                 one, two = tuple(action.metavar or ("NAME", "VALUE"))

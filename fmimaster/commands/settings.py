@@ -88,7 +88,7 @@ def _texts() -> Mapping[str, str]:
 
 def _first_sentence(setting: str) -> str:
     """The first sentence about a setting, as the help of an option: without its point, and with a small letter."""
-    sentence = re.split(r"\.(?: |$)", _texts().get(setting, ""))[0]
+    sentence = f"{_texts().get(setting, '')} ".partition(". ")[0].rstrip()
     return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
 

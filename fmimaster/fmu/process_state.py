@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
-from uuid import uuid4
 
 from fmimaster.base.text import visible
 from fmimaster.fmu.c_runtime import CRuntime, c_library
@@ -200,7 +199,7 @@ class _Redirection:
         self._python = [] if self._before is None else _redirected_streams(self._before)
         os.dup2(self._writing, _STDOUT)
         # not the end of the pipe: a process that the FMU has started may keep the pipe open
-        self._end = uuid4().hex.encode()
+        self._end = os.urandom(16).hex().encode()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

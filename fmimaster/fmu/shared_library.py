@@ -48,8 +48,8 @@ _WORDS = {"linux": "Linux", "win": "Windows", "windows": "Windows", "darwin": "m
 
 _LONGEST_PATH = 32_767
 """Characters of a path of Windows."""
-_DEBUG_DLL = re.compile(r"((msvc[pr]|vcruntime|vcomp|concrt|mfc)\d+(_\d)?|ucrtbase)d\.dll", re.I)
-_VISUAL_C_DLL = re.compile(r"(msvc[pr]|vcruntime|vcomp|concrt|mfc)\d+\w*\.dll", re.I)
+_DEBUG_DLL = r"(?i)((msvc[pr]|vcruntime|vcomp|concrt|mfc)\d+(_\d)?|ucrtbase)d\.dll"
+_VISUAL_C_DLL = r"(?i)(msvc[pr]|vcruntime|vcomp|concrt|mfc)\d+\w*\.dll"
 
 
 def find_library(folder: Path, model: Model, source: Source) -> Path:
@@ -170,9 +170,9 @@ def _reason(error: Exception, library: Path) -> str:
 
 def _missing_in_words(dll: MissingDll) -> str:
     text = f"'{dll.needed_by}' needs '{dll.name}', which is neither beside it nor in a folder of Windows or of PATH"
-    if _DEBUG_DLL.fullmatch(dll.name):
+    if re.fullmatch(_DEBUG_DLL, dll.name):
         return f"{text} (only Visual Studio has it: export the FMU as release, not for debugging)"
-    if _VISUAL_C_DLL.fullmatch(dll.name):
+    if re.fullmatch(_VISUAL_C_DLL, dll.name):
         return f"{text} (it belongs to the Microsoft Visual C++ Redistributable)"
     return text
 
@@ -189,7 +189,7 @@ def _warn_of_another_dll(beside: Iterable[Path], where: str) -> None:
     """Warn if Windows uses a DLL of another FMU or of Python: a process has one of each name. Runtimes of Visual C++ are
     made for that."""
     for dll in beside:
-        loaded = None if _VISUAL_C_DLL.fullmatch(dll.name) else _loaded(dll.name)
+        loaded = None if re.fullmatch(_VISUAL_C_DLL, dll.name) else _loaded(dll.name)
         if loaded is not None and loaded != dll and loaded.read_bytes() != dll.read_bytes():
             log.warning(
                 "'%s' has its own '%s', but Windows uses another file of this name that is loaded already, '%s'. If they "

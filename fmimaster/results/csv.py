@@ -40,7 +40,7 @@ _CELLS_AT_ONCE = 16 * _ROWS_AT_ONCE
 
 _TIME = re.compile(r"t|(?i:time)\s*([\[(]\s*s\s*[\])]|/\s*s)?")
 
-_CELL = re.compile(r'(?:^|,) *("(?:[^"]|"")*"|[^,]*)')
+_CELL = r'(?:^|,) *("(?:[^"]|"")*"|[^,]*)'
 """A cell with its quotes, behind the comma before it."""
 
 _LONGEST_CELL = 200
@@ -216,7 +216,7 @@ class _Source:
         """Determine the kinds of columns without values so far; an empty cell fits every column except time."""
         kinds = self.kinds
         if any(cell == "" and kind is not float for cell, kind in zip(row, kinds, strict=True)):
-            written = _CELL.findall(text.strip("\r\n"))
+            written = re.findall(_CELL, text.strip("\r\n"))
             for i, cell in enumerate(row):
                 if cell == "" and kinds[i] is not float and written[i] == "":
                     row[i] = None

@@ -22,7 +22,7 @@ from fmimaster.results.formats import CSV, FORMATS, Format
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.table import Table
 
-_NO_NAME = re.compile(r'[%/\\:*?"<>|\x00-\x1f]')
+_NO_NAME = r'[%/\\:*?"<>|\x00-\x1f]'
 """Letters that names of components can have, and those of files cannot; and that which stands for them."""
 _SYSTEMS = (".fmu", ".ssp", ".ssd", ".xml")
 """Of files that are simulated."""
@@ -146,7 +146,7 @@ def write_intermediate(table: Table, target: str | os.PathLike[str] | TextIO) ->
         return
     file = given_path(target)
     for component, values in table.intermediate.items():
-        name = _NO_NAME.sub(lambda found: f"%{ord(found[0]):02X}", component)
+        name = re.sub(_NO_NAME, lambda found: f"%{ord(found[0]):02X}", component)
         write_table(values, file.with_name(f"{file.stem}.intermediate.{name}{file.suffix}"))
 
 

@@ -190,11 +190,11 @@ def _fork() -> None:
     """Fork; this returns in the new process."""
     shared_run.is_command = True
     shared = SharedRun()
-    pid = watch.fork()
-    if pid == 0:
+    process = watch.fork()
+    if process is None:
         shared_run.current = shared
         return
-    raise _loss(_waited(shared, watch.ForkedRun(pid)), shared)
+    raise _loss(_waited(shared, process), shared)
 
 
 def _waited(shared: SharedRun, process: watch.RunProcess) -> Lost:

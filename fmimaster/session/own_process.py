@@ -86,10 +86,10 @@ def run_in_own_process(run: Attendance, files: ExitStack) -> Results:
         return run.run()
     shared = SharedRun(_spool(run))
     _set(shared, run)
-    pid = watch.fork()
-    if pid == 0:
+    process = watch.fork()
+    if process is None:
         return _in_the_process(run, files, shared)
-    end = RunWatch(shared, watch.ForkedRun(pid), OutsideCalls(shared)).wait()
+    end = RunWatch(shared, process, OutsideCalls(shared)).wait()
     if isinstance(end, int) and shared_run.is_command:
         os._exit(end)  # all was done there; nothing here may touch its files
     left = _LeftOver(run, shared)
