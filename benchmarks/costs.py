@@ -225,7 +225,10 @@ def memory() -> Cost:
 
 def streaming(part: int) -> Cost:
     """How much more peak memory four times the rows need while they stream into a CSV file."""
-    few, many = 50_000 // part, 200_000 // part
+    few, many = (
+        200_000 // part,
+        1_000_000 // part,
+    )  # both more than a block: until it is full, it grows
     what = "peak memory while rows stream into a file: growth over that of the array"
     if not RESET_PEAK.exists():
         return Cost(what, "x", 0.1, None, "only measured on Linux")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import tracemalloc
 from io import StringIO
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,6 +198,29 @@ def test_rows_take_little_more_memory_than_themselves(
     assert results.rows == 100_000
     assert reserved < 1.1 * size
     assert present < 1.1 * size
+
+
+def test_rows_that_are_written_to_a_file_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """18 blocks more take less memory than half of one."""
+    block = 2**16
+    monkeypatch.setattr("fmimaster.run.rows.BLOCK_BYTES", block)
+
+    def peak(steps: int) -> int:
+        run = Simulation(reference_path("fmi3/Dahlquist.fmu"), stop_time=steps, step_size=1.0)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            results = run.run(output_file=tmp_path / "run.csv")
+            assert results.statistics.rows == steps + 1
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    rows = block // (2 * 8)
+    peak(rows)  # what is made once
+    assert peak(20 * rows) - peak(2 * rows) < block / 2
 
 
 def test_rows_that_are_made_where_they_are_kept_are_not_copied() -> None:
