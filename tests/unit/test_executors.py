@@ -13,6 +13,7 @@ from python_fmu import Bench, PythonFmu, parse
 
 from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Twin
+from fmimaster.run import rows
 from fmimaster.run.executor import Backend, InitialTimes, Outcome, Reason, Repeated
 from fmimaster.system.model import DataType
 from fmimaster.system.states import FmiCall
@@ -471,9 +472,13 @@ def test_it_comes_back_at_the_first_attempt_that_a_watch_does_not_let_pass() -> 
 
 
 @only_by_the_interpreter
-def test_it_comes_back_when_the_next_row_is_the_last_that_has_room() -> None:
+def test_it_comes_back_when_the_next_row_is_the_last_that_has_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 1000)
     b = bench()
     capacity = b.executor.rows.capacity
+    assert capacity == 1000
     count, _ = repeated(b, [k / 8 for k in range(capacity + 2)])
     # the first row is that of the start
     assert (count, b.executor.rows.room) == (capacity - 2, 1)
