@@ -179,7 +179,7 @@ def replaced(text: str, other: str) -> tuple[str, str]:
     White space counts as one blank, so that lines may be broken in other places.
     """
     pattern = r"\s+".join(map(re.escape, text.split()))
-    names = (*SOURCES, "numerics.h")
+    names = (*SOURCES, "numerics.h", "calls.h")
     found = {name: (FOLDER / name).read_text(encoding="utf-8") for name in names}
     counts = {name: len(re.findall(pattern, source)) for name, source in found.items()}
     places = {name: count for name, count in counts.items() if count}

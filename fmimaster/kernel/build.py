@@ -8,6 +8,7 @@ HERE = Path(__file__).resolve().parent
 SOURCES = (
     "kernel.c",
     "fuse.c",
+    "plain.c",
     "control.c",
     "stop.c",
     "changes.c",

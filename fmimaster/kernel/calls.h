@@ -1,9 +1,13 @@
-/* The FMI calls of each step, which the tables of functions and fused instructions share. Types: those of the headers of
- * FMI 2.0.5 and 3.0.2. */
+/* The FMI calls of each step, which the tables of functions, fused instructions and plain steps share. Types: those of the
+ * headers of FMI 2.0.5 and 3.0.2. */
+
+#ifndef FM_CALLS_H
+#define FM_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "status.h"
 
@@ -18,20 +22,59 @@ int fm_fmi3_answer(int status, double time, fm_answer *answer, const char **func
 
 /* One step of an FMU; whether no state is restored that was saved before it, see fm_kernel.kept_from. */
 FM_INLINE int fm_fmi2_step(const fm_fmu *fmu, void *address, void *component, int keeps, double time, double size,
-                                  fm_answer *answer, const char **function)
+                           fm_answer *answer, const char **function)
 {
     int status = ((fm_step2_t)address)(component, time, size, keeps);
     return fm_failed(status) ? fm_fmi2_answer(fmu, status, time, answer, function) : status;
 }
 
 FM_INLINE int fm_fmi3_step(void *address, void *component, int keeps, double time, double size,
-                                  fm_answer *answer, const char **function)
+                           fm_answer *answer, const char **function)
 {
-    bool event = false, terminate = false, early = false;
+    bool flags[4] = {false}; /* event, terminate, early; a word, so that one look is enough */
+    uint32_t any;
+    _Static_assert(sizeof flags == sizeof any, "a word");
     double reached = time + size;
-    int status = ((fm_step3_t)address)(component, time, size, keeps, &event, &terminate, &early, &reached);
-    if (!fm_failed(status) && !(terminate | early | event))
+    int status = ((fm_step3_t)address)(component, time, size, keeps, &flags[0], &flags[1], &flags[2], &reached);
+    memcpy(&any, flags, sizeof any);
+    if (!fm_failed(status) && !any)
         return status;
-    *answer = (fm_answer){reached, terminate, 0, early, event};
+    *answer = (fm_answer){reached, flags[1], 0, flags[2], flags[0]};
     return fm_fmi3_answer(status, time, answer, function);
 }
+
+/* Where a step ends. */
+FM_INLINE double end_of(const fm_kernel *k, const fm_instruction *c)
+{
+    return c->step.end == 1.0 ? k->end : k->begin + c->step.end * (k->end - k->begin);
+}
+
+FM_INLINE double end_of_call(const fm_kernel *k, const fm_fused *v)
+{
+    return v->at == 1.0 ? k->end : end_of(k, v->of);
+}
+
+/* The calls of FM_FUSED, one by one. The version is constant after inlining. */
+FM_INLINE int transfer_fused(const fm_fused *v, int version)
+{
+    return version == 2 ? ((fm_access2_t)v->address)(v->self, v->references, v->n, v->values)
+                        : ((fm_access3_t)v->address)(v->self, v->references, v->n, v->values, v->size);
+}
+
+FM_INLINE void gather(const fm_fused *v)
+{
+    double *values = v->values;
+    const double *const *source = v->sources;
+    if (source)
+        for (uint32_t left = v->size; left; left--)
+            *values++ = **source++;
+}
+
+/* No state is restored that was saved before the step, unless it keeps one. */
+FM_INLINE int step_of_call(const fm_fused *v, int version, int keeps, double here, double there, fm_result *r)
+{
+    return version == 2 ? fm_fmi2_step(v->fmu, v->address, v->self, keeps, here, there - here, &r->answer, &r->function)
+                        : fm_fmi3_step(v->address, v->self, keeps, here, there - here, &r->answer, &r->function);
+}
+
+#endif

@@ -7,6 +7,7 @@
 #include "kernel.h"
 #include "numerics.h"
 #include "calls.h"
+#include "doubles.h"
 #include "portable.h"
 
 #include <math.h>
@@ -85,12 +86,6 @@ HOT int get(fm_kernel *k, const fm_instruction *c)
 static double now(void)
 {
     return 1e-9 * (double)fm_nanoseconds();
-}
-
-/* Where a step ends. */
-static inline double end_of(const fm_kernel *k, const fm_instruction *c)
-{
-    return c->step.end == 1.0 ? k->end : k->begin + c->step.end * (k->end - k->begin);
 }
 
 /* The call of DoStep, which leaves its outcome in a result: others may be done at the same time. */
@@ -211,22 +206,6 @@ RARE int fused_failed(fm_kernel *k, const fm_fused *v, const fm_transfers *of, i
     return fm_fail(k, v->of, status, s->function);
 }
 
-/* The calls of FM_FUSED, one by one. The version is constant after inlining. */
-HOT int transfer_fused(const fm_fused *v, int version)
-{
-    return version == 2 ? ((fm_access2_t)v->address)(v->self, v->references, v->n, v->values)
-                        : ((fm_access3_t)v->address)(v->self, v->references, v->n, v->values, v->size);
-}
-
-HOT void gather(const fm_fused *v)
-{
-    double *values = v->values;
-    const double *const *source = v->sources;
-    if (source)
-        for (uint32_t left = v->size; left; left--)
-            *values++ = **source++;
-}
-
 HOT int set_fused(fm_kernel *k, const fm_fused *v, int version)
 {
     gather(v);
@@ -250,27 +229,13 @@ HOT int get_fused(fm_kernel *k, const fm_fused *v, int version)
     return FM_RAN;
 }
 
-/* The end of the step of a call. */
-HOT double end_of_call(const fm_kernel *k, const fm_fused *v)
-{
-    return v->at == 1.0 ? k->end : end_of(k, v->of);
-}
-
-/* No state is restored that was saved before the step, unless it keeps one. */
-HOT void step_of_call(const fm_fused *v, int version, int keeps, double here, double there, fm_result *r)
-{
-    r->status = version == 2
-                    ? fm_fmi2_step(v->fmu, v->address, v->self, keeps, here, there - here, &r->answer, &r->function)
-                    : fm_fmi3_step(v->address, v->self, keeps, here, there - here, &r->answer, &r->function);
-}
-
 HOT int step_fused(fm_kernel *k, const fm_fused *v, int version)
 {
     if (FM_UNLIKELY(k->measuring))
         return step(k, v->of);
     fm_result r;
     double here = k->at[v->instance], there = end_of_call(k, v);
-    step_of_call(v, version, !k->has_saved || k->kept_from[v->instance] >= here, here, there, &r);
+    r.status = step_of_call(v, version, !k->has_saved || k->kept_from[v->instance] >= here, here, there, &r);
     has_stepped(k, v->of, there, r.status);
     return fm_failed(r.status) ? step_answered(k, v->of, there, &r) : FM_RAN;
 }
@@ -289,15 +254,14 @@ RARE int as_written(fm_kernel *k, const fm_instruction *c)
 }
 
 /* A call, and those of the same kind that come next: to stay here costs less than to jump to each. */
-#define CALLS(of_kind, ends, result)           \
+#define CALLS(of_kind, call)                   \
     case of_kind:                              \
         do {                                   \
             k->present = v->of;                \
-            if (ends)                          \
-                return result;                 \
+            if ((status = (call)) != FM_RAN)   \
+                return status;                 \
         } while ((++v)->kind == (of_kind));    \
         break
-#define CALLS_DONE(of_kind, call) CALLS(of_kind, (status = (call)) != FM_RAN, status)
 
 /* What the instructions after an FM_FUSED do, call by call in their order. */
 HOT int fused(fm_kernel *k, const fm_fused *v)
@@ -305,13 +269,13 @@ HOT int fused(fm_kernel *k, const fm_fused *v)
     for (int status;;) {
         switch (v->kind) {
         case FM_FUSED_END: return FM_RAN;
-        CALLS_DONE(FM_AS_WRITTEN, as_written(k, v->of));
-        CALLS_DONE(FM_FUSED_SET_2, set_fused(k, v, 2));
-        CALLS_DONE(FM_FUSED_SET_3, set_fused(k, v, 3));
-        CALLS_DONE(FM_FUSED_STEP_2, step_fused(k, v, 2));
-        CALLS_DONE(FM_FUSED_STEP_3, step_fused(k, v, 3));
-        CALLS_DONE(FM_FUSED_GET_2, get_fused(k, v, 2));
-        CALLS_DONE(FM_FUSED_GET_3, get_fused(k, v, 3));
+        CALLS(FM_AS_WRITTEN, as_written(k, v->of));
+        CALLS(FM_FUSED_SET_2, set_fused(k, v, 2));
+        CALLS(FM_FUSED_SET_3, set_fused(k, v, 3));
+        CALLS(FM_FUSED_STEP_2, step_fused(k, v, 2));
+        CALLS(FM_FUSED_STEP_3, step_fused(k, v, 3));
+        CALLS(FM_FUSED_GET_2, get_fused(k, v, 2));
+        CALLS(FM_FUSED_GET_3, get_fused(k, v, 3));
         default: FM_UNREACHABLE;
         }
     }
@@ -458,19 +422,6 @@ static void forget_saved(fm_kernel *k)
     k->has_saved = 0;
 }
 
-/* Up to so many bytes are copied word by word: a call takes longer. */
-enum { WORD = 8, MOST_INLINE = 16 * WORD };
-
-HOT void copy(char *target, const char *source, size_t bytes)
-{
-    if (bytes > MOST_INLINE || bytes % WORD) {
-        memcpy(target, source, bytes);
-        return;
-    }
-    for (size_t done = 0; done < bytes; done += WORD)
-        memcpy(target + done, source + done, WORD);
-}
-
 HOT int sample(fm_kernel *k, const fm_instruction *c)
 {
     int status = k->n_sampled ? fm_sample_objects(k) : FM_OK;
@@ -480,7 +431,7 @@ HOT int sample(fm_kernel *k, const fm_instruction *c)
     k->times[row] = k->end;
     for (const fm_column *v = k->columns, *last = v + k->n_columns; v < last; v++) {
         char *target = v->rows + (size_t)row * v->stride;
-        copy(target, v->source, v->bytes);
+        copy_bytes(target, v->source, v->bytes);
         if (same && v->is_compared)
             same = !memcmp(target, target - v->stride, v->bytes);
     }
@@ -725,64 +676,7 @@ static int let_happen(fm_kernel *k, fm_ahead *ahead, int number, const fm_watch 
     return ahead->happened;
 }
 
-/* The calls of an attempt if it is nothing else, and its commit is a row of numbers; else null. */
-static const fm_fused *plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit)
-{
-    if (attempt->op != FM_FUSED || attempt[attempt->fused.count + 1].op != FM_END || !attempt->fused.is_plain ||
-        (attempt->fused.has_parallel && k->threaded) || commit->op != FM_SAMPLE || commit[1].op != FM_END || k->n_sampled ||
-        k->fits || k->tuner)
-        return 0;
-    return attempt->fused.calls;
-}
-
-/* What the calls before `end`, or all, write down for themselves, if they were made n times. */
-RARE void catch_up(fm_kernel *k, const fm_fused *calls, const fm_fused *end, int n)
-{
-    for (const fm_fused *v = calls; n && v != end && v->kind != FM_FUSED_END; v++) {
-        int i = v->instance;
-        if (v->kind == FM_FUSED_STEP_2 || v->kind == FM_FUSED_STEP_3)
-            k->stepped[i] = k->steps[i] += n;
-        else if (v->kind == FM_FUSED_GET_2 || v->kind == FM_FUSED_GET_3)
-            k->read[i] = k->at[i];
-    }
-}
-
-HOT int plain_step(fm_kernel *k, const fm_fused *v, int version, fm_result *r)
-{
-    double here = k->at[v->instance], there = end_of_call(k, v);
-    step_of_call(v, version, 1, here, there, r);
-    if (!fm_failed(r->status))
-        k->at[v->instance] = there;
-    return r->status;
-}
-
-HOT int plain_set(const fm_fused *v, int version)
-{
-    gather(v);
-    return transfer_fused(v, version);
-}
-
-/* A call that does not simply succeed ends an attempt of plain calls. */
-#define CALLS_PLAIN(of_kind, call) CALLS(of_kind, fm_failed(r->status = (call)), v)
-
-/* The calls of an attempt, but nothing that they write down. Returns the one that did not simply succeed, or the end. */
-HOT const fm_fused *plain_attempt(fm_kernel *k, const fm_fused *v, fm_result *r)
-{
-    for (;;) {
-        switch (v->kind) {
-        case FM_FUSED_END: return v;
-        CALLS_PLAIN(FM_FUSED_SET_2, plain_set(v, 2));
-        CALLS_PLAIN(FM_FUSED_SET_3, plain_set(v, 3));
-        CALLS_PLAIN(FM_FUSED_STEP_2, plain_step(k, v, 2, r));
-        CALLS_PLAIN(FM_FUSED_STEP_3, plain_step(k, v, 3, r));
-        CALLS_PLAIN(FM_FUSED_GET_2, transfer_fused(v, 2));
-        CALLS_PLAIN(FM_FUSED_GET_3, transfer_fused(v, 3));
-        default: FM_UNREACHABLE;
-        }
-    }
-}
-
-/* What such a call does then, and the other calls after it. */
+/* What a call does that ends plain steps, and the other calls after it. */
 RARE int go_on(fm_kernel *k, const fm_fused *v, const fm_result *r)
 {
     switch (v->kind) {
@@ -795,46 +689,20 @@ RARE int go_on(fm_kernel *k, const fm_fused *v, const fm_result *r)
     return ended(k, status == FM_RAN ? fused(k, v + 1) : status);
 }
 
-/* Attempt and commit plain steps, at most n, while rows have room and none is to be measured. Returns how many are committed;
- * *answered is the call of the one after them that did not simply succeed, or null if that one was not begun. */
-RARE int plain_steps(fm_kernel *k, const fm_fused *calls, const fm_instruction *commit, const double *times, int n,
-                     const fm_fused **answered, fm_result *r)
-{
-    const fm_fused *v = calls;
-    int room = k->row_capacity - k->n_rows - 1, done = 0;
-    n = room < n ? room : n;
-    n = k->stands_for - k->attempts < n ? (int)(k->stands_for - k->attempts) : n;
-    *answered = 0;
-    for (; done < n && !fm_load(&k->asked); done++) {
-        begin_execution(k, times[done], times[done + 1]);
-        v = plain_attempt(k, calls, r);
-        if (v->kind != FM_FUSED_END) {
-            *answered = v;
-            break;
-        }
-        k->begin = k->end;
-        k->present = commit;
-        sample(k, commit);
-    }
-    k->attempts += done;
-    catch_up(k, calls, 0, done);
-    if (*answered)
-        catch_up(k, calls, v, 1);
-    return done;
-}
-
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
               const double *times, int n, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done)
 {
-    const fm_fused *plain = n_attempts == 1 && !n_watches && !ahead ? plain_calls(k, *attempts, commit) : 0, *answered = 0;
+    const fm_fused *plain = n_attempts == 1 && !n_watches && !ahead ? fm_plain_calls(k, *attempts, commit) : 0, *answered = 0;
     fm_result result = {0};
     int stopped, is_after = 0;
     k->is_running = 1;
     if (k->tuner)
         fm_tuner_start(k->tuner);
     for (int i = 0, next = 0;; i++) {
-        if (plain)
-            i += plain_steps(k, plain, commit, times + i, n - 2 - i, &answered, &result);
+        if (plain) {
+            begin_execution(k, times[i], times[i + 1]);
+            i += fm_plain_steps(k, plain, times + i, n - 2 - i, &answered, &result);
+        }
         choose_measuring(k);
         stopped = answered ? go_on(k, answered, &result)
                            : execute(k, is_after && ahead->after ? ahead->after : attempts[next], times[i], times[i + 1]);

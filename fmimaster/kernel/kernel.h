@@ -437,6 +437,17 @@ typedef struct {
     int is_compared; /* with the last row: all but clocks and what is clocked */
 } fm_column;
 
+/* The Float64 values of the rows of a block, and what was found in groups of rows soon after these were made: a row for each group,
+ * as fm_ranges has it. In the first group nothing is looked for, since the row before it is not in the block. */
+#define FM_GROUP 64 /* rows */
+typedef struct {
+    const double *rows; /* null if there are none */
+    size_t width;
+    int n; /* groups, with the first one */
+    double *low, *high, *squares;
+    int64_t *later; /* rows of each group that are later than the row before */
+} fm_looked;
+
 #define FM_MOST_NESTED 4    /* REPEATs inside each other */
 #define FM_MOST_POINTS 8    /* of a polynomial */
 #define FM_MOST_NODES 64    /* values and derivatives of it */
@@ -545,6 +556,7 @@ struct fm_kernel {
     size_t n_clocks;
     const fm_column *columns;
     const fm_sampled *sampled; /* one of the columns has the number of their values in a list of Python */
+    fm_looked looked;
 
     fm_objects objects;
 
@@ -702,6 +714,13 @@ void fm_at_exit(void (*tell)(void));
 void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,
              size_t *n_sources);
 
+/* plain.c: the calls of an attempt if it is nothing else, and its commit is a row of numbers; else null. */
+const fm_fused *fm_plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit);
+/* Attempt and commit such intervals between times, at most n, while rows have room and none is to be measured. Returns how many
+ * are committed; *answered is the call of the one after them that did not simply succeed, whose result is *r; or null, if that one
+ * was not begun. */
+int fm_plain_steps(fm_kernel *k, const fm_fused *calls, const double *times, int n, const fm_fused **answered, fm_result *r);
+
 /* rows.c: rows of Float64 values, which lie one behind the other. */
 typedef struct {
     size_t width; /* values of a row */
@@ -710,10 +729,14 @@ typedef struct {
     double *low, *high;   /* for each part a row with the range of each value, in it and in the last row before it */
     double *squares;      /* one row: sums of the squares of changes from a row to a later one are added to it, and NAN if a
                              value of another row is NAN or infinite */
+    const fm_looked *looked; /* what is known of groups of these rows; null for nothing */
 } fm_ranges;
 
 /* Look at n rows, in parts that begin at `starts`, the first one at 0. Returns how many are later than the row before. */
 int64_t fm_look_at_rows(fm_ranges r, const double *times, const double *rows, size_t n, const int64_t *starts, size_t n_parts);
+
+/* Look at the groups that have become complete. */
+void fm_look_at_groups(fm_kernel *k);
 
 /* text.c: rows of CSV files. Powers of ten from 10^FM_LEAST_POWER to 10^FM_LARGEST_POWER, two halves each, come from
  * fmimaster/results/numbers.py. */

@@ -82,6 +82,11 @@ static inline void fm_publish(int *field, int value)
     atomic_store_explicit((atomic_int *)field, value, memory_order_release);
 }
 
+static inline int fm_acquire(const int *field)
+{
+    return atomic_load_explicit((const atomic_int *)field, memory_order_acquire);
+}
+
 /* Time and memory --------------------------------------------------------------------------------------------------- */
 
 /* A clock that is never set, in ns. */

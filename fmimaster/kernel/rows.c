@@ -79,9 +79,23 @@ static void add_rows(const fm_ranges *r, const double *rows, size_t n)
         add_row(r, rows + i * width, rows + i * width - width, 1);
 }
 
+/* What is known of a group. Returns how many of its rows are later than the row before. */
+static int64_t add_group(const fm_ranges *r, size_t group)
+{
+    const fm_looked *l = r->looked;
+    for (size_t j = 0, at = group * r->width; j < r->width; j++, at++) {
+        r->low[j] = lower(r->low[j], l->low[at]);
+        r->high[j] = higher(r->high[j], l->high[at]);
+        r->squares[j] += l->squares[at];
+    }
+    return l->later[group];
+}
+
 int64_t fm_look_at_rows(fm_ranges r, const double *times, const double *rows, size_t n, const int64_t *starts, size_t n_parts)
 {
     int64_t later = 0;
+    size_t groups = r.looked ? (size_t)fm_acquire(&r.looked->n) : 0;
+    size_t offset = r.looked ? (size_t)(rows - r.looked->rows) / r.width : 0; /* in the block */
     for (size_t part = 0; part < n_parts; part++, r.low += r.width, r.high += r.width) {
         size_t i = (size_t)starts[part], end = part + 1 < n_parts ? (size_t)starts[part + 1] : n;
         const double *before = i ? rows + (i - 1) * r.width : r.before;
@@ -90,11 +104,18 @@ int64_t fm_look_at_rows(fm_ranges r, const double *times, const double *rows, si
             r.high[j] = higher(-INFINITY, before[j]);
         }
         while (i < end) {
+            size_t group = (offset + i) / FM_GROUP, others = (offset + i) % FM_GROUP;
+            size_t stop = group + 1 < groups && end - i > FM_GROUP - others ? i + FM_GROUP - others : end;
+            if (!others && group && group < groups && end - i >= FM_GROUP) {
+                later += add_group(&r, group);
+                i += FM_GROUP;
+                continue;
+            }
             const double *row = rows + i * r.width;
             int is_later = times[i] > (i ? times[i - 1] : r.time_before);
             size_t first = i++;
             if (first && is_later) {
-                while (i < end && times[i] > times[i - 1])
+                while (i < stop && times[i] > times[i - 1])
                     i++;
                 add_rows(&r, row, i - first);
             } else
@@ -103,4 +124,19 @@ int64_t fm_look_at_rows(fm_ranges r, const double *times, const double *rows, si
         }
     }
     return later;
+}
+
+void fm_look_at_groups(fm_kernel *k)
+{
+    fm_looked *l = &k->looked;
+    while (l->rows && k->n_rows / FM_GROUP > l->n) {
+        size_t first = (size_t)l->n * FM_GROUP, at = (size_t)l->n * l->width;
+        const double *rows = l->rows + first * l->width;
+        const int64_t start = 0;
+        memset(l->squares + at, 0, l->width * sizeof(double));
+        l->later[l->n] = fm_look_at_rows((fm_ranges){l->width, rows - l->width, k->times[first - 1], l->low + at, l->high + at,
+                                                     l->squares + at, 0},
+                                         k->times + first, rows, FM_GROUP, &start, 1);
+        fm_publish(&l->n, l->n + 1);
+    }
 }

@@ -154,7 +154,7 @@ class _Windows:
     squares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     """Sums over these of the squares of changes, per element."""
 
-    def look(self, times: NDArray[np.float64], block: NDArray[Any]) -> bool:
+    def look(self, times: NDArray[np.float64], block: NDArray[Any], looked: Any) -> bool:
         """Take up rows; whether certainly no value of the block is NaN or infinite."""
         is_whole = self.are_first and len(self.elements) == block.shape[1]
         values = np.ascontiguousarray(block if is_whole else block[:, self.elements], float)
@@ -167,7 +167,9 @@ class _Windows:
         # the first rows may belong to the window that is open
         opened = np.arange(self.rows - self.filled, len(times), self.rows)
         starts = opened if self.filled == self.rows else np.concatenate([[0], opened])
-        high, low, squares, later = _ranges(times, values, starts, self.time, before)
+        high, low, squares, later = _ranges(
+            times, values, starts, self.time, before, looked if values is block else None
+        )
         self.squares = self.squares + squares if len(self.squares) else squares
         self.steps += later
         self.last, self.time = values[-1].copy(), float(times[-1])
@@ -275,7 +277,12 @@ Array = NDArray[np.float64]
 
 
 def _ranges(
-    times: Array, values: Array, starts: NDArray[np.intp], time_before: float, before: Array
+    times: Array,
+    values: Array,
+    starts: NDArray[np.intp],
+    time_before: float,
+    before: Array,
+    looked: Any = None,
 ) -> tuple[Array, Array, Array, int]:
     """Of parts of rows, each with the row before it: the highest and the lowest values, shape (parts, n).
 
@@ -289,7 +296,9 @@ def _ranges(
     high, low = np.empty((2, len(starts), width))
     squares = np.zeros(width)
     arrays = [ffi.from_buffer("double[]", a) for a in (before, low, high, squares, times, values)]
-    found = ffi.new("fm_ranges *", (width, arrays[0], time_before, *arrays[1:4]))
+    found = ffi.new(
+        "fm_ranges *", (width, arrays[0], time_before, *arrays[1:4], looked or ffi.NULL)
+    )
     parts = ffi.from_buffer("int64_t[]", starts.astype(np.int64, copy=False))
     later = lib.fm_look_at_rows(found[0], *arrays[4:], n, parts, len(starts))
     return high, low, squares, later
@@ -342,11 +351,13 @@ class Growth:
             are_first = np.array_equal(all_of_kind, np.arange(len(all_of_kind)))
             self._windows[kind] = _Windows(chosen, all_of_kind, owner, coupled, are_first)
 
-    def look(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> Set[Hashable]:
-        """Take up rows; the types of which certainly no value is NaN or infinite."""
+    def look(
+        self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]], looked: Any = None
+    ) -> Set[Hashable]:
+        """Take up rows; the types of which certainly no value is NaN or infinite. See :meth:`Recorder.take`."""
         if not len(times):
             return set()
-        return {k for k, windows in self._windows.items() if windows.look(times, block[k])}
+        return {k for k, windows in self._windows.items() if windows.look(times, block[k], looked)}
 
     def remembered(self) -> list[dict[str, Any]]:
         """What it has found in the rows so far."""

@@ -74,13 +74,13 @@ class KeptRows:
         self._lock = threading.Lock()
         """Results may be asked for in place of a thread that did not return, just when it does."""
 
-    def room_for(self, rows: int) -> tuple[NDArray[np.float64], Block] | None:
-        """Memory for the next rows, if there is enough: if they are appended from there, they are not copied."""
+    def room_for(self, least: int, most: int) -> tuple[NDArray[np.float64], Block] | None:
+        """Memory for the next rows, if there is enough for the least: appended from there, they are not copied."""
         with self._lock:
-            if not self._parts or self._parts[-1].room < rows:
+            if not self._parts or self._parts[-1].room < least:
                 return None
             part = self._parts[-1]
-            free = slice(part.filled, part.filled + rows)
+            free = slice(part.filled, part.filled + min(most, part.room))
             return part.times[free], {kind: values[free] for kind, values in part.values.items()}
 
     def append(self, times: NDArray[np.float64], block: Block) -> None:

@@ -109,8 +109,13 @@ class Recorder:
         self.spool: Callable[[NDArray[np.float64], Block], None] | None = None
         """Called with them before that: keeps them outside of this process."""
 
-    def take(self, times: NDArray[np.float64], block: Block) -> None:
+    def take(self, times: NDArray[np.float64], block: Block, looked: Any = None) -> None:
         """Append a block of rows; what is kept is copied.
+
+        Parameters
+        ----------
+        looked : fm_looked or None
+            What the kernel has found in Float64 values of the block in which they lie.
 
         Raises
         ------
@@ -118,7 +123,7 @@ class Recorder:
             If a value is NaN or infinite; the rows before that one are kept.
         """
         before = self.growth.remembered()
-        finite = self.growth.look(times, block)
+        finite = self.growth.look(times, block, looked)
         bad = None if self._allow_nan else self._first_not_finite(block, finite)
         if bad is not None:
             row, name, what, others = bad
@@ -133,10 +138,10 @@ class Recorder:
             )
         self._append(times, block)
 
-    def room_for(self, rows: int) -> tuple[NDArray[np.float64], Block] | None:
-        """Memory in which the next rows can be made, since all are kept as they come; None if there is none."""
+    def room_for(self, least: int, most: int) -> tuple[NDArray[np.float64], Block] | None:
+        """Memory in which the next rows can be made, since all are kept as they come; None if there is not enough."""
         keeps_all = self._writer is None and self._interval is None
-        return self._kept.room_for(rows) if keeps_all else None
+        return self._kept.room_for(least, most) if keeps_all else None
 
     def results(
         self,

@@ -113,6 +113,9 @@ quarter slower, since handing on takes some 0.1 ms; more gains nothing."""
 LEAST_ROWS, MOST_ROWS = 100, 50_000
 """Most rows of a block, for any size of rows: many enough for little overhead, few enough to be timely."""
 
+LENT = 4
+"""Rows that are taken where they are kept are so many times more: only Python between two blocks takes time then."""
+
 SPARE_ROWS = MOST_MICROSTEPS + 128
 """A full block has room for so many more: 16 single steps and the event after them, with a row for each event iteration,
 that are done before the block is handed on. Memory that is not used is not taken from the system."""
@@ -131,6 +134,8 @@ class RowBlock:
         """Number of rows that were passed on early."""
         self._count: NDArray[np.int64] | memoryview[int] = np.zeros(1, np.int64)
         self._own = self.times, self.values = self._room(plan)
+        self.least, self.most = len(self.times), LENT * capacity + SPARE_ROWS
+        """Rows for which other memory has room."""
         self._sources: list[tuple[DataType, NDArray[Any], Any]] = [
             (kind, store.values[kind], _as_slice(chosen)) for kind, chosen in plan.rows.items()
         ]
@@ -168,9 +173,15 @@ class RowBlock:
         """Whether the next rows can be taken in other memory, see :meth:`move`."""
         return shared_run.keeper_of_rows() is None
 
+    @property
+    def looked(self) -> object:
+        """What the executor has found in the rows, for :meth:`Recorder.take`; None for nothing."""
+        return None
+
     def move(self, memory: Memory | None) -> None:
-        """Take the next rows in other memory of the same shape; None: in that of the block. There must be none in it."""
+        """Take the next rows in other memory; None: in that of the block. There must be none in it."""
         self.times, self.values = memory or self._own
+        self.capacity = len(self.times) - SPARE_ROWS
 
     @property
     def room(self) -> int:

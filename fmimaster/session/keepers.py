@@ -95,7 +95,7 @@ class RowKeeper:
         """Let the next rows be taken where they are kept."""
         rows = self._rows
         if self.arrange is None and rows.is_movable:
-            rows.move(self.recorder.room_for(len(rows.times)))
+            rows.move(self.recorder.room_for(rows.least, rows.most))
 
     def hand_on_early(self) -> None:
         """Pass on the present rows; for another thread. Errors are raised in the thread that fills the block."""
@@ -110,7 +110,10 @@ class RowKeeper:
                 self.error = error
 
     def _pass_on(self, rows: Rows) -> None:
-        self.recorder.take(*(rows if self.arrange is None else self.arrange(*rows)))
+        if self.arrange is None:
+            self.recorder.take(*rows, self._rows.looked)
+        else:
+            self.recorder.take(*self.arrange(*rows))
         if (shared := shared_run.keeper_of_rows()) is not None and len(rows[0]):
             shared.passed_on(len(rows[0]), float(rows[0][-1]), self.recorder.committed())
 

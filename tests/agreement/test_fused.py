@@ -128,6 +128,9 @@ def test_many_plain_steps_are_the_same_calls(
     assert attempt_of(system, monkeypatch, algorithm=algorithm)[0].fused.is_plain
     assert_same_calls(system, algorithm=algorithm)
     results = simulate(system, algorithm=algorithm, backend=Backend.NATIVE)
+    expected = simulate(system, algorithm=algorithm, backend=Backend.REFERENCE)
+    assert results.time.tobytes() == expected.time.tobytes()
+    assert all(results[name].tobytes() == expected[name].tobytes() for name in expected.names)
     halves = 1 + isinstance(algorithm, Uneven)
     assert [one.calls for one in results.statistics.instances] == [500 * halves, 500, 500]
 

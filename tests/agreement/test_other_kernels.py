@@ -48,6 +48,8 @@ WATCH = "tests/unit/test_watch_in_c.py"
 """What ends stretches of steps for event clocks."""
 OBSERVER = "tests/unit/test_observer_in_c.py"
 """The same for events that FMUs execute themselves."""
+GROWTH = "tests/unit/test_growth.py"
+"""Ranges of rows."""
 ELEMENTS = "tests/unit/test_elements_in_c.py"
 """Elements of semantic adaptation."""
 
@@ -325,6 +327,11 @@ def test_one_wrong_instruction_is_noticed(
         ),
         ("k->stepped[i] = k->steps[i] += n;", "k->stepped[i] = k->steps[i];", FUSED),
         ("catch_up(k, calls, v, 1);", "catch_up(k, calls, v, 0);", FUSED),
+        ("k->times[row] = k->end; for", "k->times[row] = k->begin; for", FUSED),
+        ("v->rows + (size_t)row * v->stride, v->source,", "v->rows, v->source,", FUSED),
+        ("group && group < groups && end - i >= FM_GROUP", "group && group < groups", GROWTH),
+        ("!others && group && group", "group && group", GROWTH),
+        ("rows - l->width, k->times[first - 1]", "rows, k->times[first - 1]", GROWTH),
         ("if (!move->moves[m].plain ||", "if (", FUSED),
         (
             "FM_UNLIKELY(k->fits) && v->of->set.group == k->continuous_group",

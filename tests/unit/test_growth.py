@@ -162,6 +162,36 @@ def test_the_kernel_looks_at_rows_as_numpy_does(width: int, n: int) -> None:
             assert found[3] == expected[3]
 
 
+@pytest.mark.skipif(kernel() is None, reason="the kernel is not built")
+@pytest.mark.parametrize("first", [0, 1, 64, 70, 190])
+@pytest.mark.parametrize("width", [1, 4, 5])
+def test_groups_of_rows_that_the_kernel_has_seen_are_not_read_again(width: int, first: int) -> None:
+    """Parts begin and end in a group, between two, and where no group is complete."""
+    ffi, lib = kernel().ffi, kernel().lib
+    random, rows = np.random.default_rng(width), 1000
+    times, values = (
+        np.cumsum(random.integers(0, 4, rows) > 0).astype(np.float64),
+        random.normal(size=(rows, width)),
+    )
+    ranges, later = np.empty((3, rows, width)), np.empty(rows, np.int64)
+    k = ffi.new("fm_kernel *", {"times": ffi.from_buffer("double[]", times), "n_rows": 900})
+    block, *arrays = (ffi.from_buffer("double[]", a) for a in (values, *ranges))
+    k.looked = (block, width, 1, *arrays, ffi.from_buffer("int64_t[]", later))
+    lib.fm_look_at_groups(k)
+    assert k.looked.n == 900 // lib.FM_GROUP
+    starts = np.array([0, 1, 3, 128 - first % 64, 300, 301, 500])
+    arguments = times[first:], values[first:], starts, times[max(first - 1, 0)], values[first - 1]
+    expected = _ranges_by_numpy(*arguments)
+    looked = ffi.addressof(k, "looked")
+    for _ in range(2):
+        found = _ranges(*arguments, looked)
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+        np.testing.assert_allclose(found[2], expected[2], rtol=1e-12)
+        assert found[3] == expected[3]
+        values[768:829] = np.nan  # in a group whose last rows are read with those behind
+
+
 @pytest.mark.measured
 @pytest.mark.parametrize(
     ("values", "change"),

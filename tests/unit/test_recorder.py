@@ -225,15 +225,17 @@ def test_rows_that_are_written_to_a_file_are_not_kept(
 
 def test_rows_that_are_made_where_they_are_kept_are_not_copied() -> None:
     kept = KeptRows(expected=10, row_bytes=16)
-    assert kept.room_for(1) is None  # nothing is known of the rows yet
+    assert kept.room_for(1, 1) is None  # nothing is known of the rows yet
     kept.append(np.array([0.0]), {"f": np.array([[5.0]])})
-    made = kept.room_for(2)
+    made = kept.room_for(2, 3)
     assert made is not None
     times, values = made
+    assert len(times) == len(values["f"]) == 3
+    assert len((kept.room_for(2, 1000) or made)[0]) > 3
     times[:], values["f"][:, 0] = (1.0, 2.0), (6.0, 7.0)
     kept.append(times[:1], {"f": values["f"][:1]})
     kept.append(times[1:], {"f": values["f"][1:]})
-    assert kept.room_for(100) is None
+    assert kept.room_for(10**7, 10**8) is None
     kept.append(np.array([3.0]), {"f": np.array([[8.0]])})
     joined = kept.joined()
     assert joined[0].tolist() == [0.0, 1.0, 2.0, 3.0]

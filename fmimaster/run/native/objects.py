@@ -149,6 +149,25 @@ class KernelRows(RowBlock):
             if kind.dtype == object
         }
         self._samples: dict[DataType, list[NDArray[Any]]] = {kind: [] for kind in self._newest}
+        self._groups = self._lend_groups()
+
+    def _lend_groups(self) -> object:
+        """Room for what the kernel finds in groups of rows."""
+        block = self.values.get(DataType.FLOAT64)
+        if block is None:
+            return None
+        n, width = self.most // lib.FM_GROUP + 1, block.shape[1]
+        ranges, later = np.empty((3, n, width)), np.empty(n, np.int64)
+        arrays = [ffi.from_buffer("double[]", a) for a in (block, *ranges)]
+        looked = self._kernel.looked
+        looked.rows, looked.low, looked.high, looked.squares = arrays
+        looked.width, looked.later, looked.n = width, ffi.from_buffer("int64_t[]", later), 1
+        return ranges, later
+
+    @property
+    def looked(self) -> object:
+        """As of :class:`RowBlock`."""
+        return None if self._groups is None else ffi.addressof(self._kernel, "looked")
 
     @property
     def count(self) -> int:
@@ -157,7 +176,7 @@ class KernelRows(RowBlock):
 
     @count.setter
     def count(self, value: int) -> None:
-        self._kernel.n_rows = value
+        self._kernel.n_rows, self._kernel.looked.n = value, 1
 
     def columns(self) -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
         """As of :class:`RowBlock`: numbers, and the number of the sample of all others."""
@@ -177,7 +196,10 @@ class KernelRows(RowBlock):
         k.times = ffi.from_buffer("double[]", self.times)
         if self.clocks is not None:
             k.clocks = ffi.from_buffer("uint8_t[]", self.clocks)
+        k.row_capacity = self.capacity
         begins = {kind: ffi.from_buffer("char[]", block) for kind, block in self.values.items()}
+        if self._groups is not None:
+            k.looked.rows = ffi.cast("double *", begins[DataType.FLOAT64])
         for column, (kind, offset) in enumerate(self._offsets):
             k.columns[column].rows = begins[kind] + offset
 
