@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from fractions import Fraction
 from math import floor, inf, ulp
 from typing import ClassVar
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.data import dataclass
-from fmimaster.instants.instant import Instant, PointsAhead, TimeBase
+from fmimaster.instants.instant import Instant, PointsAhead, TimeBase, Times
 from fmimaster.numerics.step_sizes import SLIVER, ULPS
 from fmimaster.record.causes import GRID, Cause
 
@@ -37,6 +38,32 @@ def nearest(time: Fraction, start: Fraction, step: Fraction) -> Fraction:
     """
     point = start + round((time - start) / step) * step
     return point if abs(time - point) <= rounding(float(time), float(step)) else time
+
+
+class GridTimes(Sequence[float]):
+    """A time in s and multiples of ``1 / resolution`` s after it: n times, each computed when it is asked for.
+
+    Parameters
+    ----------
+    begin : float
+    first, step, resolution : int
+        The first multiple, and how far they are apart. All are below :data:`EXACT`.
+    n : int
+    """
+
+    __slots__ = ("begin", "first", "n", "resolution", "step")
+
+    def __init__(self, begin: float, first: int, step: int, resolution: int, n: int) -> None:
+        self.begin, self.first, self.step = begin, first, step
+        self.resolution, self.n = resolution, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, k: int) -> float:  # type: ignore[override]
+        if not 0 <= k < self.n:
+            raise IndexError(k)
+        return (self.first + (k - 1) * self.step) / self.resolution if k else self.begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +102,46 @@ class Grid(PointsAhead):
 
         A grid point is not before a found time if both are equal up to rounding.
         """
-        k = self._index_after(first)
-        count = most
-        if last.seconds < inf:
-            found = abs(last.ticks) == inf
-            until = self._ticks(last.seconds, -1) if found else int(last.ticks)
-            steps, offset = divmod(until - self.start, self.step)
-            first_not_before = int(steps) * len(self.offsets) + bisect_left(self.offsets, offset)
-            count = min(most, max(first_not_before - k, 0))
+        k, count = self._between(first, last, most)
         if not count:
             return np.empty(0)
-        ends = (self._ticks_of(k), self._ticks_of(k + count - 1), self.base.resolution)
-        if all(abs(n) < EXACT for n in ends):
-            # numbers that a double holds exactly: their quotient is rounded as Python rounds that of integers
+        if self._are_exact(k, count):
             seconds = self._many_ticks(k, count)
             seconds /= self.base.resolution
         else:
             seconds = np.array([self.point(k + n).seconds for n in range(count)])
         if not seconds[0] > first.seconds:
             return seconds[:0]
-        farthest = max(abs(seconds[0]), abs(seconds[-1]))
-        if len(self.offsets) == 1 and self.step / self.base.resolution > 2.0 * ulp(farthest):
-            return seconds  # each is rounded by half an ulp at most, so that no two are the same
         increasing = seconds[1:] > seconds[:-1]
         return seconds if increasing.all() else seconds[: int(increasing.argmin()) + 1]
+
+    def times(self, first: Instant, last: Instant, most: int) -> Times:
+        """An instant and grid points after it in s; see :class:`PointsAhead`."""
+        k, count = self._between(first, last, most)
+        if len(self.offsets) == 1 and count and self._are_exact(k, count):
+            ticks, resolution = self._ticks_of(k), self.base.resolution
+            found = GridTimes(first.seconds, ticks, self.step, resolution, count + 1)
+            farthest = max(abs(found[1]), abs(found[count]))
+            # each is rounded by half an ulp at most, so that no two are the same
+            if found[1] > found[0] and self.step / resolution > 2.0 * ulp(farthest):
+                return found
+        return PointsAhead.times(self, first, last, most)
+
+    def _between(self, first: Instant, last: Instant, most: int) -> tuple[int, int]:
+        """Index of the first point, and number of the points, of :meth:`seconds_between`."""
+        k = self._index_after(first)
+        if last.seconds == inf:
+            return k, most
+        found = abs(last.ticks) == inf
+        until = self._ticks(last.seconds, -1) if found else int(last.ticks)
+        steps, offset = divmod(until - self.start, self.step)
+        first_not_before = int(steps) * len(self.offsets) + bisect_left(self.offsets, offset)
+        return k, min(most, max(first_not_before - k, 0))
+
+    def _are_exact(self, k: int, count: int) -> bool:
+        """Whether doubles hold all these points, so that their quotients are rounded as Python rounds those of integers."""
+        ends = (self._ticks_of(k), self._ticks_of(k + count - 1), self.base.resolution)
+        return all(abs(n) < EXACT for n in ends)
 
     def point_after(self, first: Instant, n: int) -> Instant:
         """The n-th grid point after an instant, counted from 0."""

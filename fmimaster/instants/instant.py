@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import inf, lcm
 from typing import ClassVar, NamedTuple
@@ -15,6 +15,12 @@ from fmimaster.base.data import dataclass
 from fmimaster.record.causes import Cause
 from fmimaster.system.clocks import LARGEST as LARGEST
 from fmimaster.system.clocks import exact as exact
+
+Times = Sequence[float] | NDArray[np.float64]
+"""Times in s."""
+
+MOST_LISTED = 50_000
+"""Points that are computed together at most: some may be in vain."""
 
 
 class PointsAhead(ABC):
@@ -35,6 +41,11 @@ class PointsAhead(ABC):
 
         No point is so near to ``last`` that the step between them would be too short.
         """
+
+    def times(self, first: Instant, last: Instant, most: int) -> Times:
+        """An instant and these points after it, in s."""
+        ends = self.seconds_between(first, last, min(most, MOST_LISTED))
+        return np.concatenate(([first.seconds], ends))
 
     @abstractmethod
     def point_after(self, first: Instant, n: int) -> Instant:

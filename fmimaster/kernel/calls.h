@@ -43,6 +43,13 @@ FM_INLINE int fm_fmi3_step(void *address, void *component, int keeps, double tim
     return fm_fmi3_answer(status, time, answer, function);
 }
 
+FM_INLINE double time_of(const fm_times *t, int i)
+{
+    if (t->array)
+        return t->array[i];
+    return i ? (double)(t->first + (i - 1) * t->step) / t->resolution : t->begin;
+}
+
 /* Where a step ends. */
 FM_INLINE double end_of(const fm_kernel *k, const fm_instruction *c)
 {

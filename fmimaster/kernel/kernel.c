@@ -690,7 +690,7 @@ RARE int go_on(fm_kernel *k, const fm_fused *v, const fm_result *r)
 }
 
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
-              const double *times, int n, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done)
+              const fm_times *times, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done)
 {
     const fm_fused *plain = n_attempts == 1 && !n_watches && !ahead ? fm_plain_calls(k, *attempts, commit) : 0, *answered = 0;
     fm_result result = {0};
@@ -700,22 +700,23 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
         fm_tuner_start(k->tuner);
     for (int i = 0, next = 0;; i++) {
         if (plain) {
-            begin_execution(k, times[i], times[i + 1]);
-            i += fm_plain_steps(k, plain, times + i, n - 2 - i, &answered, &result);
+            begin_execution(k, time_of(times, i), time_of(times, i + 1));
+            i += fm_plain_steps(k, plain, times, i, &answered, &result);
         }
+        const double here[3] = {time_of(times, i), time_of(times, i + 1), i + 2 < times->n ? time_of(times, i + 2) : NAN};
         choose_measuring(k);
         stopped = answered ? go_on(k, answered, &result)
-                           : execute(k, is_after && ahead->after ? ahead->after : attempts[next], times[i], times[i + 1]);
+                           : execute(k, is_after && ahead->after ? ahead->after : attempts[next], here[0], here[1]);
         next = next + 1 == n_attempts ? 0 : next + 1;
         if (next == 0)
             count_step(k);
         *done = i;
-        if (stopped || i + 2 == n || k->row_capacity - k->n_rows <= 1 || fm_load(&k->asked) ||
-            !all_quiet(k, watches, n_watches, times + i))
+        if (stopped || i + 2 == times->n || k->row_capacity - k->n_rows <= 1 || fm_load(&k->asked) ||
+            !all_quiet(k, watches, n_watches, here))
             break;
         accept(k, commit);
         is_after = ahead && ahead->numbers[i] >= 0;
-        if (is_after && let_happen(k, ahead, ahead->numbers[i], watches, n_watches, times + i, &stopped)) {
+        if (is_after && let_happen(k, ahead, ahead->numbers[i], watches, n_watches, here, &stopped)) {
             *done = i + 1;
             break;
         }

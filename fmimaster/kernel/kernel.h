@@ -604,14 +604,23 @@ typedef struct {
     int n, happened, rows; /* n: instances with such clocks */
 } fm_ahead;
 
-/* Attempt and commit the intervals between n times while nothing happens; attempts are a pattern of programs that is
+/* The begin of some intervals and the end of each, n times in s: those of an array; or, without one, a begin and multiples of
+ * 1 / resolution: the first one, and one more each `step`. All these numbers are below 2^52: their quotients are rounded once. */
+typedef struct {
+    int n;
+    const double *array;
+    double begin, resolution;
+    int64_t first, step;
+} fm_times;
+
+/* Attempt and commit the intervals between times while nothing happens; attempts are a pattern of programs that is
  * repeated. *done intervals are committed, the next one is attempted and not committed. Stops early when the next row is
  * the last that has room, when it is asked to, at an attempt that is not quiet for one of the watches, or that did not simply
  * succeed. Returns an fm_stop of the last attempt. With events ahead, null for none, their programs are executed behind the
  * commits; where one has happened so that Python must look at it, the next interval is not attempted, and the fm_stop is its
  * own. */
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
-              const double *times, int n, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done);
+              const fm_times *times, const fm_watch *watches, int n_watches, fm_ahead *ahead, int *done);
 
 /* changes.c: n values of one type with so many bytes, and what they were. */
 typedef struct {
@@ -716,10 +725,11 @@ void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const do
 
 /* plain.c: the calls of an attempt if it is nothing else, and its commit is a row of numbers; else null. */
 const fm_fused *fm_plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit);
-/* Attempt and commit such intervals between times, at most n, while rows have room and none is to be measured. Returns how many
+/* Attempt and commit such intervals between times from one on, all but the last two, while rows have room and none is to be measured. Returns how many
  * are committed; *answered is the call of the one after them that did not simply succeed, whose result is *r; or null, if that one
  * was not begun. */
-int fm_plain_steps(fm_kernel *k, const fm_fused *calls, const double *times, int n, const fm_fused **answered, fm_result *r);
+int fm_plain_steps(fm_kernel *k, const fm_fused *calls, const fm_times *times, int from, const fm_fused **answered,
+                   fm_result *r);
 
 /* rows.c: rows of Float64 values, which lie one behind the other. */
 typedef struct {

@@ -80,16 +80,22 @@ FM_INLINE void add_row(fm_kernel *k)
     fm_publish(&k->n_rows, row + 1); /* another thread may read the counted rows */
 }
 
-int fm_plain_steps(fm_kernel *k, const fm_fused *calls, const double *times, int n, const fm_fused **answered, fm_result *r)
+int fm_plain_steps(fm_kernel *k, const fm_fused *calls, const fm_times *times, int from, const fm_fused **answered,
+                   fm_result *r)
 {
     const fm_fused *v = calls;
-    int room = k->row_capacity - k->n_rows - 1, done = 0;
+    int room = k->row_capacity - k->n_rows - 1, done = 0, n = times->n - 2 - from;
+    double next = time_of(times, from);
     n = room < n ? room : n;
     n = k->stands_for - k->attempts < n ? (int)(k->stands_for - k->attempts) : n;
     *answered = 0;
-    for (; done < n && times[done] < times[done + 1] && !fm_load(&k->asked); done++) {
-        k->begin = times[done];
-        k->end = times[done + 1];
+    for (; done < n && !fm_load(&k->asked); done++) {
+        double begin = next;
+        next = time_of(times, from + done + 1);
+        if (!(begin < next))
+            break; /* its row may equal the one before */
+        k->begin = begin;
+        k->end = next;
         v = attempt_calls(k, calls, r);
         if (v->kind != FM_FUSED_END) {
             *answered = v;

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fmimaster.base.data import dataclass
 from fmimaster.fmu.instance import Instance
+from fmimaster.instants.instant import Times
 from fmimaster.plan.layout import Group
 from fmimaster.plan.links import is_held
 from fmimaster.plan.plan import InstancePlan, Plan
@@ -169,7 +170,7 @@ class Executor(Protocol):
         self,
         attempts: Sequence[Program],
         commit: Program,
-        times: Sequence[float] | NDArray[np.float64],
+        times: Times,
         watches: Any = None,
         events: EventsAhead | None = None,
     ) -> Repeated:

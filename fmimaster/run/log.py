@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import field
 from enum import Enum
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.base.data import dataclass
-from fmimaster.instants.instant import Ticks
+from fmimaster.instants.instant import Ticks, Times
 from fmimaster.record.causes import GRID, Activations, Cause, Event
 from fmimaster.record.step_series import StepColumns
 
@@ -39,7 +40,7 @@ class Stretch:
         The cause of the end of each step, as an index of ``causes``; None if all end on the grid.
     """
 
-    times: NDArray[np.float64]
+    times: Times
     codes: NDArray[np.int64] | None = None
     causes: Sequence[Cause] = ()
 
@@ -57,7 +58,7 @@ class Stretch:
 
     def done(self, reached: float) -> int:
         """How many steps are done, if the executor works on an interval with this start in s."""
-        return int(np.searchsorted(self.times, reached))
+        return bisect_left(self.times, reached)
 
 
 @dataclass
@@ -101,7 +102,7 @@ class StepLog(StepColumns):
         """Take up the first steps of a stretch; on a grid, the very first is shorter after an interruption."""
         times = stretch.times
         if stretch.codes is not None:
-            self._add_all(times[: done + 1], stretch.codes[:done], stretch.causes)
+            self._add_all(np.asarray(times)[: done + 1], stretch.codes[:done], stretch.causes)
             return
         if done:
             self.add(float(times[0]), float(times[1]), GRID)

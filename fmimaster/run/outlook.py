@@ -21,10 +21,6 @@ FEWEST_ASKED, MOST_ASKED = 4, 256
 """Steps for which a rule is asked ahead: few where something has just happened, since what it is asked behind the next
 event is asked in vain; then more each time, until calls in between cost nothing beside the questions."""
 
-FEWEST_POINTS, MORE = 4096, 4
-"""Points by a formula that are computed ahead at least, and so many times more each time if none was in vain."""
-
-
 NO_EVENT, RENEWAL = -1, 0
 """Numbers of what is executed after a step: nothing, and the program after a step that has made outputs known again. Those
 of ticks come behind it."""
@@ -91,7 +87,7 @@ class Lookout:
         self._state = loop.state
         self._size = float(loop.rule.exact_size)
         self._asks = not loop.rule.estimators
-        self._most_asked, self._most_points = FEWEST_ASKED, FEWEST_POINTS
+        self._most_asked = FEWEST_ASKED
 
     def limit(self, until: Instant) -> Instant:
         """The earliest instant at which a step certainly ends."""
@@ -117,23 +113,15 @@ class Lookout:
         """By a formula."""
         s = self._state
         now, memory, cause = s.time, s.memory, points.cause
-        most = min(self._most_points, self._rows.capacity + 1)
-        ends = points.seconds_between(now, self.limit(until), most)
-        if len(ends) < 2:
+        times = points.times(now, self.limit(until), self._rows.capacity + 1)
+        if len(times) < 3:
             return None
-        times = np.empty(len(ends) + 1)
-        times[0], times[1:] = now.seconds, ends
-        codes = None if cause is GRID else np.zeros(len(ends), np.int64)
-
-        def note(done: int) -> None:
-            is_full = done + 1 >= len(ends)
-            self._most_points = MORE * most if is_full else max(done, FEWEST_POINTS)
-
+        codes = None if cause is GRID else np.zeros(len(times) - 1, np.int64)
         return Outlook(
             Stretch(times, codes, (cause,)),
             lambda k: Goal(points.point_after(now, k), cause),
             lambda _: memory,
-            note,
+            lambda _: None,
         )
 
     def _by_asking(self, goal: Goal, until: Instant) -> Outlook | None:

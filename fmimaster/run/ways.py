@@ -160,7 +160,7 @@ def controlled(parts: LoopParts) -> Way | None:
             s.memory = twin.take()
         s.stretch = None
         s.attempts += done + 1
-        parts.note(stretch, done, lambda k: Instant(stretch.times.item(k + 1)))
+        parts.note(stretch, done, lambda k: Instant(float(stretch.times[k + 1])))
         if outcome is not None:
             return Done(rule.propose(s.time, s.memory), outcome)
         goal = parts.goals.find(until)
@@ -206,7 +206,7 @@ def towards_events(parts: LoopParts) -> Way | None:
         done, outcome = steps(program, loop.programs.commit, stretch, last)
         s.memory, s.stretch = twin.take(), None
         s.attempts += done + (outcome is not None)
-        times = stretch.times[: done + 2].tolist()
+        times = np.asarray(stretch.times)[: done + 2].tolist()
         parts.note(stretch, done, lambda k: Instant(times[k + 1]))
         for k in np.flatnonzero(np.array(is_towards)[codes[:done]]).tolist():
             parts.acceptance.check_approach(times[k + 1])

@@ -12,6 +12,7 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import reference
 from facts_files import read_facts
@@ -295,6 +296,7 @@ def test_a_stretch_of_controlled_steps_is_the_same_as_its_steps() -> None:
         n = choose.choice([0, 1, 5, 20, 200])
         stretch = Stretch.empty(now, 300, causes)
         assert stretch.codes is not None
+        assert isinstance(stretch.times, np.ndarray)
         size, code = 0.01, 0
         for k in range(n):
             if choose.random() < 0.5:  # others are equal but for rounding
@@ -329,6 +331,7 @@ def test_steps_of_a_stretch_count_while_it_is_done() -> None:
     state = RunState(Instant(1.0), Timeline.of([]), steps=7, attempts=8, stretch=stretch)
     assert (state.counts(0.5), state.entries(0.5).objects()) == ((7, 9), [])
     assert stretch.codes is not None
+    assert isinstance(stretch.times, np.ndarray)
     stretch.times[1:4], stretch.codes[1] = [1.1, 1.2, 1.3], 1
     entries = [Steps(1.0, 1.1, STEP_SIZE), Steps(1.1, 1.2, PREDICTED)]
     assert (state.counts(1.2), state.entries(1.2).objects()) == ((9, 11), entries)

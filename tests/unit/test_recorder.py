@@ -227,11 +227,11 @@ def test_rows_that_are_made_where_they_are_kept_are_not_copied() -> None:
     kept = KeptRows(expected=10, row_bytes=16)
     assert kept.room_for(1, 1) is None  # nothing is known of the rows yet
     kept.append(np.array([0.0]), {"f": np.array([[5.0]])})
-    made = kept.room_for(2, 3)
+    more, made = kept.room_for(2, 3), kept.room_for(2, 2)
     assert made is not None
+    assert more is not None
     times, values = made
-    assert len(times) == len(values["f"]) == 3
-    assert len((kept.room_for(2, 1000) or made)[0]) > 3
+    assert [len(more[0]), len(more[1]["f"]), len(times)] == [3, 3, 2]
     times[:], values["f"][:, 0] = (1.0, 2.0), (6.0, 7.0)
     kept.append(times[:1], {"f": values["f"][:1]})
     kept.append(times[1:], {"f": values["f"][1:]})

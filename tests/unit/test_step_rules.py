@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from in_turn import in_turn
 
 from fmimaster.base.errors import OptionError
-from fmimaster.instants.grid import Grid, rounding
+from fmimaster.instants.grid import Grid, GridTimes, rounding
 from fmimaster.instants.instant import Instant, TimeBase, exact
 from fmimaster.steps.estimator import Measured
 from fmimaster.steps.locate import Locate
@@ -173,6 +173,22 @@ def test_points_listed_at_once_have_the_bits_of_points_one_by_one(
     listed = g.seconds_between(g.point(k), NEVER, most).tolist()
     assert listed == [g.point_after(g.point(k), n).seconds for n in range(most)]
     assert listed == [float(start + (k + 1 + n) * step) for n in range(most)]
+    times = g.times(g.point(k), NEVER, most)
+    assert [*times] == [g.point(k).seconds, *listed]
+
+
+def test_many_grid_points_are_computed_when_they_are_asked_for() -> None:
+    g = grid("1/10")
+    times = g.times(Instant(0.05), g.base.instant(10**10), 10**12)
+    assert isinstance(times, GridTimes)
+    assert (len(times), times[0], times[3], times[len(times) - 1]) == (
+        10**10,
+        0.05,
+        0.3,
+        999999999.9,
+    )
+    with pytest.raises(IndexError):
+        times[len(times)]
 
 
 @given(st.fractions(0, 100), st.fractions("1/1000", 1))

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmimaster.base.memory import usable_cores
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
+from fmimaster.instants.grid import GridTimes
+from fmimaster.instants.instant import Times
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, RuleTwin, Twin
@@ -158,7 +159,7 @@ class NativeExecutor:
         self,
         attempts: Sequence[Program],
         commit: Program,
-        times: Sequence[float] | NDArray[np.float64],
+        times: Times,
         watches: Any = None,
         events: EventsAhead | None = None,
     ) -> Repeated:
@@ -167,14 +168,13 @@ class NativeExecutor:
             return Repeated(0, self.run(attempts[0], times[0], times[1]))
         done, ahead = self._done, self._ahead
         kept = None if events is None else self._take(events)
-        points = np.ascontiguousarray(times, dtype=np.float64)
+        points = self._points(times)
         stop = lib.fm_repeat(
             self.kernel,
             self._pattern(attempts),
             len(attempts),
             self._encode(commit).code,
-            ffi.from_buffer("double[]", points),
-            len(points),
+            points[0],
             *_lent(watches),
             ffi.NULL if kept is None else ahead,
             done,
@@ -182,6 +182,15 @@ class NativeExecutor:
         self.kernel.asked = 0
         rows = ahead.rows if kept is not None and ahead.happened else None
         return Repeated(done[0], self._outcome(stop), rows)
+
+    @staticmethod
+    def _points(times: Times) -> tuple[Any, Any]:
+        """Times as the kernel reads them, and what must be kept meanwhile."""
+        if isinstance(times, GridTimes):
+            given = ffi.NULL, times.begin, times.resolution, times.first, times.step
+            return ffi.new("fm_times *", (len(times), *given)), None
+        array = ffi.from_buffer("double[]", np.ascontiguousarray(times, dtype=np.float64))
+        return ffi.new("fm_times *", {"n": len(times), "array": array}), array
 
     def _take(self, events: EventsAhead) -> Any:
         """Write events that are known ahead where the kernel reads them; returns what must be kept meanwhile."""

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.kernel_entry import PartitionCallbacks, UpdateCallback
+from fmimaster.instants.instant import Times
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, RuleTwin, Twin
 from fmimaster.program.instructions.base import Instruction, Program
@@ -138,7 +138,7 @@ class ReferenceExecutor:
         self,
         attempts: Sequence[Program],
         commit: Program,
-        times: Sequence[float] | NDArray[np.float64],
+        times: Times,
         watches: None = None,
         events: EventsAhead | None = None,
     ) -> Repeated:
