@@ -96,14 +96,15 @@ static void fuse_get(struct fusing *f, const fm_instruction *get)
 static void fuse_step(struct fusing *f, const fm_instruction *step)
 {
     const fm_instance *instance = &f->k->instances[step->instance];
+    fm_fused call = {.at = step->step.end};
     if (!instance->version) {
-        add(f, FM_AS_WRITTEN, step, (fm_fused){0});
+        add(f, FM_FUSED_STEP, step, call);
         return;
     }
     const fm_fmu *fmu = instance->self;
-    fm_fused call = {.address = fmu->do_step, .self = fmu->component};
+    call.address = fmu->do_step;
+    call.self = fmu->component;
     call.fmu = fmu;
-    call.at = step->step.end;
     add(f, instance->version == 2 ? FM_FUSED_STEP_2 : FM_FUSED_STEP_3, step, call);
 }
 

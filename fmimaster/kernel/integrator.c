@@ -140,7 +140,7 @@ static void divide(fm_one_step *s, double end)
     double rest = end - s->time;
     s->left = rest <= s->step ? 1.0 : larger(1.0, ceil(rest / s->step * (1.0 - FM_SLACK)));
     s->end = end;
-    s->part = rest / s->left;
+    s->part = s->left > 1.0 ? rest / s->left : rest;
 }
 
 /* One of the equal steps. */

@@ -248,7 +248,6 @@ RARE int as_written(fm_kernel *k, const fm_instruction *c)
     case FM_MOVE: move(k, c); return FM_RAN;
     case FM_MOVE_OBJECTS: return fm_move_objects(k, c, c->move.moves, c->move.n);
     case FM_SET: return set(k, c);
-    case FM_STEP: return step(k, c);
     default: return get(k, c);
     }
 }
@@ -272,6 +271,7 @@ HOT int fused(fm_kernel *k, const fm_fused *v)
         CALLS(FM_AS_WRITTEN, as_written(k, v->of));
         CALLS(FM_FUSED_SET_2, set_fused(k, v, 2));
         CALLS(FM_FUSED_SET_3, set_fused(k, v, 3));
+        CALLS(FM_FUSED_STEP, step(k, v->of));
         CALLS(FM_FUSED_STEP_2, step_fused(k, v, 2));
         CALLS(FM_FUSED_STEP_3, step_fused(k, v, 3));
         CALLS(FM_FUSED_GET_2, get_fused(k, v, 2));

@@ -41,11 +41,11 @@ enum fm_op {
     FM_END
 };
 
-/* The calls of an FM_FUSED: an instruction as it was written; or, with the number of an FMI version, the call of an FMU's
- * function itself. A FM_FUSED_SET_... gathers its values if it has sources. */
+/* The calls of an FM_FUSED: an instruction as it was written; the step of an instance; or, with the number of an FMI version,
+ * the call of an FMU's function itself. A FM_FUSED_SET_... gathers its values if it has sources. */
 enum fm_fused_kind {
-    FM_AS_WRITTEN, FM_FUSED_SET_2, FM_FUSED_SET_3, FM_FUSED_STEP_2, FM_FUSED_STEP_3, FM_FUSED_GET_2, FM_FUSED_GET_3,
-    FM_FUSED_END
+    FM_AS_WRITTEN, FM_FUSED_SET_2, FM_FUSED_SET_3, FM_FUSED_STEP, FM_FUSED_STEP_2, FM_FUSED_STEP_3, FM_FUSED_GET_2,
+    FM_FUSED_GET_3, FM_FUSED_END
 };
 
 /* States that FM_MODE leads to: FM_ and the name in fmimaster.system.states.State. */
@@ -423,7 +423,7 @@ struct fm_instruction {
         struct {
             int count; /* instructions that follow: what is done */
             int has_parallel;
-            int is_plain; /* whether all calls are FMUs' functions */
+            int is_plain; /* whether none is FM_AS_WRITTEN */
             const fm_fused *calls; /* up to an FM_FUSED_END */
         } fused;
     };

@@ -12,7 +12,7 @@
 const fm_fused *fm_plain_calls(const fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit)
 {
     if (attempt->op != FM_FUSED || attempt[attempt->fused.count + 1].op != FM_END || !attempt->fused.is_plain ||
-        (attempt->fused.has_parallel && k->threaded) || commit->op != FM_SAMPLE || commit[1].op != FM_END || k->n_sampled ||
+        (attempt->fused.has_parallel && (k->threaded || k->overlaps)) || commit->op != FM_SAMPLE || commit[1].op != FM_END || k->n_sampled ||
         k->fits || k->tuner)
         return 0;
     return attempt->fused.calls;
@@ -23,7 +23,7 @@ static void catch_up(fm_kernel *k, const fm_fused *calls, const fm_fused *end, i
 {
     for (const fm_fused *v = calls; n && v != end && v->kind != FM_FUSED_END; v++) {
         int i = v->instance;
-        if (v->kind == FM_FUSED_STEP_2 || v->kind == FM_FUSED_STEP_3)
+        if (v->kind == FM_FUSED_STEP || v->kind == FM_FUSED_STEP_2 || v->kind == FM_FUSED_STEP_3)
             k->stepped[i] = k->steps[i] += n;
         else if (v->kind == FM_FUSED_GET_2 || v->kind == FM_FUSED_GET_3)
             k->read[i] = k->at[i];
@@ -36,10 +36,18 @@ FM_INLINE int set(const fm_fused *v, int version)
     return transfer_fused(v, version);
 }
 
+/* A step that is not measured. */
+FM_INLINE int step_of_instance(const fm_instance *instance, double here, double there, fm_result *r)
+{
+    r->function = 0; /* an instance in Python has none */
+    return instance->do_step(instance->self, here, there - here, &r->answer, &r->function);
+}
+
 FM_INLINE int step(fm_kernel *k, const fm_fused *v, int version, fm_result *r)
 {
     double here = k->at[v->instance], there = end_of_call(k, v);
-    int status = step_of_call(v, version, 1, here, there, r);
+    int status = version ? step_of_call(v, version, 1, here, there, r)
+                         : step_of_instance(&k->instances[v->instance], here, there, r);
     if (!fm_failed(status))
         k->at[v->instance] = there;
     return status;
@@ -66,6 +74,7 @@ FM_INLINE const fm_fused *attempt_calls(fm_kernel *k, const fm_fused *v, fm_resu
         CALLS(FM_FUSED_SET_3, set(v, 3))
         CALLS(FM_FUSED_STEP_3, step(k, v, 3, r))
         CALLS(FM_FUSED_GET_3, transfer_fused(v, 3))
+        CALLS(FM_FUSED_STEP, step(k, v, 0, r))
     }
     return v;
 }

@@ -17,6 +17,7 @@ from kernel_encodings import as_written
 
 from fmimaster import SimulationError, SystemBuilder, reference_path, simulate
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.fmu.model_exchange.one_step import Euler
 from fmimaster.inputs.polynomial import HOLD
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -133,6 +134,29 @@ def test_many_plain_steps_are_the_same_calls(
     assert all(results[name].tobytes() == expected[name].tobytes() for name in expected.names)
     halves = 1 + isinstance(algorithm, Uneven)
     assert [one.calls for one in results.statistics.instances] == [500 * halves, 500, 500]
+
+
+@pytest.mark.in_this_process("calls are traced in the process of the run")
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("n", [1, 3])
+def test_many_steps_of_integrators_are_plain_ones(
+    version: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of an FMU that is alone: its step, and the reading of its outputs."""
+    builder = SystemBuilder("integrated")
+    for i in range(n):
+        fmu = reference_path(f"fmi{version}/Dahlquist.fmu")
+        builder.add(f"d{i}", fmu, {"k": 1.0 + i}, interface="ModelExchange")
+    for i in range(1, n):
+        builder.connect(f"d{i - 1}.x", f"d{i}.u")
+    system = builder.build(stop_time=50.0, step_size=0.1)
+    settings = {"algorithm": Jacobi(), "solver": Euler(0.05)}
+    fused = attempt_of(system, monkeypatch, **settings)[0].fused
+    assert fused.is_plain
+    assert (lib.FM_FUSED_STEP, n) in rows(fused)
+    assert_same_calls(system, **settings)
+    results = simulate(system, backend=Backend.NATIVE, **settings)
+    assert [one.calls for one in results.statistics.instances] == [500] * n
 
 
 def test_nothing_is_fused_where_that_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,9 +66,12 @@ def test_inputs_and_repeated_steps_are_the_same(version: str, algorithm: Algorit
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("clock", [None, EarlyReturn(), LookAhead()])
-def test_events_are_the_same(version: str, clock: EventClock | None) -> None:
+@pytest.mark.parametrize("step_size", [0.1, 2.0**-9])
+def test_events_are_the_same(version: str, clock: EventClock | None, step_size: float) -> None:
+    """Among the first steps, which are all measured, and among many."""
     path = reference_path(f"{version}/BouncingBall.fmu")
-    settings = {"algorithm": Jacobi(), "stop_time": 2.8, "step_size": 0.1, "event_clock": clock}
+    settings = {"algorithm": Jacobi(), "stop_time": 2.8, "step_size": step_size}
+    settings["event_clock"] = clock
     assert_same(both(path, interface="ModelExchange", **settings))
 
 

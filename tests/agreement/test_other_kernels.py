@@ -333,6 +333,7 @@ def test_one_wrong_instruction_is_noticed(
         ("(t->first + (i - 1) * t->step)", "(t->first + i * t->step)", FUSED),
         ("!others && group && group", "group && group", GROWTH),
         ("rows - l->width, k->times[first - 1]", "rows, k->times[first - 1]", GROWTH),
+        ("v->kind == FM_FUSED_STEP || v->kind ==", "v->kind ==", FUSED),
         ("if (!move->moves[m].plain ||", "if (", FUSED),
         (
             "FM_UNLIKELY(k->fits) && v->of->set.group == k->continuous_group",

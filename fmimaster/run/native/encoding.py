@@ -50,7 +50,7 @@ FUSIBLE = frozenset(
 
 _OPERATION = itemgetter("op")
 
-WORTH_FUSING = 3
+WORTH_FUSING = 2
 """So many of them at least."""
 
 
