@@ -150,7 +150,7 @@ def test_many_steps_of_integrators_are_plain_ones(
     for i in range(1, n):
         builder.connect(f"d{i - 1}.x", f"d{i}.u")
     system = builder.build(stop_time=50.0, step_size=0.1)
-    settings = {"algorithm": Jacobi(), "solver": Euler(0.05)}
+    settings: dict[str, Any] = {"algorithm": Jacobi(), "solver": Euler(0.05)}
     fused = attempt_of(system, monkeypatch, **settings)[0].fused
     assert fused.is_plain
     assert (lib.FM_FUSED_STEP, n) in rows(fused)
