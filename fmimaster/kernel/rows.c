@@ -8,8 +8,8 @@
 #include "kernel.h"
 #include "portable.h"
 
-/* So many values are looked at side by side. */
-enum { LANES = 4 };
+/* Narrow rows are looked at side by side, so that at least so many values are independent of each other. */
+enum { ABREAST = 16 };
 
 /* NAN has no say. */
 static inline double lower(double low, double value)
@@ -33,50 +33,42 @@ static void add_row(const fm_ranges *r, const double *row, const double *before,
     }
 }
 
-/* The values at `first` and after it, n groups of them, each `lanes` behind the one before: of each lane the lowest, the highest,
- * and the sum of squares of changes. */
-FM_VECTORS static void add_lanes(const double *first, size_t n, size_t lanes, size_t width, double *low, double *high,
-                                 double *squares)
+/* n times so many values, one behind the other, each later than the one that is `width` before it. */
+FM_VECTORS static void add_values(const double *values, size_t n, size_t lanes, size_t width, double *restrict low,
+                                  double *restrict high, double *restrict squares)
 {
-    double l[LANES], h[LANES], s[LANES]; /* nothing else points to them: they need not be in memory */
-    for (int j = 0; j < LANES; j++) {
-        l[j] = INFINITY;
-        h[j] = -INFINITY;
-        s[j] = 0.0;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const double *now = first + i * lanes, *before = now - width;
-        for (int j = 0; j < LANES; j++) {
-            double value = now[j], change = value - before[j];
-            l[j] = lower(l[j], value);
-            h[j] = higher(h[j], value);
-            s[j] += change * change;
+    for (size_t i = 0; i < n; i++, values += lanes) {
+        const double *before = values - width;
+        for (size_t j = 0; j < lanes; j++) {
+            double change = values[j] - before[j];
+            low[j] = lower(low[j], values[j]);
+            high[j] = higher(high[j], values[j]);
+            squares[j] += change * change;
         }
     }
-    memcpy(low, l, sizeof l);
-    memcpy(high, h, sizeof h);
-    memcpy(squares, s, sizeof s);
 }
 
 /* Rows that are all later than the one before them, which lies before the first one. */
 static void add_rows(const fm_ranges *r, const double *rows, size_t n)
 {
-    size_t abreast = LANES, width = r->width;
-    while (abreast > 1 && abreast / 2 * width % LANES == 0)
-        abreast /= 2;
-    size_t lanes = abreast * width, groups = n / abreast;
-    for (size_t at = 0; groups && at < lanes; at += LANES) {
-        double low[LANES], high[LANES], squares[LANES];
-        add_lanes(rows + at, groups, lanes, width, low, high, squares);
-        for (size_t j = 0; j < LANES; j++) {
-            size_t column = (at + j) % width;
-            r->low[column] = lower(r->low[column], low[j]);
-            r->high[column] = higher(r->high[column], high[j]);
-            r->squares[column] += squares[j];
-        }
+    double low[2 * ABREAST], high[2 * ABREAST], squares[2 * ABREAST];
+    size_t width = r->width, abreast = (ABREAST + width - 1) / width, lanes = abreast * width, groups = n / abreast;
+    if (abreast == 1 || !groups) {
+        add_values(rows, n, width, width, r->low, r->high, r->squares);
+        return;
     }
-    for (size_t i = groups * abreast; i < n; i++)
-        add_row(r, rows + i * width, rows + i * width - width, 1);
+    for (size_t j = 0; j < lanes; j++) {
+        low[j] = INFINITY;
+        high[j] = -INFINITY;
+        squares[j] = 0.0;
+    }
+    add_values(rows, groups, lanes, width, low, high, squares);
+    for (size_t j = 0, column = 0; j < lanes; j++, column = column + 1 == width ? 0 : column + 1) {
+        r->low[column] = lower(r->low[column], low[j]);
+        r->high[column] = higher(r->high[column], high[j]);
+        r->squares[column] += squares[j];
+    }
+    add_values(rows + groups * lanes, n - groups * abreast, width, width, r->low, r->high, r->squares);
 }
 
 /* What is known of a group. Returns how many of its rows are later than the row before. */
