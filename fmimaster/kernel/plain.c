@@ -97,6 +97,7 @@ int fm_plain_steps(fm_kernel *k, const fm_fused *calls, const fm_times *times, i
     double next = time_of(times, from);
     n = room < n ? room : n;
     n = k->stands_for - k->attempts < n ? (int)(k->stands_for - k->attempts) : n;
+    k->measuring = 0;
     *answered = 0;
     for (; done < n && !fm_load(&k->asked); done++) {
         double begin = next;

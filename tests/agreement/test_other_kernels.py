@@ -334,6 +334,7 @@ def test_one_wrong_instruction_is_noticed(
         ("!others && group && group", "group && group", GROWTH),
         ("rows - l->width, k->times[first - 1]", "rows, k->times[first - 1]", GROWTH),
         ("v->kind == FM_FUSED_STEP || v->kind ==", "v->kind ==", FUSED),
+        ("k->measuring = 0; *answered = 0;", "*answered = 0;", EXECUTORS),
         ("if (!move->moves[m].plain ||", "if (", FUSED),
         (
             "FM_UNLIKELY(k->fits) && v->of->set.group == k->continuous_group",
