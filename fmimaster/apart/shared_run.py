@@ -9,6 +9,7 @@ that waits. This module imports little, because a command that starts itself aga
 from __future__ import annotations
 
 import json
+import logging
 import mmap
 import os
 import signal
@@ -22,6 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+log = logging.getLogger("fmimaster")
 
 SIZE = 256 * 2**20
 """Bytes of the mapping: address space, of which the system gives a page when it is used first."""
@@ -138,6 +141,7 @@ class SharedRun:
         self.keeps_rows, self.spools_rows = spool is not None, False
         """Whether rows are kept, and whether they go to the spool: not if they are in a text file."""
         self.spool = -1 if spool is None else spool
+        self._is_full = False
         self.keeps_each_row = False
         """Whether rows are passed on one by one: their columns are known in the process of the run only."""
         self._used = _HEAD
@@ -201,11 +205,24 @@ class SharedRun:
         os.lseek(self.spool, 0, os.SEEK_SET)
 
     def put(self, kind: bytes, content: bytes) -> None:
-        """Append a record to the spool; it counts when it is complete."""
+        """Append a record to the spool; it counts when it is complete. A command whose spool is full goes on without it."""
+        if self._is_full:
+            return
         left = memoryview(kind + len(content).to_bytes(8, "little") + content)
         size = len(left)
-        while left:
-            left = left[os.write(self.spool, left) :]
+        try:
+            while left:
+                left = left[os.write(self.spool, left) :]
+        except OSError as error:
+            if not is_command:  # else another program gets its results from there
+                raise
+            self._is_full = True
+            log.warning(
+                "Rows are kept in memory only, because the disk of the results takes no more: %s. If an FMU ends the "
+                "process of the run, they are lost. Make room there before the run ends.",
+                error.strerror,
+            )
+            return
         self.numbers[SharedNumber.SPOOLED] += size
 
     def put_rows(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
@@ -356,17 +373,6 @@ def noted(function: Callable[..., Any], text: str) -> Callable[..., Any]:
 def first_words(call: str) -> str:
     """A call at the beginning of a sentence."""
     return call[:1].upper() + call[1:] if call.startswith(("the ", "a ")) else f"The call {call}"
-
-
-def unnamed_file(folder: str | os.PathLike[str] | None) -> int:
-    """Descriptor of a new file without a name in a folder, or where temporary files are; it is gone when it is closed."""
-    from tempfile import TemporaryFile  # few commands need it here
-
-    if folder is not None and os.access(folder, os.W_OK):
-        with suppress(OSError), TemporaryFile(prefix="fmimaster-", dir=folder) as file:
-            return os.dup(file.fileno())
-    with TemporaryFile(prefix="fmimaster-") as file:
-        return os.dup(file.fileno())
 
 
 def finish(status: int) -> None:

@@ -14,6 +14,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from io import TextIOWrapper
 from itertools import islice
@@ -63,6 +64,7 @@ class CsvWriter(RowWriter):
     """
 
     def __init__(self, target: str | os.PathLike[str] | TextIO) -> None:
+        self._target = target
         self._is_begun = False
         """Whether another process has written the header."""
         self._file = TextFile(target) if isinstance(target, str | os.PathLike) else None
@@ -105,20 +107,25 @@ class CsvWriter(RowWriter):
     def close(self) -> None:
         """Close the file, if it was opened here."""
         if self._file is not None:
-            with writing():
+            with self._writing():
                 self._file.close()
 
     def flush(self) -> None:
         """Flush the written data to the system."""
-        with writing():
+        with self._writing():
             self._stream.flush()
 
     def _put(self, text: str | memoryview) -> None:
-        with writing():
+        with self._writing():
             if self._file is not None:
                 self._file.write(text)
             else:
                 self._stream.write(text if isinstance(text, str) else str(text, "ascii"))
+
+    def _writing(self) -> AbstractContextManager[None]:
+        if self._file is None:
+            return writing("the stream")
+        return writing(f"'{self._target}'", " It ends with the last complete row.")
 
     def __exit__(self, *_: object) -> None:
         self.close()

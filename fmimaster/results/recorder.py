@@ -262,15 +262,16 @@ class Recorder:
     def _add(self, times: NDArray[np.float64], block: Block) -> None:
         if not len(times):
             return
-        if self._writer is not None:
+        if self._writer is not None:  # then those before are in the file
+            self._kept = KeptRows(len(times), _row_bytes(self._columns))
+        self._kept.append(times, block)
+        self.rows += len(times)
+        if self._writer is not None:  # if it fails, at most these rows are not in the file
             begun = perf_counter()
             self._writer.write(self._table(times, block))
             self.writing_seconds += perf_counter() - begun
-            self._kept = KeptRows(len(times), _row_bytes(self._columns))
         if self.spool is not None:
             self.spool(times, block)
-        self._kept.append(times, block)
-        self.rows += len(times)
         if self.also is not None:
             self.also(times, block)
 

@@ -166,14 +166,23 @@ def check_columns(expected: tuple[str, ...], found: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def writing() -> Iterator[None]:
-    """Raise errors of the system about a file as FileError, except for a closed pipe."""
+def writing(where: str, left: str = "") -> Iterator[None]:
+    """Raise errors of the system about a file as FileError, except for a closed pipe.
+
+    Parameters
+    ----------
+    where, left
+        The file, and what remains of it, as a sentence after a space.
+    """
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FileError(f"The results cannot be written: {reason_of(error)}.") from error
+        raise FileError(
+            f"The results cannot be written to {where}: {reason_of(error)}.{left} Make room there, or choose another "
+            "place."
+        ) from error
 
 
 class BinaryWriter(RowWriter):
@@ -195,7 +204,7 @@ class BinaryWriter(RowWriter):
         self._path = given_path(path).resolve()  # a link stays one
         self._part = own_name(self._path)  # another run may write a file of this name too
         self._document = b""
-        self._is_left = False
+        self._is_left = self._has_failed = False
         try:
             _check_no_folder(self._path)
             self._file: BinaryIO = self._part.open("x+b")
@@ -219,9 +228,13 @@ class BinaryWriter(RowWriter):
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Raise as a FileError also what a library says about values that its format cannot hold."""
+        left = " Nothing of it is left; a .csv file keeps the rows before that."
         try:
-            with writing():
+            with writing(f"'{self._path}'", left):
                 yield
+        except FileError:
+            self._has_failed = True
+            raise
         except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
             raise FileError(
                 f"'{self._path}' cannot be written: {str(error).rstrip('.')}."
@@ -259,10 +272,10 @@ class BinaryWriter(RowWriter):
     def __exit__(self, *_: object) -> None:
         try:
             with self._writing():
-                if self.has_written:
+                if self.has_written and not self._has_failed:
                     self.end(self._document)
                 self._file.close()
-            if self.has_written:
+            if self.has_written and not self._has_failed:
                 self._replace()
         finally:
             with suppress(OSError):

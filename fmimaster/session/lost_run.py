@@ -11,7 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fmimaster.apart import shared_run, watch
@@ -138,6 +138,17 @@ left: LeftRun | None = None
 """Of this process, if it is a command that was started again."""
 
 
+def unnamed_file(folder: str | os.PathLike[str] | None) -> int:
+    """Descriptor of a new file without a name in a folder, or where temporary files are; it is gone when it is closed."""
+    from tempfile import TemporaryFile  # few commands need it here
+
+    if folder is not None and os.access(folder, os.W_OK):
+        with suppress(OSError), TemporaryFile(prefix="fmimaster-", dir=folder) as file:
+            return os.dup(file.fileno())
+    with TemporaryFile(prefix="fmimaster-") as file:
+        return os.dup(file.fileno())
+
+
 @contextmanager
 def in_own_process(*, is_run: bool, folder: str | None = None) -> Iterator[None]:
     """A context for the rest of a command, which another process does; this one waits, and ends in it. Where there can be
@@ -170,7 +181,7 @@ def in_own_process(*, is_run: bool, folder: str | None = None) -> Iterator[None]
             shared_run.current = again.begun()
             yield
         else:
-            shared, process = again.start(shared_run.unnamed_file(folder) if is_run else None)
+            shared, process = again.start(unnamed_file(folder) if is_run else None)
             lost = _waited(shared, process)
             if shared[SharedNumber.PHASE] == CommandPhase.PREPARING:
                 raise _loss(lost, shared)

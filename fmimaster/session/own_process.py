@@ -49,6 +49,7 @@ from fmimaster.session.lost_run import (
     hanging,
     lost_error,
     message_of,
+    unnamed_file,
 )
 from fmimaster.session.work_thread import interrupted
 
@@ -103,7 +104,7 @@ def _spool(run: Attendance) -> int:
     path = run.output_file
     if path is None or not Path(path).parent.is_dir():
         return os.memfd_create("fmimaster")
-    return shared_run.unnamed_file(Path(path).parent)
+    return unnamed_file(Path(path).parent)
 
 
 def _set(shared: SharedRun, run: Attendance) -> None:

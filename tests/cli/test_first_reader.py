@@ -86,7 +86,7 @@ def test_an_input_file_without_rows_or_with_nan_is_told(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_is_told(run: Run, dahlquist: Path) -> None:
     message = run("simulate", dahlquist, "--output-file", "/dev/full").error
-    assert "The results cannot be written: No space left on device." in message
+    assert "The results cannot be written to '/dev/full': No space left on device." in message
 
 
 @pytest.mark.parametrize(

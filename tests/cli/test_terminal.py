@@ -199,7 +199,7 @@ def test_a_full_standard_output_is_an_error_in_one_line(
     assert done.returncode == 2, done.stderr
     assert done.stderr.rpartition("fmimaster: error: ")[2] in (
         "The standard output cannot be written: No space left on device.\n",
-        "The results cannot be written: No space left on device.\n",
+        "The results cannot be written to the stream: No space left on device. Make room there, or choose another place.\n",
     )
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
@@ -318,7 +318,6 @@ def test_results_on_a_full_disk_are_an_error(
 ) -> None:
     full = tmp_path / "full.png"
     full.symlink_to("/dev/full")
-    assert (
-        "cannot be written: No space left on device."
-        in run("simulate", dahlquist, option, full).error
-    )
+    error = run("simulate", dahlquist, option, full).error
+    assert f"'{full}'" in error
+    assert "No space left on device." in error
