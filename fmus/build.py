@@ -101,6 +101,7 @@ def main() -> None:
     models = sorted(path.parent for path in HERE.glob("*/model.c"))
     if arguments.only:
         models = [model for model in models if model.name in arguments.only]
+    print(f"Compiling {len(models)} reference FMUs", flush=True)  # as pip install -v shows
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         builds = [pool.submit(build_model, model, compilers) for model in models]
         try:
