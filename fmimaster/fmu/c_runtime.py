@@ -21,11 +21,17 @@ def c_library() -> ctypes.CDLL:
     return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
 
 
+@cache
+def _function(name: str) -> Callable[..., Any] | None:
+    return getattr(c_library(), name, None)
+
+
 class Posix:
     """The state when this object is made; arithmetic is that of the thread."""
 
     def __init__(self) -> None:
         self._environment = ctypes.create_string_buffer(_ROOM)
+        self._present = _Sigaction()
         self._call("fegetenv", self._environment)
         self._arithmetic = self._find_arithmetic()
 
@@ -37,7 +43,8 @@ class Posix:
 
     def puts_back_handler(self, number: int, handler: Any) -> bool:
         """Restore a handler; returns whether it was another one."""
-        is_another: bool = self.handler(number)[0] != handler[0]
+        self._call("sigaction", number, None, self._present)
+        is_another: bool = self._present[0] != handler[0]
         if is_another:
             self._call("sigaction", number, handler, None)
         return is_another
@@ -60,7 +67,7 @@ class Posix:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         """A function of the C library; one without effect if it is missing."""
-        function: Callable[..., Any] | None = getattr(c_library(), name, None)
+        function = _function(name)
         return None if function is None else function(*arguments)
 
 

@@ -6,7 +6,8 @@ import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -39,12 +40,34 @@ _FUNCTION = {
 }
 
 
-class FMU2Tolerant(Tolerant, FMU2Slave):  # type: ignore[misc]
+class _Fmi2Tolerant(Tolerant):
+    """Common part of the classes of FMI 2.0.
+
+    Attributes
+    ----------
+    kind : int
+        What is instantiated: Model Exchange 0, Co-Simulation 1.
+    resources : bytes
+        URI of the folder with resources for instances.
+    """
+
+    kind: ClassVar[int]
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.resources = Path(self.unzipDirectory, "resources").as_uri().encode()
+
+
+class FMU2Tolerant(_Fmi2Tolerant, FMU2Slave):  # type: ignore[misc]
     """fmpy's FMI 2.0 class; fmpy derives the FMI version from the name of its class."""
 
+    kind = 1
 
-class FMU2ModelTolerant(Tolerant, FMU2Model):  # type: ignore[misc]
+
+class FMU2ModelTolerant(_Fmi2Tolerant, FMU2Model):  # type: ignore[misc]
     """fmpy's FMI 2.0 class for Model Exchange."""
+
+    kind = 0
 
 
 class Fmi2Instance(BinaryInstance):
@@ -59,9 +82,19 @@ class Fmi2Instance(BinaryInstance):
     def _instantiate(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
-        del model
         fmu.must_have("fmi2Instantiate")
-        fmu.instantiate(callbacks=_callbacks(name, messages), loggingOn=options.logging_on)
+        self._callbacks = _callbacks(name, messages)
+        fmu.component = fmu.fmi2Instantiate(
+            name.encode(),
+            fmu.kind,
+            model.instantiation_token.encode(),
+            fmu.resources,
+            ctypes.byref(self._callbacks),
+            False,
+            options.logging_on,
+        )
+        if not fmu.component:
+            raise ValueError("fmi2Instantiate returned null")
 
     def _accessor(
         self, verb: str, kind: DataType, references: Sequence[int], values: NDArray[Any]

@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from dataclasses import field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -265,15 +264,16 @@ class FmuFile:
         return instance
 
     def _instantiated(self, name: str, options: InstanceOptions) -> Instance:
-        fmu = copy(self._loaded())
-        fmu.instanceName = name
+        loaded = self._loaded()
+        fmu = object.__new__(type(loaded))
+        vars(fmu).update(vars(loaded))
         messages = MessageLog(name, options.logging_on)
         self._logs.append(messages)
         if (calls := options.call_log) is not None:
             messages.call_log = calls
             fmu.fmiCallLogger = partial(calls.add, name)  # by fmpy, for the instantiation
         try:
-            make = shared_run.noted(at_place(self._kind), f"the instantiation of '{name}'")
+            make = shared_run.noted(self._class, f"the instantiation of '{name}'")
             instance: Instance = make(fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
             said = " ".join(m for m in messages.last if m)
@@ -288,11 +288,13 @@ class FmuFile:
         if self._fmu is None:
             library = find_library(self.folder, self.model, self.source)
             with LOADING:
-                make = at_place(self._kind).fmpy_class
+                self._class = at_place(self._kind)
                 self.present = f"the loading of the library of '{self.source}'"
                 noted = shared_run.noted(load, self.present)
                 try:
-                    self._fmu = noted(make, self.model, self.folder, library, str(self.source))
+                    self._fmu = noted(
+                        self._class.fmpy_class, self.model, self.folder, library, str(self.source)
+                    )
                 finally:
                     self.present = ""
             log.info("library of '%s': %s", self.source, library)
