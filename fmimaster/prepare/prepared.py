@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timezone
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fmimaster.algorithms.jacobi import Jacobi
@@ -275,10 +276,7 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         "platform": FMI3,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "system": _system(prepared, settings),
-        "components": [
-            _component(planned.name, made_from)
-            for planned, made_from in zip(prepared.plan.instances, prepared.components, strict=True)
-        ],
+        "components": _components(prepared),
         "start_time": float(prepared.schedule.start),
         "stop_time": float(prepared.schedule.stop),
         "settings": {
@@ -326,10 +324,16 @@ def _system(prepared: Prepared, settings: Settings) -> str:
     return prepared.description.system.name
 
 
-def _component(name: str, component: Component) -> dict[str, str]:
-    path, member = component.source.path, component.source.member
-    facts = {"name": name}
-    if path.is_file():
-        facts["file"] = f"{path.name}/{member}" if member else path.name
-        facts["sha256"] = file_hash(path)
-    return facts
+def _components(prepared: Prepared) -> list[dict[str, str]]:
+    """The name of each, and its file; each file is looked at once."""
+    sources = [component.source for component in prepared.components]
+    files = {source: _file(source.path, source.member) for source in dict.fromkeys(sources)}
+    names = (planned.name for planned in prepared.plan.instances)
+    return [{"name": name, **files[s]} for name, s in zip(names, sources, strict=True)]
+
+
+def _file(path: Path, member: str) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    name = f"{path.name}/{member}" if member else path.name
+    return {"file": name, "sha256": file_hash(path)}

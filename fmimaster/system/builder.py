@@ -59,6 +59,8 @@ class SystemBuilder:
     def __init__(self, name: str = "system") -> None:
         self.name = name
         self._components = NamedComponents()
+        self._sources: dict[str | Path, Source] = {}
+        """Path as given → the source: thousands of components may have the same."""
         self._start_values: dict[str, dict[str, Parameter]] = {}
         """Component → variable → its start value."""
         self._connections: list[Connection] = []
@@ -107,10 +109,11 @@ class SystemBuilder:
         The name.
         """
         expect(name, str, "add", "name")
-        expect(start_values, Mapping | None, "add", "start_values")
+        if type(start_values) is not dict:
+            expect(start_values, Mapping | None, "add", "start_values")
         self._components.check_new(name)
         check_priority(priority, f"Component '{name}'")
-        kind = _kind(name, source, interface)
+        kind = self._kind(name, source, interface)
         self._components.take(
             Component(name, **kind, priority=priority, lifetime=lifetime or ALWAYS)
         )
@@ -356,26 +359,30 @@ class SystemBuilder:
         given = self._start_values.get(component.name)
         return replace(component, parameters=tuple(given.values())) if given else component
 
-
-def _kind(
-    name: str,
-    source: str | os.PathLike[str] | PythonComponent | Adaptation,
-    interface: Interface | str | None,
-) -> dict[str, Any]:
-    """The fields of a component that say which of the kinds it is that a system can have."""
-    if isinstance(source, PythonComponent):
-        source.model()  # errors in the declaration are found here
-        return {"source": _IN_PYTHON, "python": source}
-    if isinstance(source, Adaptation):
-        return {"source": ADAPTATION_SOURCE, "adaptation": source}
-    if isinstance(source, type) and issubclass(source, PythonComponent):
-        raise DescriptionError(
-            f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."
-        )
-    if callable(source):
-        raise DescriptionError(
-            f"Component '{name}' is a function. Expected the path of an FMU, or a component in Python: "
-            "PythonComponent(inputs={...}, outputs={...}, step=function)."
-        )
-    chosen = None if interface is None else Interface.named(interface)
-    return {"source": Source(given_path(source)), "interface": chosen}
+    def _kind(
+        self,
+        name: str,
+        source: str | os.PathLike[str] | PythonComponent | Adaptation,
+        interface: Interface | str | None,
+    ) -> dict[str, Any]:
+        """The fields of a component that say which of the kinds it is that a system can have."""
+        if isinstance(source, PythonComponent):
+            source.model()  # errors in the declaration are found here
+            return {"source": _IN_PYTHON, "python": source}
+        if isinstance(source, Adaptation):
+            return {"source": ADAPTATION_SOURCE, "adaptation": source}
+        if isinstance(source, type) and issubclass(source, PythonComponent):
+            raise DescriptionError(
+                f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."
+            )
+        if callable(source):
+            raise DescriptionError(
+                f"Component '{name}' is a function. Expected the path of an FMU, or a component in Python: "
+                "PythonComponent(inputs={...}, outputs={...}, step=function)."
+            )
+        chosen = None if interface is None else Interface.named(interface)
+        if not isinstance(source, str | Path):
+            return {"source": Source(given_path(source)), "interface": chosen}
+        if source not in self._sources:
+            self._sources[source] = Source(given_path(source))
+        return {"source": self._sources[source], "interface": chosen}
