@@ -24,7 +24,6 @@ from fmimaster.plan.graph import ALL_SET, Node, components
 from fmimaster.plan.layout import Group
 from fmimaster.plan.links import is_clocked
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.policy import has_clocks
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import FunctionHook
@@ -136,7 +135,7 @@ def _can_be_tried(plan: Plan, i: int) -> bool:
     can = planned.model.capabilities
     is_free = can.can_get_and_set_fmu_state and can.can_handle_variable_communication_step_size
     return is_free and not (
-        planned.event_mode or planned.may_return_early or has_clocks(planned.model)
+        planned.event_mode or planned.may_return_early or planned.model.has_clocks
     )
 
 

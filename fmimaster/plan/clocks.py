@@ -11,7 +11,7 @@ from fmimaster.base.data import dataclass
 from fmimaster.base.errors import DescriptionError, OptionError
 from fmimaster.base.text import listed
 from fmimaster.plan.events import Trigger
-from fmimaster.plan.policy import EventUse, has_clocks
+from fmimaster.plan.policy import EventUse
 from fmimaster.plan.variables import Chosen
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability, common_divisor
 from fmimaster.system.model import Causality, DataType, Model, Variable
@@ -60,7 +60,7 @@ def clock_warnings(system: ResolvedSystem, links: Sequence[Link]) -> Iterator[st
         Those of them that are computed.
     """
     for component in system.components:
-        if has_clocks(component.model) and not component.model.capabilities.has_event_mode:
+        if component.model.has_clocks and not component.model.capabilities.has_event_mode:
             yield f"'{component.name}' has clocks, but no Event Mode (hasEventMode is false): they do not tick"
     used = {(k.target, k.input.name) for k in links}
     dropped = [k for k in system.links if (k.target, k.input.name) not in used]
@@ -76,7 +76,7 @@ def clock_notes(components: Sequence[ResolvedComponent], use: EventUse) -> Itera
     """Notes: Event Mode that is used although it was switched off."""
     for component in components:
         model = component.model
-        if use.event_mode is False and has_clocks(model) and model.capabilities.has_event_mode:
+        if use.event_mode is False and model.has_clocks and model.capabilities.has_event_mode:
             yield (
                 f"the Event Mode of '{component.name}' is used nevertheless, because it has clocks (FMI 3.0, 2.3.1)"
             )
@@ -214,6 +214,8 @@ def only_ticking(
     OptionError
         If the user has named such a variable.
     """
+    if not any(c.model.has_clocks for c in system.components):
+        return list(chosen), []
     rhythms = Rhythms(system.components, system.links)
     kept, silent = [], []
     for entry in chosen:

@@ -84,7 +84,9 @@ def find_corrections(
     assumes_linear
         Whether dependencies that the FMU does not declare as linear are taken for linear, as long as outputs agree.
     """
-    found = {}
+    found = dict[int, Correction]()
+    if not any(model.direct_inputs for model in models):
+        return found
     read = _read(models, links, events)
     for model, names, also in zip(models, read, further, strict=False):
         in_steps = not model.capabilities.has_event_mode  # where discrete outputs change

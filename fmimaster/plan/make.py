@@ -38,7 +38,7 @@ from fmimaster.plan.links import (
     unread_outputs,
 )
 from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder, Tolerance, own_tolerance
-from fmimaster.plan.policy import EventUse, Policy, has_clocks, stops_at_events, stops_inside
+from fmimaster.plan.policy import EventUse, Policy, stops_at_events, stops_inside
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.step_groups import (
     Loops,
@@ -213,18 +213,16 @@ def order_visits(draft: PlanDraft) -> None:
     """The visits in Initialization Mode and in Step Mode."""
     system = draft.system
     links = [k for k in system.links if not is_clocked(k)]
-    draft.initial_visits, draft.step_visits = (
-        visits(
-            dependency_graph(
-                system.components,
-                links,
-                initial=initial,
-                parameter_links=system.parameter_links,
-            ),
-            draft.order.trigger_sequence,
+    initial, in_steps = (
+        dependency_graph(
+            system.components, links, initial=initial, parameter_links=system.parameter_links
         )
         for initial in (True, False)
     )
+    sequence = draft.order.trigger_sequence
+    draft.initial_visits = visits(initial, sequence)
+    is_same = in_steps == initial and [*in_steps.arcs] == [*initial.arcs]  # usual
+    draft.step_visits = draft.initial_visits if is_same else visits(in_steps, sequence)
     _refuse_late_parameters(system, draft.initial_visits.loop_of)
 
 
@@ -367,13 +365,13 @@ def _instance(draft: PlanDraft, i: int, connected: bool, stops_alone: bool) -> I
     wanted = {*policies} != {Policy.EXECUTE} or bool(use.early_return)
     asked = wanted if use.event_mode is None else use.event_mode
     refreshed = draft.refreshed[i] and use.event_mode is not False
-    event_mode = can.has_event_mode and (asked or has_clocks(model) or refreshed)
+    event_mode = can.has_event_mode and (asked or model.has_clocks or refreshed)
     early_return = (
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
     )
     executes = any(e.trigger is None and e.scope is not Scope.SHARED for e in model.events)
     early_return = early_return or (stops_alone and event_mode and executes)
-    has_ticks = has_clocks(model) and model.interface is Interface.MODEL_EXCHANGE
+    has_ticks = model.has_clocks and model.interface is Interface.MODEL_EXCHANGE
     early_return = early_return and (event_mode or not can.has_event_mode)
     if use.policies:  # an instance that never announces its events must not stop at them either
         early_return = early_return and Policy.ANNOUNCE in policies
@@ -396,4 +394,4 @@ def _instance(draft: PlanDraft, i: int, connected: bool, stops_alone: bool) -> I
 def _can_be_refreshed(model: Model) -> bool:
     """Whether outputs depend directly on inputs, and no event can happen when Event Mode is entered for them."""
     stops = model.capabilities.might_return_early_from_do_step
-    return any(model.dependencies.values()) and not (stops or model.events or has_clocks(model))
+    return any(model.dependencies.values()) and not (stops or model.events or model.has_clocks)

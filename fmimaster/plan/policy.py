@@ -53,11 +53,6 @@ class EventUse:
         return tuple(p.get(instance, Policy.EXECUTE) for p in self.policies) or (self.policy,)
 
 
-def has_clocks(model: Model) -> bool:
-    """Whether an FMU has clocks. Its Event Mode must then be used, if it has one (FMI 3.0.2, 2.3.1)."""
-    return any(v.type is DataType.CLOCK for v in model.variables)
-
-
 def stops_at_events(model: Model, policy: Policy) -> bool:
     """Whether an instance with this policy may end a step at its own event, if early return is allowed."""
     chosen = model.event_policy
@@ -153,7 +148,7 @@ def row_of(model: Model, connected: Collection[str] | None = None) -> tuple[Tabl
         return TableRow.LOOK_AHEAD, f"its shared events have no trigger: {named(lone)}"
     if any(e.trigger for e in events):
         return TableRow.PREDICTIVE, "its events have indicators and triggers"
-    if discrete and undoes_events(model) and not has_clocks(model):
+    if discrete and undoes_events(model) and not model.has_clocks:
         return TableRow.LOCATE, f"its events change discrete outputs: {named(discrete)}"
     if events:
         return TableRow.PREDICTIVE, "its events have indicators"

@@ -262,7 +262,7 @@ def checked_link(link: Link, text: str, allow_lossy: bool) -> Link:
     """A link whose types and transformation fit, with notes about the conversion of types."""
     notes = _check_types(link.output, link.input, text, allow_lossy)
     check_transformation(link.input, link.transformation, text)
-    return replace(link, notes=(*notes, *link.notes))
+    return replace(link, notes=(*notes, *link.notes)) if notes else link
 
 
 def _check_types(

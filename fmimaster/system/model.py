@@ -44,6 +44,10 @@ class Source:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
 
 
+_NUMPY: Mapping[str, type] = {"Boolean": bool, "Clock": bool, "String": object, "Binary": object}
+"""Name of a type → the one of NumPy, if that has another name."""
+
+
 class DataType(Enum):
     """Types of variables, as FMI 3.0 has them; FMI 2.0 Real, Integer and Enumeration are Float64, Int32 and Int32."""
 
@@ -65,45 +69,16 @@ class DataType(Enum):
     # that of Enum is written in Python, and plans of large systems are made of dictionaries
     __hash__ = object.__hash__
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
+    def __init__(self, name: str) -> None:
+        # attributes, because they are asked for each variable
+        self.dtype: np.dtype[Any] = np.dtype(_NUMPY.get(name, name.lower()))
         """NumPy type of a value in the value store; Python objects for String and Binary."""
-        return _DTYPES[self]
-
-    @property
-    def is_float(self) -> bool:
+        self.is_float = name.startswith("Float")
         """Whether values are floating point numbers, which can be continuous."""
-        return self in _FLOATS
-
-    @property
-    def is_integer(self) -> bool:
+        self.is_integer = "Int" in name
         """Whether values are signed or unsigned integers."""
-        return self.dtype.kind in "iu"
-
-    @property
-    def is_numeric(self) -> bool:
+        self.is_numeric = self.is_float or self.is_integer or name == "Boolean"
         """Whether values are numbers or Booleans, which can be converted into each other and plotted."""
-        return self.is_float or self.is_integer or self is DataType.BOOLEAN
-
-
-_FLOATS = frozenset((DataType.FLOAT64, DataType.FLOAT32))
-
-_DTYPES: dict[DataType, np.dtype[Any]] = {
-    DataType.FLOAT64: np.dtype(np.float64),
-    DataType.FLOAT32: np.dtype(np.float32),
-    DataType.INT8: np.dtype(np.int8),
-    DataType.UINT8: np.dtype(np.uint8),
-    DataType.INT16: np.dtype(np.int16),
-    DataType.UINT16: np.dtype(np.uint16),
-    DataType.INT32: np.dtype(np.int32),
-    DataType.UINT32: np.dtype(np.uint32),
-    DataType.INT64: np.dtype(np.int64),
-    DataType.UINT64: np.dtype(np.uint64),
-    DataType.BOOLEAN: np.dtype(np.bool_),
-    DataType.STRING: np.dtype(object),
-    DataType.BINARY: np.dtype(object),
-    DataType.CLOCK: np.dtype(np.bool_),
-}
 
 
 class Causality(Enum):
@@ -337,6 +312,11 @@ class Model:
     def direct_inputs(self) -> frozenset[str]:
         """Inputs on which an output depends directly in Step Mode, or is assumed to."""
         return frozenset().union(*self.dependencies.values())
+
+    @cached_property
+    def has_clocks(self) -> bool:
+        """Whether it has clocks. Event Mode must then be used, if there is one (FMI 3.0.2, 2.3.1)."""
+        return any(v.type is DataType.CLOCK for v in self.variables)
 
     @cached_property
     def dimension_names(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ diagram in the documentation (``docs/figures/states.py``) are derived from this 
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 
 
 class State(Enum):
@@ -125,6 +126,7 @@ def after(state: State, call: FmiCall) -> State | None:
     return allowed[call] or state
 
 
+@cache
 def call_between(state: State, following: State) -> FmiCall | None:
     """The call that leads from one state to another; None if there is none."""
     calls = [call for call, next_state in _TABLE[state].items() if next_state is following]

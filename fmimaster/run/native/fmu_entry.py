@@ -108,6 +108,8 @@ class FmuEntry(KernelEntry):
 
     def _lend_rates(self, most_orders: int) -> None:
         """FMI 2.0: references and orders of the derivatives of all continuous inputs, and room for them."""
+        if not most_orders:
+            return
         segments = self._python.context.plan.layout.segments(self._python.index, Group.CONTINUOUS)
         references = [r for s in segments for r in s.value_references] * most_orders
         n = len(references)
@@ -148,7 +150,7 @@ class FmuEntry(KernelEntry):
         """Make a call ready that reads or sets a segment."""
         if segment.type is DataType.BOOLEAN:
             self.fill(call, integers=np.zeros(call.size, np.intc))
-        elif segment.type.dtype == object:
+        elif segment.type.dtype.hasobject:
             texts = Texts(self._python.context, segment.type, group in READ, values)
             call.texts = self.lent(texts).call
         self._version.bind(self._fmu, TYPES[segment.type], group in READ, ffi.addressof(call))

@@ -40,6 +40,8 @@ class Lender(LentMemory):
         self.plan = plan
         self.store = store
         self.objects = objects
+        self._firsts: dict[DataType, Any] = {}
+        """Address of the first element in the store."""
 
     def _as(self, kind: Any, value: Any) -> Any:
         """A value of a type of C; text and binaries as addresses of objects."""
@@ -49,8 +51,9 @@ class Lender(LentMemory):
 
     def address(self, kind: DataType, index: int) -> Any:
         """Address of an element of the store."""
-        values = self.store.values[kind]
-        return ffi.cast("char *", ffi.from_buffer(values)) + index * kind.dtype.itemsize
+        if kind not in self._firsts:
+            self._firsts[kind] = ffi.cast("char *", ffi.from_buffer(self.store.values[kind]))
+        return self._firsts[kind] + index * kind.dtype.itemsize
 
     # Once, when the executor is made
 

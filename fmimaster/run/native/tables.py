@@ -76,18 +76,21 @@ class Tables(Lender):
         objects
             Whether of text and binaries; else of numbers.
         """
-        chosen = (w for w in routes if (w.target_type.dtype == object) is objects)
+        chosen = (w for w in routes if w.target_type.dtype.hasobject is objects)
         elements = [(w, e) for w in chosen for e in range(w.size)]
         moves = self.lent(ffi.new("fm_move[]", len(elements)))
         for move, (route, element) in zip(moves, elements, strict=True):
-            types = route.source_type, route.target_type
-            is_identity = route.transformation.is_identity
-            move.source_type, move.target_type = (TYPES[kind] for kind in types)
-            move.transformed = not is_identity
-            move.plain = is_identity and types == (DataType.FLOAT64, DataType.FLOAT64)
-            move.factor, move.offset = route.transformation.factor, route.transformation.offset
-            move.source = self.address(route.source_type, route.source.start + element)
-            move.target = self.address(route.target_type, route.target.start + element)
+            source, target, transformation = (
+                route.source_type,
+                route.target_type,
+                route.transformation,
+            )
+            move.source_type, move.target_type = TYPES[source], TYPES[target]
+            move.transformed = not transformation.is_identity
+            move.plain = transformation.is_identity and source is target is DataType.FLOAT64
+            move.factor, move.offset = transformation.factor, transformation.offset
+            move.source = self.address(source, route.source.start + element)
+            move.target = self.address(target, route.target.start + element)
         return {"n": len(elements), "moves": moves}
 
     def outputs(self, i: int) -> dict[str, Any]:

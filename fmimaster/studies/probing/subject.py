@@ -36,7 +36,7 @@ from fmimaster.studies.probing.excitation import (
     varied,
 )
 from fmimaster.studies.probing.ticks import MeasuredTick, Ticks
-from fmimaster.system.model import DataType, Variable
+from fmimaster.system.model import Variable
 
 TERMINATED = "Terminate"
 """Status of a step in which the FMU has ended the simulation."""
@@ -81,8 +81,7 @@ class Subject:
         events : bool
             Whether it may return early, and uses Event Mode if it has that. FMUs with clocks always use Event Mode.
         """
-        has_clocks = any(v.type is DataType.CLOCK for v in self.model.variables)
-        event_mode = self.model.capabilities.has_event_mode and (events or has_clocks)
+        event_mode = self.model.capabilities.has_event_mode and (events or self.model.has_clocks)
         options = InstanceOptions(event_mode=event_mode, early_return=events)
         try:
             instance = self.file.instantiate(f"{self.use.name} {name}".rstrip(), options)
