@@ -281,16 +281,19 @@ def place_columns(
     placed: dict[tuple[DataType, int, int], slice] = {}
 
     def place(kind: DataType, slot: slice) -> slice:
-        key = kind, slot.start, slot.stop
-        if key not in placed:
+        start, stop = slot.start, slot.stop
+        found = placed.get((kind, start, stop))
+        if found is None:
             row = rows.setdefault(kind, [])
-            row.extend(range(slot.start, slot.stop))
-            placed[key] = slice(len(row) - slot.stop + slot.start, len(row))
-        return placed[key]
+            at = len(row)
+            row += range(start, stop)
+            found = placed[kind, start, stop] = slice(at, len(row))
+        return found
 
     own = {(entry.instance, entry.variable) for entry in chosen if entry.connector is None}
     states = [_states(component.model) for component in components]
     columns = []
+    slots = layout.slots
     for i, name, variable, _, connector in chosen:
         if i is None:
             signal, at = layout.signals[variable]
@@ -305,7 +308,7 @@ def place_columns(
         if v.clocks and v.type is not DataType.CLOCK:  # a clock that cannot tick is inactive
             clocks = (place(*layout.placed(i, clock)) for clock in v.clocks)
             present = DataType.CLOCK, tuple(column.start for column in clocks)
-        kind, slot = layout.placed(i, variable)
+        kind, slot = slots.get((i, Group.OUTPUTS, variable)) or layout.placed(i, variable)
         if connector is None:
             unit, usual, transformation = v.unit.name if v.unit else "", _usual(v), _UNCHANGED
         else:

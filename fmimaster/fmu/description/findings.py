@@ -14,6 +14,9 @@ from fmimaster.system.xml import Element, local_name, location, parse_text, show
 
 _MOST_PROBLEMS = 20
 
+_LONGEST_PLAIN = 20
+"""Digits of a whole number that is read without a pattern, as nearly all are."""
+
 E = TypeVar("E", bound=Enum)
 
 
@@ -138,7 +141,8 @@ def whole_number(element: Element, name: str, least: int, most: int) -> int:
     """Value of an attribute that is required and must be in a range."""
     if (text := element.get(name)) is None:
         raise problem(element, f"{name} of {labelled(element)} is missing.")
-    number = value_of(element, name, int, least)
+    is_plain = text.isascii() and text.isdecimal() and len(text) < _LONGEST_PLAIN
+    number = int(text) if is_plain else value_of(element, name, int, least)
     if not least <= number <= most:
         raise problem(
             element,

@@ -308,6 +308,8 @@ class VariableReader:
         text = entry.typed.get("start")
         if text is None and not len(entry.typed):
             return None
+        if text is not None and _is_usual(variable) and _is_number(text):
+            return (text,)
         if text is None:
             texts = [e.get("value") or "" for e in children(entry.typed, "Start")]
         else:
@@ -331,6 +333,20 @@ class VariableReader:
                 entry.element, "start is outside of min and max", f"{name} ({found})"
             )
         return tuple(texts)
+
+
+def _is_usual(variable: Variable) -> bool:
+    """Whether it is a floating point scalar without limits, like most: nothing but its number is to be checked."""
+    is_limited = variable.min is not None or variable.max is not None
+    return variable.type.is_float and not variable.dimensions and not is_limited
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _source(entry: VariableEntry, declared: TypeDefinition | None, name: str) -> Element | None:
