@@ -228,12 +228,15 @@ def matching(patterns: str | Sequence[str], names: Iterable[str]) -> list[str]:
 
     :mod:`fnmatch` is not used, because it reads ``x[1]`` as ``x1``.
     """
-    names, chosen = list(names), dict[str, None]()
+    known, chosen = dict.fromkeys(names), dict[str, None]()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if pattern in known and {"*", "?"}.isdisjoint(pattern):  # of a run there may be thousands
+            chosen[pattern] = None
+            continue
         glob = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-        found = [name for name in names if re.fullmatch(glob, name, re.DOTALL)]
+        found = [name for name in known if re.fullmatch(glob, name, re.DOTALL)]
         if not found:
-            near = did_you_mean(pattern, names) or there_are(names)
+            near = did_you_mean(pattern, known) or there_are([*known])
             raise OptionError(f"No column of the results matches '{pattern}'.{near}")
         chosen.update(dict.fromkeys(found))
     return list(chosen)
