@@ -283,8 +283,9 @@ def _may_end_before(program: Program, plan: Plan) -> bool:
     """Whether a step of a program may have to end before its end: at an early return, or at an event between its parts."""
     if plan.instances.any_may_return_early:
         return True
-    has_parts = any(isinstance(i, Step) and i.end < 1.0 for i in program.instructions)
-    return has_parts and any(i.event_mode for i in plan.instances)
+    if not any(i.event_mode for i in plan.instances):
+        return False
+    return any(isinstance(i, Step) and i.end < 1.0 for i in program.instructions)
 
 
 def _fused(parts: Sequence[Sequence[Fields]]) -> list[Any]:

@@ -76,9 +76,11 @@ class FmuEntry(KernelEntry):
         lent.binding.lend_places(lambda: [int(p) for p in places[places.nonzero()]])
         tolerance = context.plan.instances[i].tolerance.value
         self.entry = ffi.new("fm_instance *")
+        self.component = ffi.cast("void *", lent.binding.component)
+        self.shared = id(lent.functions) if type(self) is FmuEntry else 0
         self._fmu = self.made(
             "fm_fmu",
-            component=ffi.cast("void *", lent.binding.component),
+            component=self.component,
             functions=self.lent(lent.functions),
             places=places,
             kept_from=context.registers.kept_from[i:],
@@ -96,9 +98,11 @@ class FmuEntry(KernelEntry):
 
     def _lend_updates(self) -> _Updates | None:
         """Inputs that are set in Intermediate Update Mode, if there are any."""
+        if not self._fmu.updates:
+            return None
         context, i = self._python.context, self._python.index
         segments = context.plan.layout.segments(i, Group.CONTINUOUS)
-        if not (self._fmu.updates and segments):
+        if not segments:
             return None
 
         def bind(call: Any) -> None:

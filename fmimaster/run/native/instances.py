@@ -42,6 +42,11 @@ class KernelEntry(LentMemory, ABC):
 
     entry: Any
     instance: Instance
+    component: Any = None
+    """Of an FMU that is called in this process: its address."""
+    shared: int = 0
+    """Identity of the functions of such an FMU: calls of two that share them differ in component and values only. 0 for
+    what has calls of its own."""
 
     @abstractmethod
     def bind(self, call: Any, group: Group, segment: Segment, values: NDArray[Any]) -> None:

@@ -15,7 +15,7 @@ from fmimaster.program.hook import Partials
 from fmimaster.program.instructions.outputs import Correct
 from fmimaster.program.store import ValueStore
 from fmimaster.run.native.header import TYPES, derivative_fields, interval_fields
-from fmimaster.run.native.instances import KernelEntry
+from fmimaster.run.native.instances import READ, KernelEntry
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.native.objects import Objects
 from fmimaster.run.ticks import AskedClocks, asked_clocks, clocked_parts
@@ -31,6 +31,8 @@ class Tables(Lender):
         super().__init__(kernel, plan, store, objects)
         self._references: dict[int, Any] = {}
         """By the identity of variables: instances of one model share them."""
+        self._bound: dict[tuple[int, bool, int], Any] = {}
+        """Variables, whether they are read, functions of a library → such a call of one of the instances."""
 
     def calls(self, entry: KernelEntry, i: int, group: Group) -> dict[str, Any]:
         """The FMI calls that SET and GET make of a group: fields of fm_instruction."""
@@ -39,8 +41,16 @@ class Tables(Lender):
 
     def _segments(self, entry: KernelEntry, group: Group, segments: Sequence[Segment]) -> Any:
         calls = self.lent(ffi.new("fm_segment[]", len(segments)))
-        for call, segment in zip(calls, segments, strict=True):
-            self._fill(call, entry, group, segment)
+        for k, segment in enumerate(segments):
+            key = id(segment.variables), group in READ, entry.shared
+            if (alike := self._bound.get(key)) is not None:
+                calls[k] = alike
+                call = calls + k
+                call.self, call.values = entry.component, self.address(segment.type, segment.start)
+                continue
+            self._fill(calls[k], entry, group, segment)
+            if entry.shared and segment.type.is_float:
+                self._bound[key] = calls[k]
         return calls
 
     def _fill(
