@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import takewhile
 
 import numpy as np
@@ -222,17 +222,13 @@ def outdated_instances(
         Those that it makes active, by number. An output that depends on the payload of a trigger shows the right limit of
         the member from which the payload is.
     """
+    used = cache(partial(_used_outputs, plan))  # there may be many connections to one instance
     return frozenset(
         link.target
         for link in _links_from(plan, changed, first)
-        if _depends(plan, link.target, [link], _used_outputs(plan, link.target))
-        and not _is_told(plan, link, triggers, _used_outputs(plan, link.target))
+        if _depends(plan, link.target, [link], used(link.target))
+        and not _is_told(plan, link, triggers, used(link.target))
     )
-
-
-def _is_passed_on(plan: Plan, link: Link) -> bool:
-    """Whether an output of the target that is used depends directly on the input of a connection."""
-    return _depends(plan, link.target, [link], _used_outputs(plan, link.target))
 
 
 def input_jumps(
@@ -255,13 +251,17 @@ def input_jumps(
     """
     table = len(plan.instances) - 1
     fed: dict[str, list[InputJump]] = {}
+    used = cache(partial(_used_outputs, plan))
     routes = ((i, group, r.link) for (i, group), found in plan.routes.items() for r in found)
     for i, group, link in routes:
+        if link.source != table:
+            continue
         has_event, one = plan.instances[i].event_mode, frozenset({i})
         is_event = has_event and group is Group.CONTINUOUS
-        passes = not has_event and group is not Group.PARAMETERS and _is_passed_on(plan, link)
+        is_input = not has_event and group is not Group.PARAMETERS
+        passes = is_input and _depends(plan, i, [link], used(i))
         restarts = begins_anew and (passes or group is Group.CONTINUOUS)
-        if link.source == table and (is_event or restarts):
+        if is_event or restarts:
             is_late = passes and programs.follows_lines
             jump = InputJump(one if is_event else NONE, one if is_late else NONE)
             fed.setdefault(link.output.name, []).append(jump)

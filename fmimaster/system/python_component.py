@@ -204,6 +204,7 @@ class _Declarations:
         self.component = component
         self.what = type(component).__name__
         self.variables: list[Variable] = []
+        self._names = set[str]()
         for group, causality in _GROUPS.items():
             singular = group.removesuffix("s")
             if isinstance(getattr(type(component), singular, None), Mapping):
@@ -213,14 +214,14 @@ class _Declarations:
                 raise self._wrong(f"{group}={declared!r}, expected names with start values.")
             for name, start in declared.items():
                 self._check_name(group, name)
+                self._names.add(name)
                 self.variables.append(
                     self._variable(name, causality, vars(component).get(name, start))
                 )
-        names = [v.name for v in self.variables]
         for declaration in self._NAMED:
             for name in getattr(component, declaration) or ():
-                if name not in names:
-                    near = did_you_mean(name, names)
+                if name not in self._names:
+                    near = did_you_mean(name, [v.name for v in self.variables])
                     raise self._wrong(
                         f"{declaration} names '{name}', which is not a variable.{near}"
                     )
@@ -234,7 +235,7 @@ class _Declarations:
             raise self._wrong(
                 f"{group} has the name {name!r}. Expected the name of a Python attribute, such as 'speed'."
             )
-        if any(v.name == name for v in self.variables):
+        if name in self._names:
             raise self._wrong(f"the variable '{name}' is declared twice. Rename one of them.")
         if hasattr(type(self.component), str(name)):
             raise self._wrong(
