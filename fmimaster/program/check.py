@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from fmimaster.plan.plan import Plan
+from fmimaster.program.checker import Checker
 from fmimaster.program.instructions.base import Program
 from fmimaster.program.instructions.outputs import Recall
 from fmimaster.program.instructions.steps import MOST_NESTED, Repeat, closings
-from fmimaster.program.knowledge import Checker, Knowledge
+from fmimaster.program.knowledge import Knowledge
 from fmimaster.system.states import State
 
 
@@ -73,7 +74,8 @@ class _Walk:
             if isinstance(instruction, Repeat):
                 at = self.repeat(instruction, at)
             else:
-                checker.has_instance(instruction.subject)
+                if (subject := instruction.subject) is not None:
+                    checker.has_instance(subject)
                 instruction.check(checker)
                 instruction.effect(knowledge)
             at += 1
@@ -109,5 +111,5 @@ class _Walk:
         """
         body = self.instructions[at + 1 : until]
         if any(isinstance(i, Recall) for i in body):
-            return range(len(self.checker.instances))
+            return range(len(self.checker.plan.instances))
         return sorted({i.subject for i in body if i.subject is not None})

@@ -1,14 +1,13 @@
-"""What instructions do, what is known of a run at one point of a program, and what instructions require there."""
+"""What instructions do, and what is known of a run at one point of a program."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from fmimaster.base.data import dataclass
-from fmimaster.base.errors import ProgramError
 from fmimaster.plan.layout import Group
-from fmimaster.system.states import FmiCall, State, after, states_that_allow
+from fmimaster.system.states import State
 
 if TYPE_CHECKING:
     from fmimaster.plan.plan import Plan
@@ -119,6 +118,18 @@ class Known:
         return self.read == self.stamp
 
 
+class _Instances(dict[int, Known]):
+    """What is known of each instance; of one that no instruction has concerned, that it is as it was at first."""
+
+    def __init__(self, begin: State) -> None:
+        self.begin = begin
+        self.read = 0 if begin is State.STEP_MODE else NEVER
+
+    def __missing__(self, i: int) -> Known:
+        known = self[i] = Known(self.begin, read=self.read)
+        return known
+
+
 class _Return(NamedTuple):
     """A step that may have ended early: its instance, and the number of steps up to it."""
 
@@ -143,21 +154,24 @@ class Knowledge(Effects):
         self, plan: Plan, begin: State, who: Mapping[int, float], under_way: Collection[int] = ()
     ) -> None:
         self.plan = plan
-        read = 0 if begin is State.STEP_MODE else NEVER
-        self.instances = [Known(begin, read=read) for _ in plan.instances]
+        self.instances = _Instances(begin)
         for i in under_way:
             self.instances[i].moved = frozenset(INPUTS)
-        self.ends = [who.get(i, 0.0) for i in range(len(plan.instances))]
+        self.ends = who
         self.places: dict[int, tuple[int, State, float, int]] = {}
         """Place → instance, with its state, time and stamp."""
-        self.kept: dict[int, list[tuple[float, int]]] = {}
-        """Buffer → time of each instance, and stamp when its outputs were read."""
+        self.kept: dict[int, dict[int, tuple[float, int]]] = {}
+        """Buffer → time of each instance that was concerned, and stamp when its outputs were read."""
         self._stamps = 0
         self._steps = 0
         self._returns: list[_Return] = []
         """The last steps of two different instances that may have ended early, the newest first."""
         self._past: dict[int, int] = {}
         """Instance → another one that was stepped to an earlier time inside the interval, where it may request an event."""
+
+    def end_of(self, i: int) -> float:
+        """Time of an instance at the end."""
+        return self.ends.get(i, 0.0)
 
     def begins_in(self, i: int, state: State) -> None:
         """An instance that is in another state than the others at first."""
@@ -204,7 +218,7 @@ class Knowledge(Effects):
         known.at, known.moved, known.given = end, NO_GROUPS, NO_GROUPS
         self.update(i)
         if end < 1.0 and self.plan.instances[i].may_request_events:
-            self._past |= {j: i for j, other in enumerate(self.instances) if other.at > end}
+            self._past |= {j: i for j, other in self.instances.items() if other.at > end}
         if self.plan.instances[i].may_return_early:
             others = [r for r in self._returns if r.instance != i]
             self._returns = [_Return(i, self._steps), *others[:1]]
@@ -228,16 +242,26 @@ class Knowledge(Effects):
 
     def keep(self, buffer: int) -> None:
         """What is known of all outputs is known of the buffer."""
-        self.kept[buffer] = [(known.at, known.read) for known in self.instances]
+        self.kept[buffer] = {i: (known.at, known.read) for i, known in self.instances.items()}
 
     def recall(self, buffer: int) -> None:
         """The outputs in the store are those of the buffer."""
-        for i in range(len(self.instances)):
+        for i in self.instances:
             self.revert(i, buffer)
 
     def revert(self, i: int, buffer: int) -> None:
         """The outputs of the instance in the store are those of the buffer."""
-        _, self.instances[i].read = self.kept[buffer][i]
+        _, self.instances[i].read = self.kept_of(i, buffer)
+
+    def kept_of(self, i: int, buffer: int) -> tuple[float, int]:
+        """Time of an instance that a buffer holds, and stamp when its outputs were read."""
+        return self.kept[buffer].get(i) or (0.0, self.instances.read)
+
+    def concerned(self) -> Iterable[int]:
+        """Instances that may not be as a program must leave them; of others, a program in Step Mode changes nothing."""
+        if self.instances.begin is State.STEP_MODE:
+            return sorted({*self.instances, *self.ends})
+        return range(len(self.plan.instances))
 
     def ahead_of(self, i: int) -> int:
         """An instance that may have stopped at an event, while this one may be past that time; -1 for none.
@@ -260,133 +284,3 @@ class Knowledge(Effects):
         """The properties of an instance that must be the same in the second pass of a REPEAT as in the first."""
         k = self.instances[i]
         return k.state, k.at, k.moved, k.given, k.is_read, self.ahead_of(i)
-
-
-MOVED = (Group.CONTINUOUS, Group.DISCRETE, Group.PARAMETERS)
-"""Groups that MOVE writes, besides triggers."""
-
-
-class Checker:
-    """Refuses the present instruction of a program.
-
-    Parameters
-    ----------
-    program : str
-        Its name.
-    instructions : sequence of Instruction
-        Of the program.
-    knowledge : Knowledge
-    history : bool
-        Whether there is a history.
-
-    Attributes
-    ----------
-    line : int
-        Index of the present instruction.
-    """
-
-    def __init__(
-        self, program: str, instructions: Sequence[object], knowledge: Knowledge, history: bool
-    ) -> None:
-        self._program = program
-        self.instructions = instructions
-        self.plan: Plan = knowledge.plan
-        self.knowledge = knowledge
-        self.instances = knowledge.instances
-        self._history = history
-        self.line = 0
-
-    def fail(self, message: str) -> None:
-        """Refuse the program at this instruction."""
-        raise ProgramError(f"Program '{self._program}', instruction {self.line}: {message}")
-
-    def name(self, instance: int) -> str:
-        """Name of an instance, for messages."""
-        return f"'{self.plan.instances[instance].name}'"
-
-    def has_instance(self, i: int | None) -> None:
-        """There is the instance that an instruction works on, if any."""
-        if i is not None and not 0 <= i < len(self.instances):
-            self.fail(f"there is no instance {i}")
-
-    def call(self, instance: int, call: FmiCall) -> None:
-        """FMI allows the call in the present state of the instance."""
-        state = self.instances[instance].state
-        if after(state, call) is None:
-            allowed = " or ".join(s.value for s in states_that_allow(call))
-            self.fail(
-                f"{call.value} is not allowed for {self.name(instance)} in {state.value}, only in {allowed}"
-            )
-
-    def has_inputs(self, i: int, group: Group) -> None:
-        """The instance has connected inputs of a group."""
-        if group not in MOVED:
-            self.fail(f"{group.name.lower()} of {self.name(i)} is not a group of inputs")
-        if (i, group) not in self.plan.routes:
-            self.fail(f"{self.name(i)} has no connected {group.name.lower()} inputs")
-
-    def has_triggers(self, i: int) -> None:
-        """The instance has triggers."""
-        if not self.plan.triggers_of(i):
-            self.fail(f"{self.name(i)} has no triggers")
-
-    def may_be_read(self, i: int, group: Group) -> None:
-        """No variable of a group is one that FMI 2.0 does not allow to read in Initialization Mode."""
-        for segment in self.plan.layout.segments(i, group):
-            for v in segment.variables:
-                if not v.get_in_initialization:
-                    self.fail(
-                        f"'{v.name}' of {self.name(i)} is read in Initialization Mode; FMI 2.0 forbids that"
-                    )
-
-    def has_states(self, instance: int, what: str) -> None:
-        """The FMU has states that can be saved and restored."""
-        if not self.plan.instances[instance].model.capabilities.can_get_and_set_fmu_state:
-            self.fail(
-                f"{self.name(instance)} is {what}, but it cannot get and set its FMU state "
-                "(canGetAndSetFMUState is false)"
-            )
-
-    def was_saved(self, i: int, place: int) -> None:
-        """The instance can be restored from a place."""
-        self.has_states(i, "restored")
-        self.call(i, FmiCall.SET_FMU_STATE)
-        places = self.knowledge.places
-        if place not in places or places[place][0] != i:
-            self.fail(f"{self.name(i)} is restored from place {place}, where it was never saved")
-
-    def was_kept(self, buffer: int, what: str) -> None:
-        """There are outputs in a buffer."""
-        if buffer not in self.knowledge.kept:
-            self.fail(f"{what}, but nothing has been kept in it")
-
-    def has_history(self) -> None:
-        """There is a history."""
-        if not self._history:
-            self.fail("there is no history")
-
-    def all_read(self, what: str) -> None:
-        """The outputs of all instances in the store are those of their present states."""
-        for i, instance in enumerate(self.instances):
-            if not instance.is_read and self.plan.layout.segments(i, Group.OUTPUTS):
-                self.fail(f"{what}, but the outputs of {self.name(i)} have not been read")
-
-    def finish(self, end: State) -> None:
-        """The end of the program, where all instances must be in a state."""
-        self.line = len(self.instructions)
-        for i, instance in enumerate(self.instances):
-            if instance.state is not end:
-                self.fail(
-                    f"at the end {self.name(i)} is in {instance.state.value}, not in {end.value}"
-                )
-            if instance.at != self.knowledge.ends[i]:
-                self.fail(
-                    f"at the end {self.name(i)} stands at {instance.at:g}, not at {self.knowledge.ends[i]:g}"
-                )
-            if (early := self.knowledge.ahead_of(i)) >= 0:
-                self.fail(
-                    f"{self.name(early)} may stop at an event, but {self.name(i)} has been stepped and is never "
-                    "aligned"
-                )
-        if end is State.STEP_MODE:
-            self.all_read("the program ends")

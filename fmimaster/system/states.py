@@ -4,7 +4,7 @@ Source: FMI 3.0, sections 2.3 (common states) and 4.2.1 (Co-Simulation). FMI 2.0
 except Configuration Mode and Event Mode, which an FMU without them never enters; its ``stepComplete`` is Step Mode.
 A call that is not listed for a state is not allowed there.
 
-The rules of the checker (``program/knowledge.py``), the guard that tests put around instances (``tests/guard.py``), and the
+The rules of the checker (``program/checker.py``), the guard that tests put around instances (``tests/guard.py``), and the
 diagram in the documentation (``docs/figures/states.py``) are derived from this table.
 """
 

@@ -17,7 +17,8 @@ from typing import ClassVar
 from fmimaster.base.data import dataclass
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.knowledge import Checker, Effects
+from fmimaster.program.checker import Checker
+from fmimaster.program.knowledge import Effects
 from fmimaster.system.states import FmiCall
 
 _MOST_NAMES = 8

@@ -9,8 +9,9 @@ from fmimaster.base.data import dataclass
 from fmimaster.inputs.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
+from fmimaster.program.checker import MOVED, Checker
 from fmimaster.program.instructions.base import Instruction, some, variables_of
-from fmimaster.program.knowledge import MOVED, Checker, Effects, Fitted
+from fmimaster.program.knowledge import Effects, Fitted
 from fmimaster.system.states import FmiCall, State
 
 

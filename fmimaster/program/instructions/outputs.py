@@ -7,8 +7,9 @@ from typing import ClassVar
 from fmimaster.base.data import dataclass
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.checker import Checker
 from fmimaster.program.instructions.base import Instruction, some, variables_of
-from fmimaster.program.knowledge import Checker, Effects
+from fmimaster.program.knowledge import Effects
 from fmimaster.system.states import FmiCall, State
 
 _CALLS = {
@@ -151,7 +152,8 @@ class Recall(Instruction):
     def check(self, checker: Checker) -> None:
         """They were kept, and instances that may stop at an event are at the time at which they were then."""
         checker.was_kept(self.buffer, f"buffer {self.buffer} is recalled")
-        for i, (then, _) in enumerate(checker.knowledge.kept[self.buffer]):
+        for i in checker.knowledge.concerned():
+            then, _ = checker.knowledge.kept_of(i, self.buffer)
             planned = checker.plan.instances[i]
             stops = planned.may_return_early or planned.may_request_events
             now = checker.instances[i]
@@ -219,9 +221,9 @@ class Sample(Instruction):
 
     def check(self, checker: Checker) -> None:
         """All instances stand at the end, and their outputs are up to date."""
-        for i, known in enumerate(checker.instances):
-            if known.at != checker.knowledge.ends[i]:
+        for i in checker.knowledge.concerned():
+            if (at := checker.instances[i].at) != checker.knowledge.end_of(i):
                 checker.fail(
-                    f"a row is taken for the end of the interval, but {checker.name(i)} stands at {known.at:g}"
+                    f"a row is taken for the end of the interval, but {checker.name(i)} stands at {at:g}"
                 )
         checker.all_read("a row is taken")

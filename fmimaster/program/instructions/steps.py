@@ -9,8 +9,9 @@ from typing import ClassVar
 from fmimaster.base.data import dataclass
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.checker import Checker
 from fmimaster.program.instructions.base import Instruction
-from fmimaster.program.knowledge import INPUTS, Checker, Effects
+from fmimaster.program.knowledge import INPUTS, Effects
 from fmimaster.system.states import FmiCall, State, call_between
 
 
