@@ -1,41 +1,26 @@
-"""Large systems: what it takes to plan, load and run one step of them grows no faster than they do.
-
-Counted are executed lines of each function, which other programs on the machine do not disturb.
-"""
+"""Large systems: what it takes to plan, load and run one step of them grows no faster than they do."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
 import pytest
+from growing_work import run_here, steep
 
-import fmimaster
 from fmimaster import SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson
-from fmimaster.fmu.load import Loader
 from fmimaster.front.simulation import Simulation
 from fmimaster.inputs.polynomial import Polynomial
-from fmimaster.prepare.preparation import prepare
-from fmimaster.session.session import Session
 from fmimaster.system.description import Component, Endpoint, PowerBond, SystemDescription
 from fmimaster.system.read import read_system
 
 Make = Callable[[int], SystemDescription]
 
-PACKAGE = str(Path(fmimaster.__file__).parent)
 COPIES = 3
 """Of a pair of components; the system has so many, twice and four times so many of them."""
-EXCESS = 0.05
-"""So much of a function's lines may be more than linear growth gives: a small part of them depends on names."""
-FEW = 30
-"""Lines that are no growth: of a search that ends early, or of a heap."""
 
 
 def ring(n: int) -> SystemDescription:
@@ -128,21 +113,7 @@ def test_what_a_system_takes_grows_linearly(
     """Of twice as many components each function does at most twice as much more."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # folders of other tests are looked at
     make, algorithm = CASES[case]
-    one_step(make(2), algorithm)  # what is done once in a process
-    few, some, many = (
-        lines(lambda n=n: one_step(make(n), algorithm))  # type: ignore[misc]
-        for n in (COPIES, 2 * COPIES, 4 * COPIES)
-    )
-
-    def excess(code: CodeType) -> int:
-        return many[code] - some[code] - 2 * (some[code] - few[code])
-
-    steep = [
-        f"{Path(code.co_filename).name} {code.co_name}: {few[code]}, {some[code]}, {many[code]} lines"
-        for code in many
-        if excess(code) > max(EXCESS * many[code], FEW)
-    ]
-    assert not steep
+    assert not steep(lambda n: one_step(make(n), algorithm), COPIES)
 
 
 def one_step(system: SystemDescription, algorithm: Algorithm) -> None:
@@ -154,25 +125,4 @@ def one_step(system: SystemDescription, algorithm: Algorithm) -> None:
         stop_time=0.1,
         step_size=0.1,
     )
-    with Loader() as loader:
-        Session(prepare(settings, loader), loader, settings).run()
-
-
-def lines(work: Callable[[], None]) -> Counter[CodeType]:
-    """How many lines of each function of the package are executed; a loop in one line counts each time."""
-    counts: Counter[CodeType] = Counter()
-
-    def within(frame: FrameType, event: str, _: Any) -> Any:
-        counts[frame.f_code] += event == "line"
-        return within
-
-    def called(frame: FrameType, event: str, _: Any) -> Any:
-        return within if frame.f_code.co_filename.startswith(PACKAGE) else None
-
-    before = sys.gettrace()
-    sys.settrace(called)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return counts
+    run_here(settings)
