@@ -45,6 +45,7 @@ class Curve:
 
 CURVES = (
     Curve("plan and load", "sizes.planning", "s", "instances", (1, 10, 100, 300, 1000, 2000, 4000)),
+    Curve("run of one step", "sizes.connected", "s", "connections", (10, 100, 1000, 3000, 10_000)),
     Curve("prepare", "sizes.prepared", "s", "outputs", (10, 100, 1000, 10_000, 30_000, 100_000)),
     Curve("validate", "sizes.validated", "s", "outputs", (10, 100, 1000, 10_000, 30_000, 100_000)),
     Curve("info", "sizes.info_of_many", "s", "outputs", (10, 1000, 10_000, 100_000)),

@@ -20,7 +20,14 @@ import limit
 import ours
 from systems import DAHLQUIST, TINY, Kind, System, folder_until_exit, ring, tiny_fmu
 
-from fmimaster import Results, Simulation, SystemBuilder, reference_path, validate
+from fmimaster import (
+    PythonComponent,
+    Results,
+    Simulation,
+    SystemBuilder,
+    reference_path,
+    validate,
+)
 from fmimaster.fmu.load import Loader
 from fmimaster.prepare.preparation import prepare
 from fmimaster.run import Backend
@@ -59,6 +66,21 @@ def planning(instances: int, fmi: int = 2, kind: Kind = DAHLQUIST) -> float:
     ours.whole(ring(fmi, 2, steps=1, kind=kind))
     system = ring(fmi, instances, steps=1, kind=kind)
     return least(lambda: ours.whole(system), 2)
+
+
+def connected(connections: int) -> float:
+    """A whole run of one step of two components in Python with so many connections from one to the other."""
+    names = [f"v{k}" for k in range(connections)]
+
+    def work() -> None:
+        builder = SystemBuilder("pair")
+        builder.add("a", PythonComponent(outputs=dict.fromkeys(names, 0.0)))
+        builder.add("b", PythonComponent(inputs=dict.fromkeys(names, 0.0)))
+        for name in names:
+            builder.connect(f"a.{name}", f"b.{name}")
+        Simulation(builder.build(), stop_time=1, step_size=1).run()
+
+    return least(lambda: cpu(work), 2)
 
 
 def loop_per_row(rows: int) -> float:
