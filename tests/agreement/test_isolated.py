@@ -44,8 +44,11 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
             "event_clock": EarlyReturn(),
         },
     ),
-    "step-size control": ("two-mass-b1-mixed", {"step_size": "embedded-orders:size=0.01"}),
-    "clocks": ("thermostat-fmi3", {"event_clock": "early-return", "stop_time": 100.0}),
+    "step-size control": (
+        "two-mass-b1-mixed",
+        {"step_size": "embedded-orders:size=0.01,tolerance=0.1", "stop_time": 0.7},
+    ),
+    "clocks": ("thermostat-fmi3", {"event_clock": "early-return", "stop_time": 20.0}),
 }
 
 
