@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from in_turn import in_turn
 
 from fmimaster import Results, SystemBuilder, reference_path
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
@@ -23,6 +24,10 @@ E2 = EarlyReturn(), Waveform(Aligned(QUINTIC), sweeps=2)
 METHODS = {"PZ": PZ, "E1": E1, "E2": E2}
 
 
+def _shown(item: object) -> str:
+    return "+".join(map(str, item)) if isinstance(item, tuple) else str(item)
+
+
 def each(first: Sequence[object], methods: Sequence[str] = tuple(METHODS)) -> list[Any]:
     """Each of the first, such as versions of FMI, with each method: (one of the first, event clock, algorithm).
 
@@ -31,7 +36,7 @@ def each(first: Sequence[object], methods: Sequence[str] = tuple(METHODS)) -> li
     return [
         pytest.param(
             *(one, *METHODS[method]),
-            id=f"{'+'.join(map(str, one)) if isinstance(one, tuple) else one}-{method}",
+            id=f"{_shown(one)}-{method}",
             marks=() if i % len(methods) == j else pytest.mark.thorough,
         )
         for i, one in enumerate(first)
@@ -39,15 +44,36 @@ def each(first: Sequence[object], methods: Sequence[str] = tuple(METHODS)) -> li
     ]
 
 
+def by_each(
+    methods: Sequence[str] = tuple(METHODS),
+    *,
+    versions: Sequence[object] = VERSIONS,
+    **others: Sequence[object],
+) -> pytest.MarkDecorator:
+    """Each method with each of the others, such as sizes of steps, and each of the versions of FMI.
+
+    All combinations are thorough; by default each of all these is tried, with some of the rest.
+    """
+    lists = in_turn(methods, *others.values(), versions)
+    return pytest.mark.parametrize(
+        ("clock", "algorithm", *others, "versions"),
+        [
+            pytest.param(
+                *(*METHODS[method], *rest), id="-".join((method, *map(_shown, rest))), marks=marks
+            )
+            for (method, *rest), marks, _ in lists
+        ],
+    )
+
+
+PZ_AND_E1 = "PZ", "E1"
 BY_EACH = pytest.mark.parametrize(("versions", "clock", "algorithm"), each(VERSIONS))
-BY_MASSES = pytest.mark.parametrize(
-    "masses", [(1.0, 2.0, 1.0), (3.0, 1.0, 2.0), (1.0, 0.1, 1.0)], ids=str
-)
-"""Of three balls, of which the first and the last hit the one between them."""
-BY_RESTITUTION = pytest.mark.parametrize("e", [1.0, 0.5])
 BY_PZ_AND_E1 = pytest.mark.parametrize(
-    ("versions", "clock", "algorithm"), each(VERSIONS, ("PZ", "E1"))
+    ("versions", "clock", "algorithm"), each(VERSIONS, PZ_AND_E1)
 )
+MASSES = (1.0, 2.0, 1.0), (3.0, 1.0, 2.0), (1.0, 0.1, 1.0)
+"""Of three balls, of which the first and the last hit the one between them."""
+RESTITUTIONS = 1.0, 0.5
 
 
 class Ball(NamedTuple):

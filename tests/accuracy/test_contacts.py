@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 from balls import (
-    BY_EACH,
-    BY_MASSES,
     BY_PZ_AND_E1,
-    BY_RESTITUTION,
     E2,
+    MASSES,
     PZ,
+    PZ_AND_E1,
     QUINTIC,
+    RESTITUTIONS,
     VERSIONS,
     Ball,
+    by_each,
     row,
     run,
     velocities,
@@ -60,8 +61,7 @@ def causes(results: Results, kind: Kind) -> list[tuple[str, Any]]:
     return [(e.name, e.time) for e in results.events if e.cause.kind is kind]
 
 
-@BY_EACH
-@pytest.mark.parametrize("size", [0.1, 0.17])
+@by_each(size=[0.1, 0.17])
 def test_a_stack_at_rest_stays_for_ten_seconds(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -79,8 +79,7 @@ def test_fmus_of_held_contacts_stop_at_no_event_before_their_outputs_are_known()
     assert heights(r, 3) == approx([0.5, 1.5, 2.5], abs=1e-9)
 
 
-@BY_PZ_AND_E1
-@pytest.mark.parametrize("size", [0.01, 0.1, 0.3])
+@by_each(PZ_AND_E1, size=[0.01, 0.1, 0.3])
 def test_a_plastic_stack_comes_to_rest_ball_by_ball(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -109,8 +108,7 @@ def test_an_elastic_stack_comes_to_rest_and_loses_energy_only(
     assert np.diff(energy).max() < 1e-6 * np.ptp(energy)
 
 
-@BY_PZ_AND_E1
-@pytest.mark.parametrize("size", [0.02, 0.1])
+@by_each(PZ_AND_E1, size=[0.02, 0.1])
 def test_a_ball_that_bounces_comes_to_rest_before_its_bounces_accumulate(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -128,9 +126,7 @@ def test_a_ball_that_bounces_comes_to_rest_before_its_bounces_accumulate(
     assert r["b1.x"][after] == approx(np.full(after.sum(), 0.5), abs=1e-9)
 
 
-@BY_EACH
-@BY_MASSES
-@BY_RESTITUTION
+@by_each(e=RESTITUTIONS, masses=MASSES)
 def test_a_ball_that_is_hit_from_both_sides_at_once(
     versions: Sequence[str],
     masses: tuple[float, float, float],
@@ -157,8 +153,7 @@ def table(versions: Sequence[str], amplitude: float, omega: float, **more: float
     return system
 
 
-@BY_PZ_AND_E1
-@pytest.mark.parametrize("size", [0.01, 0.02, 0.03])
+@by_each(PZ_AND_E1, size=[0.01, 0.02, 0.03])
 def test_a_table_that_accelerates_downwards_throws_a_ball_off(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
 ) -> None:

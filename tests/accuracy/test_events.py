@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 
 from fmimaster import AccuracyWarning, Results, reference_path
 from fmimaster.algorithms import (
@@ -29,6 +31,12 @@ from fmimaster.studies.demos.two_mass import Blocks, TwoMassReference, Wall
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
 QUINTIC, CUBIC = Polynomial(2, 2), Polynomial(2, 1)
+
+BY_VERSION_AND_BACKEND = pytest.mark.parametrize(
+    ("version", "backend"),
+    in_turn(VERSIONS, [Backend.REFERENCE, Backend.NATIVE]),
+    indirect=["backend"],
+)
 
 BLOCKS = Blocks()
 STANDING = TwoMassReference(20.0)
@@ -116,7 +124,7 @@ def assert_events_are_those_of_the_reference(
 # The papers' figures --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@BY_VERSION_AND_BACKEND
 def test_lookahead_takes_the_steps_and_has_the_error_of_the_paper(
     version: str, backend: Backend
 ) -> None:
@@ -126,9 +134,14 @@ def test_lookahead_takes_the_steps_and_has_the_error_of_the_paper(
     assert (r.do_steps, r.restores) == (2 * r.steps, 0)
 
 
+@cache
+def in_the_master(version: str) -> Run:
+    return run(version, Jacobi(), FreeStep(0.08), LookAhead())
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_lookahead_in_the_fmu_and_in_the_master_take_the_same_steps(version: str) -> None:
-    in_master = run(version, Jacobi(), FreeStep(0.08), LookAhead())
+    in_master = in_the_master(version)
     in_fmu = run(version, Jacobi(), FreeStep(0.08), LookAhead(in_fmu=True))
     assert in_fmu.steps == in_master.steps
     # both compare indicators as they are after two steps, before inputs are set for the next
@@ -137,7 +150,7 @@ def test_lookahead_in_the_fmu_and_in_the_master_take_the_same_steps(version: str
 
 
 def test_under_lookahead_each_event_happens_once_in_each_mass() -> None:
-    r = run("fmi2", Jacobi(), FreeStep(0.08), LookAhead()).results  # counts its events
+    r = in_the_master("fmi2").results  # counts its events
     counted = [r[f"{n}.out"][-1] for n in ("upper.collision", "lower.collision", "upper.ceiling")]
     names = [e.name for e in STANDING.events]
     assert counted == [names.count("collision"), names.count("collision"), names.count("ceiling")]
@@ -150,13 +163,13 @@ def test_without_an_event_clock_long_steps_are_useless(version: str) -> None:
     assert (short.steps, long.steps) == (2000, 250)
     assert 0.06 <= short.e_rms <= 0.09
     assert long.e_rms > 1
-    assert long.e_rms > 10 * run(version, Jacobi(), FreeStep(0.08), LookAhead()).e_rms
+    assert long.e_rms > 10 * in_the_master(version).e_rms
 
 
 DEJACO = Sequential("upper"), Check()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@BY_VERSION_AND_BACKEND
 def test_figure_4_of_dejaco(version: str, backend: Backend) -> None:
     r = run(version, DEJACO[0], 0.1, DEJACO[1], benchmark="b1", backend=backend)
     found = [(j.name, j.time) for j in r.jumps()]
@@ -205,7 +218,7 @@ class Noted(AutomaticSequence):
         return self.chosen[-1]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@BY_VERSION_AND_BACKEND
 def test_figure_6_of_dejaco_the_sequence_follows_the_events(version: str, backend: Backend) -> None:
     Noted.chosen.clear()
     r = run(version, Noted(), 0.05, Check(), benchmark="b2", backend=backend)
@@ -218,11 +231,13 @@ def test_figure_6_of_dejaco_the_sequence_follows_the_events(version: str, backen
     assert r.e_max == pytest.approx(0.207, abs=0.005)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("step_size", "others", "e_rms"), [(0.1, 11, 0.174), (0.05, 8, 0.071)])
+@pytest.mark.parametrize(
+    ("version", "figures"), in_turn(VERSIONS, [(0.1, 11, 0.174), (0.05, 8, 0.071)])
+)
 def test_where_no_event_is_in_sight_steps_are_parallel(
-    step_size: float, others: int, e_rms: float, version: str
+    version: str, figures: tuple[float, int, float]
 ) -> None:
+    step_size, others, e_rms = figures
     Noted.chosen.clear()
     r = run(version, Noted(parallel=True), step_size, Check(), benchmark="b1")
     assert sum(way != 2 for way in Noted.chosen) == others
@@ -236,7 +251,7 @@ def early_return(inputs: Polynomial = QUINTIC) -> Algorithm:
     return Waveform(Aligned(Jacobi(inputs)), sweeps=2)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@BY_VERSION_AND_BACKEND
 def test_g1_the_predictive_event_clock_needs_no_going_back(version: str, backend: Backend) -> None:
     r = run(version, Jacobi(QUINTIC), Ramp(0.1), Predictive(), backend=backend)
     assert r.e_rms <= 2e-4
@@ -246,7 +261,7 @@ def test_g1_the_predictive_event_clock_needs_no_going_back(version: str, backend
     assert_events_are_those_of_the_reference(r, within=2e-5)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@BY_VERSION_AND_BACKEND
 def test_g2_early_return_with_long_steps(version: str, backend: Backend) -> None:
     r = run(version, early_return(), FreeStep(0.2), EarlyReturn(), backend=backend)
     assert r.e_rms <= 2e-4
@@ -270,7 +285,7 @@ def test_g4_outputs_without_accelerations_suffice(version: str) -> None:
     assert_events_are_those_of_the_reference(r, within=3e-5)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@BY_VERSION_AND_BACKEND
 def test_g5_sequential_steps_need_no_going_back_either(version: str, backend: Backend) -> None:
     algorithm = Sequential("upper", QUINTIC, synchronised=True)
     r = run(version, algorithm, 0.1, Check(), backend=backend)
@@ -278,32 +293,35 @@ def test_g5_sequential_steps_need_no_going_back_either(version: str, backend: Ba
     assert_events_are_those_of_the_reference(r, within=2e-5)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    ("algorithm", "step_size", "clock", "e_rms"),
-    [
-        (Jacobi(QUINTIC), Ramp(0.1), Predictive(), 2e-4),
-        (early_return(), FreeStep(0.1), EarlyReturn(), 1e-6),
-    ],
-    ids=["predictive", "early return"],
+    ("version", "method"),
+    in_turn(
+        VERSIONS,
+        [
+            (Jacobi(QUINTIC), Ramp(0.1), Predictive(), 2e-4),
+            (early_return(), FreeStep(0.1), EarlyReturn(), 1e-6),
+        ],
+    ),
 )
 def test_moving_walls_grow_errors_270_fold(
-    version: str, algorithm: Algorithm, step_size: Ramp, clock: EventClock, e_rms: float
+    version: str, method: tuple[Algorithm, Ramp, EventClock, float]
 ) -> None:
+    algorithm, step_size, clock, e_rms = method
     r = run(version, algorithm, step_size, clock, benchmark="b2")
     assert r.e_rms <= e_rms
     assert_events_are_those_of_the_reference(r, within=e_rms, reference=MOVING, until=7.0)
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "clock"),
-    [(Jacobi(QUINTIC), Predictive()), (early_return(), EarlyReturn())],
-    ids=["predictive", "early return"],
+    ("method", "step_size"),
+    in_turn(
+        [(Jacobi(QUINTIC), Predictive()), (early_return(), EarlyReturn())], [0.02, 0.2, 0.16, 0.04]
+    ),
 )
-@pytest.mark.parametrize("step_size", [0.02, 0.04, 0.16, 0.2])
 def test_no_step_size_misses_an_event_or_invents_one(
-    algorithm: Algorithm, clock: EventClock, step_size: float
+    method: tuple[Algorithm, EventClock], step_size: float
 ) -> None:
+    algorithm, clock = method
     rule = Ramp(step_size) if isinstance(clock, Predictive) else FreeStep(step_size)
     r = run("fmi3", algorithm, rule, clock)
     assert_events_are_those_of_the_reference(r, within=0.05)

@@ -54,7 +54,7 @@ def orientation(sequence: str) -> frozenset[tuple[str, str]]:
 
 
 CLASSES: dict[frozenset[tuple[str, str]], list[str]] = {}
-"""Sequences whose results have the same bits, as test_14_results_are_distinct_and_equal_inside_an_orientation_class shows."""
+"""Sequences whose results have the same bits, as a test of classes shows."""
 for one in SEQUENCES:
     CLASSES.setdefault(orientation(one), []).append(one)
 

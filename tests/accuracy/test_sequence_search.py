@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import reference
+from in_turn import in_turn
 from linear_fmu import linear_fmu
 
 from fmimaster import Simulation, SystemBuilder
@@ -18,7 +20,7 @@ from fmimaster.algorithms import AlongLine, GaussSeidel
 from fmimaster.base.errors import SimulationError
 from fmimaster.configure import named, reading
 from fmimaster.run import Backend
-from fmimaster.studies.optimization.sequence_search import SequenceSearch
+from fmimaster.studies.optimization.sequence_search import FoundSequence, SequenceSearch
 from fmimaster.studies.optimization.signature import Signature
 from fmimaster.studies.optimization.trial import stale_arcs
 from fmimaster.studies.optimization.weights import Fuzzy, Propagated
@@ -58,11 +60,18 @@ JACOBI = GaussSeidel(mode=AlongLine(), stale=frozenset(ARCS))
 """The first run of the tables: all inputs are stale."""
 
 
+FUZZY = Fuzzy(dict.fromkeys(("S1", "S2", "S3", "S4"), 1e-4))
+
+
+@cache
+def fuzzy_after_jacobi(version: str) -> FoundSequence:
+    return SequenceSearch(four_units(version, algorithm=JACOBI), FUZZY).run()
+
+
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 def test_fuzzy_weights_of_the_four_units(version: str) -> None:
     """sequence.md 7, acceptance 6: weights within 0.02 of the table, optimum 3412."""
-    method = Fuzzy(dict.fromkeys(("S1", "S2", "S3", "S4"), 1e-4))
-    found = SequenceSearch(four_units(version, algorithm=JACOBI), method).run()
+    found = fuzzy_after_jacobi(version)
     expected = {"c41": 0.675, "c12": 1.0, "c23": 0.25, "c43": 0.25, "c14": 0.348, "c34": 0.731}
     # the eigenvalues seen are those of ten Euler steps
     assert by_name(found.weights) == pytest.approx(expected, abs=0.002)
@@ -72,9 +81,8 @@ def test_fuzzy_weights_of_the_four_units(version: str) -> None:
 
 def test_fuzzy_weights_hardly_depend_on_the_first_run() -> None:
     """sequence.md 4.2: the first run matters little."""
-    method = Fuzzy(dict.fromkeys(("S1", "S2", "S3", "S4"), 1e-4))
-    first = SequenceSearch(four_units(algorithm=JACOBI), method).run()
-    search = SequenceSearch(four_units(sequence=("S4", "S1", "S2", "S3")), method)
+    first = fuzzy_after_jacobi("fmi3")
+    search = SequenceSearch(four_units(sequence=("S4", "S1", "S2", "S3")), FUZZY)
     found = search.run()
     # 0.0076 for S4 -> S1, where the specification has at most 0.007
     assert by_name(found.weights) == pytest.approx(by_name(first.weights), abs=0.008)
@@ -98,14 +106,15 @@ def error_of(digits: str, mode: str) -> float:
     return next(float(row[f"{mode}_all"]) for row in table if str(row["sequence"]) == digits)
 
 
-@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 @pytest.mark.parametrize(
-    ("mode", "best", "correlation"), [("lin", "3412", 0.976), ("end", "2134", 0.908)]
+    ("of_mode", "version"),
+    in_turn([("lin", "3412", 0.976), ("end", "2134", 0.908)], ["fmi2", "fmi3"]),
 )
 def test_the_signature_method_finds_the_best_sequence_of_the_four_units(
-    version: str, mode: str, best: str, correlation: float
+    of_mode: tuple[str, str, float], version: str
 ) -> None:
     """sequence.md 7, acceptance 7: modes lin and end; 4.3: rank correlation of predicted and real errors."""
+    mode, best, correlation = of_mode
     algorithm = GaussSeidel(mode=MODES[mode])
     sequence = ("S1", "S2", "S3", "S4")
     search = SequenceSearch(four_units(version, algorithm=algorithm, sequence=sequence))
@@ -228,7 +237,7 @@ def with_a_loop(folder: Path, version: str) -> SystemBuilder:
     return builder
 
 
-@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("version", [pytest.param("fmi2", marks=pytest.mark.thorough), "fmi3"])
 def test_components_that_are_solved_together_are_one_in_the_search(
     tmp_path: Path, version: str
 ) -> None:

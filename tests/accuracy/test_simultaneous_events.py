@@ -10,7 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from balls import BY_EACH, BY_MASSES, BY_RESTITUTION, E1, PZ, Ball, each, row, run, velocities
+from balls import (
+    BY_EACH,
+    E1,
+    MASSES,
+    PZ,
+    RESTITUTIONS,
+    Ball,
+    by_each,
+    each,
+    row,
+    run,
+    velocities,
+)
 from pytest import approx
 
 from fmimaster import AccuracyWarning, SystemBuilder, reference_path
@@ -21,8 +33,7 @@ from fmimaster.inputs import Polynomial
 from fmimaster.steps import FixedStep, FreeStep, Ramp
 
 
-@BY_EACH
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=str)
+@by_each(order=[(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_a_ball_that_is_hit_from_both_sides_passes_both_on(
     versions: Sequence[str], order: Sequence[int], clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -34,8 +45,7 @@ def test_a_ball_that_is_hit_from_both_sides_passes_both_on(
     assert [e.time for e in r.events] == approx([1, 1, 1], abs=1e-9)
 
 
-@BY_EACH
-@pytest.mark.parametrize("step_size", [FixedStep(0.1), FreeStep(0.1), Ramp(0.1)], ids=str)
+@by_each(step_size=[FixedStep(0.1), FreeStep(0.1), Ramp(0.1)])
 def test_a_ball_is_hit_from_both_sides_between_communication_points(
     versions: Sequence[str], step_size: Any, clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -47,8 +57,7 @@ def test_a_ball_is_hit_from_both_sides_between_communication_points(
     assert [e.time for e in r.events] == approx([0.777] * 3, abs=1e-9)
 
 
-@BY_EACH
-@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (3, 0, 4, 2, 1)], ids=str)
+@by_each(order=[(0, 1, 2, 3, 4), (3, 0, 4, 2, 1)])
 def test_newtons_cradle(
     versions: Sequence[str], order: Sequence[int], clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -63,18 +72,14 @@ def test_newtons_cradle(
     assert velocities(r, 7) == approx([0, -1, 0, 0, 0, 0, 0], abs=1e-9)
 
 
-CRADLES = [(v, size) for v in ("fmi2", "fmi3", "mixed") for size in (0.02, 0.037, 0.05, 0.1, 0.3)]
-
-
-@pytest.mark.parametrize(("case", "clock", "algorithm"), each(CRADLES))
+@by_each(size=[0.02, 0.037, 0.05, 0.1, 0.3], versions=["fmi2", "fmi3", "mixed"])
 def test_balls_that_touch_and_rest_do_not_meet_by_noise(
-    case: tuple[str, float], clock: EventClock, algorithm: Algorithm
+    size: float, versions: str, clock: EventClock, algorithm: Algorithm
 ) -> None:
     """Newton's cradle with pendulums. Extrapolated inputs move the balls in the middle by 1e-13; inside a step FMUs that
     look for their own events see them meet, and EarlyReturn let up to 89 events happen, with velocities that were wrong
     by 15 mm/s."""
-    version, size = case
-    system = reference_path(f"systems/cradle-{version}.ssp")
+    system = reference_path(f"systems/cradle-{versions}.ssp")
     too_long = algorithm is E1[1] and size == 0.3  # 0.94 rad, without sweeps
     said: AbstractContextManager[Any] = (
         pytest.warns(AccuracyWarning, match="prediction") if too_long else nullcontext()
@@ -99,8 +104,7 @@ def test_balls_by_polynomials_without_slopes_keep_their_speeds() -> None:
     assert [r[f"ball{k}.v"][-1] for k in (2, 3, 4)] == approx([0.0] * 3, abs=1e-7)
 
 
-@BY_EACH
-@pytest.mark.parametrize("size", [0.03, 0.1, 0.17])
+@by_each(size=[0.03, 0.1, 0.17])
 def test_a_pair_that_touches_hits_another_pair_that_touches(
     versions: Sequence[str], size: float, clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -116,9 +120,7 @@ def test_a_pair_that_touches_hits_another_pair_that_touches(
     assert velocities(r, 4) == approx([0, 0, 1, 1], abs=1e-9)
 
 
-@BY_EACH
-@BY_MASSES
-@BY_RESTITUTION
+@by_each(e=RESTITUTIONS, masses=MASSES)
 def test_hits_of_unequal_balls_go_on_until_none_approaches_another(
     versions: Sequence[str],
     masses: tuple[float, float, float],
@@ -155,8 +157,7 @@ def test_a_ball_between_two_walls_closer_than_a_step(
     assert velocities(r, 3) == approx([0, 1, 0], abs=1e-9)
 
 
-@BY_EACH
-@pytest.mark.parametrize("unit", [1e6, 1e-6])
+@by_each(unit=[1e6, 1e-6])
 def test_events_do_not_depend_on_the_unit(
     versions: Sequence[str], unit: float, clock: EventClock, algorithm: Algorithm
 ) -> None:
@@ -208,9 +209,7 @@ def test_hundreds_of_bounces_stay_exact_in_any_unit(
     assert [e.time for e in r.events] == approx(expected, abs=1e-9)
 
 
-@BY_EACH
-@pytest.mark.parametrize("size", [0.1, 0.03])
-@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-13])
+@by_each(size=[0.1, 0.03], apart=[0.0, 1e-15, 1e-13])
 def test_private_events_of_two_fmus_at_one_instant_all_happen(
     versions: Sequence[str], clock: EventClock, algorithm: Algorithm, size: float, apart: float
 ) -> None:
@@ -229,20 +228,19 @@ def test_private_events_of_two_fmus_at_one_instant_all_happen(
     assert r["b0.v"][-1] == approx(r["b1.v"][-1], abs=1e-9)
 
 
-@BY_EACH
-@pytest.mark.parametrize(
-    ("before", "stop_time"),
-    [(b, stop) for b in (0.0, 1e-13, 9.9e-11, 1.1e-10) for stop in (0.5, 1.0)] + [(-5e-11, 1.0)],
+@by_each(
+    when=[(b, stop) for b in (0.0, 1e-13, 9.9e-11, 1.1e-10) for stop in (0.5, 1.0)]
+    + [(-5e-11, 1.0)]
 )
 def test_an_event_just_before_the_end_of_a_step_is_not_lost(
     versions: Sequence[str],
     clock: EventClock,
     algorithm: Algorithm,
-    before: float,
-    stop_time: float,
+    when: tuple[float, float],
 ) -> None:
     """The end of the run too. What is within 1e-10 s before the end of a step the FMUs locate there, and those of FMI 2.0
     then do not stop."""
+    before, stop_time = when
     hits_at = 0.5 - before
     ball = row([Ball(-1.0, 1.0), Ball(hits_at, m=1e300)], versions)
     r = run(ball, clock, algorithm, stop_time=stop_time)
