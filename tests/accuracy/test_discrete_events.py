@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_turn import in_turn
 from stored_tables import table
 
 from fmimaster import FmimasterError, Results
@@ -21,6 +22,8 @@ from fmimaster.run.executor import Backend
 from fmimaster.studies.demos import hybrid, superdense
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
+
+EXECUTORS = Backend.REFERENCE, Backend.NATIVE
 
 # Traffic light and police officer: hybrid.md 2.1, 2.2 -------------------------------------------------------------------
 
@@ -35,8 +38,11 @@ TRACES: dict[str, tuple[dict[str, Any], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("step_size", [50, "7/2", 700])
-@pytest.mark.parametrize("case", TRACES)
+@pytest.mark.parametrize(
+    ("backend", "case", "step_size"),
+    in_turn(EXECUTORS, list(TRACES), [50, "7/2", 700]),
+    indirect=["backend"],
+)
 def test_devs_traffic_light_and_police_officer(
     case: str, step_size: int | str, backend: Backend
 ) -> None:
@@ -142,23 +148,27 @@ GRIDS = ("1/10", "3/10", "3/2")
 """With points at the events, and without."""
 
 
-@pytest.fixture(params=GRIDS)
-def step_size(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+ON_GRIDS = pytest.mark.parametrize(
+    ("step_size", "backend"), in_turn(GRIDS, EXECUTORS), indirect=["backend"]
+)
 
 
+@ON_GRIDS
 def test_sd2_delays_of_an_event_iteration(backend: Backend, step_size: str) -> None:
     check_trace("SD2_microdelay", backend, step_size)
 
 
+@ON_GRIDS
 def test_sd5_transient_modes(backend: Backend, step_size: str) -> None:
     check_trace("SD5_transient", backend, step_size)
 
 
+@ON_GRIDS
 def test_sd6_adder_of_present_events(backend: Backend, step_size: str) -> None:
     check_trace("SD6_adder", backend, step_size)
 
 
+@ON_GRIDS
 def test_sd7_sampler(backend: Backend, step_size: str) -> None:
     check_trace("SD7_sampler", backend, step_size)
 
@@ -170,15 +180,18 @@ def test_sd7_samples_are_held_between_ticks(backend: Backend) -> None:
     assert run["sampler.held"].tolist() == (last - 0.25 * is_before).tolist()
 
 
+@ON_GRIDS
 def test_sd8_a_sampler_at_a_step_takes_the_value_after_it(backend: Backend, step_size: str) -> None:
     check_trace("SD8_sync_sample", backend, step_size)
 
 
+@ON_GRIDS
 def test_sd8_behind_a_delay_it_takes_the_value_before(backend: Backend, step_size: str) -> None:
     check_trace("SD8_micro_sample", backend, step_size)
 
 
 @pytest.mark.parametrize("policy", ["restart", "queue"])
+@ON_GRIDS
 def test_sd9_countdown(policy: str, backend: Backend, step_size: str) -> None:
     case = CASES[f"SD9_countdown_{policy}"]
     trace = case.trace(case.run(step_size=step_size, backend=backend))
@@ -187,6 +200,7 @@ def test_sd9_countdown(policy: str, backend: Backend, step_size: str) -> None:
     assert trace == numbered
 
 
+@ON_GRIDS
 def test_sd10_zero_countdown(backend: Backend, step_size: str) -> None:
     check_trace("SD10_zero_countdown", backend, step_size)
 
@@ -312,6 +326,7 @@ def test_select_orders_of_three_units(order: str, backend: Backend) -> None:
 # Clocks of each kind in one FMU ----------------------------------------------------------------------------------------
 
 
+@ON_GRIDS
 def test_clocks_of_each_kind_tick_at_exact_times(backend: Backend, step_size: str) -> None:
     """An event at 7/20 changes the interval of the tunable clock, starts the countdown and triggers."""
     builder = SystemBuilder("kinds")
