@@ -115,6 +115,7 @@ static void fuse_all(struct fusing *f, fm_instruction *fused)
     for (fm_instruction *c = fused + 1, *end = c + fused->fused.count; c < end; c++) {
         switch (c->op) {
         case FM_MOVE_OBJECTS:
+        case FM_FIT:
         case FM_MOVE: add(f, FM_AS_WRITTEN, c, (fm_fused){0}); break;
         case FM_MOVE_SET: fuse_set(f, c, c + 1); c++; break;
         case FM_SET: fuse_set(f, 0, c); break;

@@ -209,10 +209,11 @@ RARE int fused_failed(fm_kernel *k, const fm_fused *v, const fm_transfers *of, i
 HOT int set_fused(fm_kernel *k, const fm_fused *v, int version)
 {
     gather(v);
-    if (FM_UNLIKELY(k->fits) && v->of->set.group == k->continuous_group) { /* polynomials may have to be set */
+    if (FM_UNLIKELY(k->fits) && v->of->set.group == k->continuous_group) {
         if (v->sources)
             k->degree[v->instance] = -1;
-        return set(k, v->of);
+        if (k->degree[v->instance] >= 0 || k->follows[v->instance])
+            return set(k, v->of); /* of polynomials */
     }
     if (takes_no_step(k, v->instance))
         return FM_RAN;
@@ -247,6 +248,7 @@ RARE int as_written(fm_kernel *k, const fm_instruction *c)
     case FM_MOVE_SET: /* its SET is a separate call */
     case FM_MOVE: move(k, c); return FM_RAN;
     case FM_MOVE_OBJECTS: return fm_move_objects(k, c, c->move.moves, c->move.n);
+    case FM_FIT: fm_fit_inputs(k, c); return FM_RAN;
     case FM_SET: return set(k, c);
     default: return get(k, c);
     }

@@ -239,22 +239,21 @@ typedef struct {
 /* Extrapolation of one input: the operands of FIT for one route. */
 typedef struct {
     int points, derivatives;
-    int n_copies; /* so many buffers and points of the history serve */
+    int n_copies; /* so many of the copies serve */
     double held;  /* fraction of the interval whose value is held; NAN for none */
     double mean;  /* fraction of the interval up to which the mean is held; NAN for none */
     int adaptive;
     double compensation;
     double late; /* fraction of the interval at which the newest point counts; NAN: at its own time */
     int half; /* 1 or 2: of a step whose halves have the mean and the first moment; 0: none */
-    int is_line; /* whether it is followed along the line through two points, without anything else, and never jumps */
+    int is_line; /* whether it is followed along the line through two points, or held at its value or mean, and never jumps */
 } fm_fitted;
 
-/* What polynomials are fitted to: the outputs, these buffers, and the history. */
+/* What polynomials are fitted to: the outputs, and these copies of them, buffers before the history. */
 typedef struct {
     int rows; /* coefficients of the largest polynomial */
     int is_constant;
-    int n_buffers;
-    const int *buffers;
+    const fm_copy *const *copies;
     const fm_fitted *inputs; /* per input of the instance */
 } fm_fit;
 

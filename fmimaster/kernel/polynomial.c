@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "portable.h"
 #include "numerics.h"
 #include "status.h"
 
@@ -26,12 +27,6 @@ void fm_evaluate(const double *coefficients, int degree, int n, double s, double
 {
     for (int w = 0; w < n; w++)
         result[w] = fm_horner(coefficients + w, n, degree, s);
-}
-
-/* The copies of the outputs that a polynomial may go through: buffers, then the history. */
-static inline const fm_copy *earlier(const fm_kernel *k, const fm_fit *f, int b)
-{
-    return b < f->n_buffers ? &k->buffers[f->buffers[b]] : &k->history[b - f->n_buffers];
 }
 
 /* The points that a polynomial of one route can go through: _Points of inputs.py. */
@@ -61,7 +56,7 @@ static void find_points(const fm_kernel *k, const fm_fit *f, double nearest, dou
     p->n = 1;
     p->near = NONE;
     for (int b = 0; b < wanted->n_copies && p->n + (p->near != NONE) < most; b++) {
-        const fm_copy *copy = earlier(k, f, b);
+        const fm_copy *copy = f->copies[b];
         double time = copy->read[j], distance = INFINITY;
         if (!isfinite(time))
             continue;
@@ -105,7 +100,7 @@ static int through(const fm_kernel *k, const fm_fit *f, const struct points *p, 
             samples[at++] = sample(p, q, d);
         }
         if (q == 0 && is_near) {
-            const fm_copy *copy = earlier(k, f, p->near);
+            const fm_copy *copy = f->copies[p->near];
             double before = output_of(p->route, derivatives, copy->outputs);
             nodes[at] = p->times[0];
             samples[at] = (samples[at - 1] - before) / (p->times[0] - copy->read[p->route->source_instance]);
@@ -156,9 +151,8 @@ static void measured_best(const fm_kernel *k, const fm_fit *f, const struct poin
 }
 
 /* The value at which an input is held. */
-static double constant(const fm_kernel *k, const fm_fitted *wanted, const double *part, int size, double centre)
+FM_INLINE double constant(const fm_kernel *k, const fm_fitted *wanted, const double *part, int size, double centre, double length)
 {
-    double length = k->end - k->begin;
     if (!isnan(wanted->held))
         return fm_horner(part, 1, size - 1, (k->begin + wanted->held * length) - centre);
     double until_end = (k->begin + wanted->mean * length) - centre;
@@ -167,20 +161,37 @@ static double constant(const fm_kernel *k, const fm_fitted *wanted, const double
     return fm_mean(part, 1, size - 1, until_end);
 }
 
+/* What an input gets of the polynomial of its source; returns how many coefficients there are. For lines, the size is constant
+ * after inlining. */
+FM_INLINE int given(const fm_kernel *k, int i, int w, const fm_fitted *wanted, const fm_route *route, double *part, int size,
+                    double centre, double length)
+{
+    for (int d = 0; d < size; d++)
+        part[d] *= route->factor;
+    part[0] += route->offset;
+    if (isnan(wanted->held) && isnan(wanted->mean))
+        return size;
+    if (wanted->half == 2)
+        k->foreseen[i][w] = fm_horner(part, 1, size - 1, (k->begin + wanted->mean * length) - centre);
+    part[0] = constant(k, wanted, part, size, centre, length);
+    return 1;
+}
+
 /* The line through the two newest points of a route, by the same operations as fm_hermite; 0 if there are no two, or if the
  * second one is too near. */
-static inline int line(const fm_kernel *k, const fm_fit *f, const fm_route *route, int n_copies, double nearest, double centre,
+FM_INLINE int line(const fm_kernel *k, const fm_fit *f, const fm_route *route, int n_copies, double nearest, double centre,
                 double *part)
 {
     int j = route->source_instance;
     double newest = k->read[j];
     for (int b = 0; b < n_copies; b++) {
-        const fm_copy *copy = earlier(k, f, b);
+        const fm_copy *copy = f->copies[b];
         double time = copy->read[j], apart = fabs(time - newest);
-        if (!isfinite(time) || apart == 0.0)
+        if (!(apart > nearest && apart < INFINITY)) {
+            if (isfinite(time) && apart != 0.0)
+                return 0;
             continue;
-        if (!(apart > nearest))
-            return 0;
+        }
         double value = output_of(route, 0, k->outputs);
         double slope = (output_of(route, 0, copy->outputs) - value) / (time - newest);
         double at = 0.0 * (centre - time) + slope;
@@ -191,53 +202,53 @@ static inline int line(const fm_kernel *k, const fm_fit *f, const fm_route *rout
     return 0;
 }
 
+/* The polynomial of an input that is no line; returns how many coefficients there are. */
+FM_NOT_INLINE int general(const fm_kernel *k, const fm_instruction *c, int w, double nearest, double centre, struct points *p,
+                                 double **part)
+{
+    const fm_fit *f = c->fit.fitted;
+    const fm_fitted *wanted = p->wanted;
+    int i = c->instance, points = wanted->points, derivatives = wanted->derivatives;
+    find_points(k, f, nearest, centre, p);
+    if (wanted->adaptive && !p->is_ahead)
+        measured_best(k, f, p, k->errors[i] + FM_CANDIDATES * w, k->measured[i] + w,
+                      wanted->half ? k->end - k->begin : k->end - centre, &points, &derivatives);
+    return through(k, f, p, points, derivatives, 0, centre, part);
+}
+
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
 {
     const fm_fit *f = c->fit.fitted;
     int i = c->instance, rows = f->is_constant ? 1 : f->rows;
     int first = k->route_begin[i], n = k->route_begin[i + 1] - first;
-    double length = k->end - k->begin, centre = k->begin + c->fit.at * length;
+    double length = k->end - k->begin, centre = k->begin + c->fit.at * length, nearest = FM_NEAREST * length;
     double *coefficients = k->coefficients[i];
     for (int w = 0; w < n; w++) {
         const fm_fitted *wanted = &f->inputs[w];
         const fm_route *route = &k->routes[first + w];
-        double ends[2];
-        if (wanted->is_line && line(k, f, route, wanted->n_copies, FM_NEAREST * length, centre, ends)) {
-            coefficients[w] = ends[0] * route->factor + route->offset;
-            coefficients[n + w] = ends[1] * route->factor;
-            for (int d = 2; d < rows; d++)
-                coefficients[d * n + w] = 0.0;
-            continue;
-        }
-        struct points p = {.route = route, .wanted = wanted};
-        int points = wanted->points, derivatives = wanted->derivatives;
-        double *part;
-        find_points(k, f, FM_NEAREST * length, centre, &p);
-        if (wanted->adaptive && !p.is_ahead)
-            measured_best(k, f, &p, k->errors[i] + FM_CANDIDATES * w, k->measured[i] + w,
-                          wanted->half ? length : k->end - centre, &points, &derivatives);
-        int size = through(k, f, &p, points, derivatives, 0, centre, &part);
-        for (int d = 0; d < size; d++)
-            part[d] *= p.route->factor;
-        part[0] += p.route->offset;
-        if (!isnan(wanted->held) || !isnan(wanted->mean)) {
-            if (wanted->half == 2)
-                k->foreseen[i][w] = fm_horner(part, 1, size - 1, (k->begin + wanted->mean * length) - centre);
-            part[0] = constant(k, wanted, part, size, centre);
-            size = 1;
+        struct points p;
+        p.route = route, p.wanted = wanted;
+        double ends[2], *part = ends;
+        int size;
+        if (wanted->is_line && line(k, f, route, wanted->n_copies, nearest, centre, ends)) {
+            size = given(k, i, w, wanted, route, ends, 2, centre, length);
+        } else {
+            size = general(k, c, w, nearest, centre, &p, &part);
+            size = given(k, i, w, wanted, route, part, size, centre, length);
         }
         if (wanted->compensation != 0.0 && !p.is_ahead)
-            part[0] = fm_compensated(part[0], (p.route->factor * output_of(p.route, 0, p.outputs[0]) + p.route->offset) / 2.0,
+            part[0] = fm_compensated(part[0], (route->factor * output_of(route, 0, p.outputs[0]) + route->offset) / 2.0,
                                      wanted->compensation, p.times[0], (k->begin + wanted->mean * length) - centre,
                                      p.n + (p.near != NONE) > 1, k->lacking[i] + FM_MOST_GIVEN * w,
                                      k->given_from[i] + FM_MOST_GIVEN * w, FM_MOST_GIVEN);
-        for (int d = 0; d < rows; d++)
+        coefficients[w] = part[0];
+        for (int d = 1; d < rows; d++)
             coefficients[d * n + w] = d < size ? part[d] : 0.0;
     }
     k->centre[i] = centre;
     k->degree[i] = rows - 1;
     if (f->is_constant) {
-        memcpy(c->fit.inputs->values, coefficients, sizeof(double) * c->fit.inputs->size);
+        copy_doubles(c->fit.inputs->values, coefficients, (int)c->fit.inputs->size);
         k->degree[i] = -1;
     }
 }

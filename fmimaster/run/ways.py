@@ -280,17 +280,17 @@ def of_rule(parts: LoopParts) -> Way | None:
         now, memory, begin = s.time, s.memory, s.time.seconds
         times, causes = [begin], list[Cause]()
         try:
-            while True:
-                end = goal.end.seconds
+            while True:  # parts of goals by their places: each name is searched for in a class
+                end = goal[0][0]
                 outcome = step(program, commit, begin, end)
                 if outcome is not None or len(times) >= most or end > nearly or s.asked:
                     return Done(goal, outcome)
                 times.append(end)
-                causes.append(goal.cause)
+                causes.append(goal[1])
                 memory, _ = decide(memory, now, end - begin, errors(end))
-                now, begin = goal.end, end
+                now, begin = goal[0], end
                 goal = propose(now, memory)
-                if goal.end.seconds > nearly:
+                if goal[0][0] > nearly:
                     s.time, s.memory = now, memory
                     goal = parts.goals.find(until)
         finally:

@@ -222,7 +222,11 @@ WRONG = {
             "wanted->points, derivatives = wanted->derivatives",
             "wanted->points, derivatives = f->inputs[0].derivatives",
         ),
-        "FIT through the history": ("&k->history[b - f->n_buffers]", "&k->history[0]"),
+        "FIT through the history": (
+            "double time = copy->read[j], distance",
+            "double time = f->copies[0]->read[j], distance",
+        ),
+        "FIT of a line": ("- value) / (time - newest);", "- value) / (newest - time);"),
     },
     KINDS: {
         "FIT that is compensated": (
@@ -314,6 +318,7 @@ def test_one_wrong_instruction_is_noticed(
     ("right", "wrong", "tests"),
     [
         ("*values++ = **source++;", "*values++ = **source;", FUSED),
+        ("case FM_FIT: fm_fit_inputs(k, c); return FM_RAN;", "case FM_FIT: return FM_RAN;", FUSED),
         (
             "return fm_failed(r.status) ? step_answered(k, v->of, there, &r) : FM_RAN;",
             "return FM_RAN;",

@@ -44,7 +44,15 @@ Fields = dict[str, Any]
 """Fields of fm_instruction, or of a member of its union."""
 
 FUSIBLE = frozenset(
-    (lib.FM_MOVE, lib.FM_MOVE_OBJECTS, lib.FM_SET, lib.FM_GET, lib.FM_STEP, lib.FM_PARALLEL)
+    (
+        lib.FM_MOVE,
+        lib.FM_MOVE_OBJECTS,
+        lib.FM_FIT,
+        lib.FM_SET,
+        lib.FM_GET,
+        lib.FM_STEP,
+        lib.FM_PARALLEL,
+    )
 )
 """Operations that are fused where they come one after the other."""
 
@@ -219,8 +227,9 @@ class ProgramEncoder:
         return self._of_triggers[i]
 
     def _fit(self, fit: Fit) -> Fields:
-        lender, n = self._lender, len(fit.buffers)
-        buffers = lender.lent(ffi.new("int[]", fit.buffers))
+        lender, n, history = self._lender, len(fit.buffers), len(self._lender.store.history)
+        k = lender.kernel
+        copies = [k.buffers + b for b in fit.buffers] + [k.history + b for b in range(history)]
         inputs = [
             {
                 **{
@@ -228,16 +237,19 @@ class ProgramEncoder:
                     for name, v in wanted._asdict().items()
                     if name != "history"
                 },
-                "n_copies": n + (len(lender.store.history) if wanted.history else 0),
-                "is_line": route.left is None and wanted == Fitted(2, 0, wanted.history),
+                "n_copies": n + (history if wanted.history else 0),
+                "is_line": route.left is None
+                and wanted
+                == Fitted(2, 0, wanted.history, wanted.held, wanted.mean, half=wanted.half),
             }
-            for k, route in enumerate(self.plan.routes[fit.instance, Group.CONTINUOUS])
-            for wanted in [fit.of_route(k)] * route.size
+            for r, route in enumerate(self.plan.routes[fit.instance, Group.CONTINUOUS])
+            for wanted in [fit.of_route(r)] * route.size
         ]
         each = lender.lent(ffi.new("fm_fitted[]", inputs))
-        fields = (fit.rows, fit.is_constant, n, buffers, each)
+        lent = lender.lent(ffi.new("fm_copy *[]", copies))
+        fields = (fit.rows, fit.is_constant, lent, each)
         set_ = Set(fit.instance, Group.CONTINUOUS)
-        lender.kernel.fits = True
+        k.fits = True
         self._make_scratch(fit)
         return {
             "fitted": lender.lent(ffi.new("fm_fit *", fields)),
