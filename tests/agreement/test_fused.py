@@ -103,12 +103,12 @@ def test_inputs_with_a_factor_are_moved_and_then_set_directly(
 def test_inputs_on_lines_are_fitted_and_then_set_directly(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a run that names no algorithm; steps in which an FMU requests inputs are written as they were."""
+    """As in a run that names no algorithm; FMUs of FMI 3.0 request inputs in their steps."""
     system = ring(version, 3, stop_time=50.0)
     code = attempt_of(system, monkeypatch, error_estimate=False)
     assert [code[0].op, code[1].op] == [lib.FM_KEEP, lib.FM_FUSED]
     set_, step, get = DIRECT[version]
-    each = [lib.FM_AS_WRITTEN, set_, step if version == 2 else lib.FM_AS_WRITTEN, get]
+    each = [lib.FM_AS_WRITTEN, set_, step if version == 2 else lib.FM_FUSED_STEP, get]
     assert [call.kind for call in calls(code[1].fused)] == each * 3
     assert_same_calls(system, error_estimate=False)
 
