@@ -280,17 +280,17 @@ def of_rule(parts: LoopParts) -> Way | None:
         now, memory, begin = s.time, s.memory, s.time.seconds
         times, causes = [begin], list[Cause]()
         try:
-            while True:  # parts of goals by their places: each name is searched for in a class
-                end = goal[0][0]
+            while True:
+                end = goal.end.seconds
                 outcome = step(program, commit, begin, end)
                 if outcome is not None or len(times) >= most or end > nearly or s.asked:
                     return Done(goal, outcome)
                 times.append(end)
-                causes.append(goal[1])
+                causes.append(goal.cause)
                 memory, _ = decide(memory, now, end - begin, errors(end))
-                now, begin = goal[0], end
+                now, begin = goal.end, end
                 goal = propose(now, memory)
-                if goal[0][0] > nearly:
+                if goal.end.seconds > nearly:
                     s.time, s.memory = now, memory
                     goal = parts.goals.find(until)
         finally:
