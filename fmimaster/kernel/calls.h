@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "status.h"
 
@@ -31,15 +30,12 @@ FM_INLINE int fm_fmi2_step(const fm_fmu *fmu, void *address, void *component, in
 FM_INLINE int fm_fmi3_step(void *address, void *component, int keeps, double time, double size,
                            fm_answer *answer, const char **function)
 {
-    bool flags[4] = {false}; /* event, terminate, early; a word, so that one look is enough */
-    uint32_t any;
-    _Static_assert(sizeof flags == sizeof any, "a word");
+    bool event = false, terminate = false, early = false;
     double reached = time + size;
-    int status = ((fm_step3_t)address)(component, time, size, keeps, &flags[0], &flags[1], &flags[2], &reached);
-    memcpy(&any, flags, sizeof any);
-    if (!fm_failed(status) && !any)
+    int status = ((fm_step3_t)address)(component, time, size, keeps, &event, &terminate, &early, &reached);
+    if (!fm_failed(status) && !(terminate | early | event)) /* each by itself: a word of them waits for the FMU's stores */
         return status;
-    *answer = (fm_answer){reached, flags[1], 0, flags[2], flags[0]};
+    *answer = (fm_answer){reached, terminate, 0, early, event};
     return fm_fmi3_answer(status, time, answer, function);
 }
 
