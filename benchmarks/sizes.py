@@ -78,7 +78,7 @@ def connected(connections: int) -> float:
         builder.add("b", PythonComponent(inputs=dict.fromkeys(names, 0.0)))
         for name in names:
             builder.connect(f"a.{name}", f"b.{name}")
-        Simulation(builder.build(), stop_time=1, step_size=1).run()
+        Simulation(builder.build(), stop_time=1, step_size=1, error_estimate=True).run()
 
     return least(lambda: cpu(work), 2)
 
