@@ -33,6 +33,7 @@ SOURCES = (
     "adaptation.c",
     "scheduled.c",
     "isolated.c",
+    "host.c",
     "workers.c",
     "tuner.c",
     "exit.c",

@@ -1,78 +1,16 @@
-/* An FMU in another process: values in shared memory, and one message for several requests. */
+/* An FMU in another process, as the process of the run calls it: values in shared memory, and one message for several requests.
+ * host.c is the other end. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kernel.h"
-#include "portable.h"
+#include "bell.h"
 #include "status.h"
 
 #include <string.h>
 
-enum {
-    PATIENCE = 20000000, /* [ns] until Python looks after a host that has not answered */
-    SPIN = 20000,        /* [ns] about what it takes to wake a process on another processor */
-    LOOKS = 32,          /* at the word, from one look at the clock to the next */
-    MOST_SKIPPED = 31    /* waits without spinning, where spinning was in vain */
-};
-
-/* cffi knows plain types only; atomic ones have the same form. */
-static _Atomic uint32_t *shared(uint32_t *word)
-{
-    return (_Atomic uint32_t *)word;
-}
-
-static void ring(fm_bell *bell, uintptr_t event, uint32_t count)
-{
-    atomic_store(shared(&bell->count), count);
-    if (atomic_load(shared(&bell->sleeps)))
-        fm_wake(&bell->count, event);
-}
-
-static int has_rung(fm_bell *bell, uint32_t count)
-{
-    return atomic_load_explicit(shared(&bell->count), memory_order_acquire) == count;
-}
-
-/* A process that sleeps is woken in some microseconds, in which a small FMU does several steps. So it looks for the other one
- * a moment before it sleeps; less and less often where that is in vain. Returns whether the bell has rung. */
-static int spin(fm_bell *bell, uint32_t count, int is_crowded)
-{
-    if (is_crowded)
-        return has_rung(bell, count);
-    if (bell->skips > 0) {
-        bell->skips--;
-        return has_rung(bell, count);
-    }
-    int64_t end = fm_nanoseconds() + SPIN;
-    do {
-        for (int i = 0; i < LOOKS; i++) {
-            if (has_rung(bell, count)) {
-                bell->in_vain = 0;
-                return 1;
-            }
-            fm_pause();
-        }
-        fm_yield(); /* the other process may wait for this processor */
-    } while (fm_nanoseconds() < end);
-    bell->in_vain = bell->in_vain >= MOST_SKIPPED ? MOST_SKIPPED : 2 * bell->in_vain + 1;
-    bell->skips = bell->in_vain;
-    return 0;
-}
-
-/* Returns whether it has not rung within the patience in ns; -1 has no end. */
-static int sleep_until(fm_bell *bell, uintptr_t event, uint32_t count, int64_t patience)
-{
-    int is_late = 0;
-    atomic_store(shared(&bell->sleeps), 1);
-    uint32_t now = atomic_load(shared(&bell->count));
-    if (now != count)
-        is_late = fm_wait(&bell->count, now, event, patience);
-    atomic_store_explicit(shared(&bell->sleeps), 0, memory_order_relaxed);
-    return is_late;
-}
-
-/* In the process of the run ---------------------------------------------------------------------------------------- */
+enum { PATIENCE = 20000000 }; /* [ns] until Python looks after a host that has not answered */
 
 static int look(fm_isolated *f)
 {
@@ -342,74 +280,4 @@ static int update(void *self, fm_update *answer, const char **function)
 void fm_isolated_table(fm_isolated *f, fm_instance *instance)
 {
     *instance = (fm_instance){f, set_polynomials, do_step, save, restore, enter, update, 0, begin_step, await_step};
-}
-
-/* In the host -------------------------------------------------------------------------------------------------------- */
-
-static void take_sources(fm_host *h)
-{
-    const fm_message *m = h->message;
-    *h->source_degree = m->source_degree;
-    *h->source_centre = m->source_centre;
-    if (m->source_degree >= 0)
-        memcpy(h->source_coefficients, h->source_values, sizeof(double) * h->n_inputs * (size_t)(m->source_degree + 1));
-}
-
-static int act(fm_host *h, const fm_request *r, const char **function)
-{
-    const fm_instance *i = h->instance;
-    fm_message *m = h->message;
-    switch (r->what) {
-    case FM_REQUEST_SET:
-    case FM_REQUEST_GET:
-        *function = h->segments[r->number]->function;
-        return h->segments[r->number]->transfer(h->segments[r->number]);
-    case FM_REQUEST_DERIVE:
-        *function = h->derivatives[r->number]->function;
-        return h->derivatives[r->number]->derive(h->derivatives[r->number]);
-    case FM_REQUEST_POLYNOMIALS:
-        take_sources(h);
-        return i->set_polynomials(i->self, h->references, h->n_inputs, r->number, h->values, r->time, function);
-    case FM_REQUEST_STEP: return i->do_step(i->self, r->time, r->size, &m->answer, function);
-    case FM_REQUEST_SAVE: return i->save(i->self, r->number, function);
-    case FM_REQUEST_RESTORE: return i->restore(i->self, r->number, function);
-    case FM_REQUEST_ENTER: return i->enter(i->self, r->number, &m->experiment, function);
-    default: return i->update(i->self, &m->update, function);
-    }
-}
-
-void fm_host_answer(fm_host *h, int status)
-{
-    fm_message *m = h->message;
-    m->status = status;
-    ring(&m->answered, h->wakers.answered, h->seen);
-}
-
-int fm_host_serve(fm_host *h)
-{
-    fm_message *m = h->message;
-    for (;;) {
-        h->seen++;
-        if (!spin(&m->asked, h->seen, m->is_crowded))
-            while (!has_rung(&m->asked, h->seen))
-                sleep_until(&m->asked, h->wakers.asked, h->seen, -1);
-        int status = FM_OK, has_stepped = 0;
-        for (m->done = 0; m->done < m->n; m->done++) {
-            const fm_request *r = &m->requests[m->done];
-            if (r->what == FM_TALK)
-                return FM_OK;
-            status = act(h, r, (const char **)(void *)&m->function);
-            if (fm_failed(status))
-                break;
-            if (r->what == FM_REQUEST_STEP) {
-                has_stepped = 1;
-                m->at = r->time + r->size; /* for the log of the calls that follow */
-            }
-        }
-        int is_answer = status == FM_DISCARD && m->requests[m->done].what == FM_REQUEST_STEP;
-        if (fm_failed(status) && !has_stepped && !is_answer)
-            return status;
-        /* what fails after a step was not yet asked for: it is called again if it is */
-        fm_host_answer(h, is_answer ? FM_DISCARD : FM_OK);
-    }
 }

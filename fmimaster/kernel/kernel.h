@@ -1195,8 +1195,8 @@ void fm_scheduled_table(fm_scheduled *scheduled, fm_instance *instance);
 void fm_clock_update(void *environment);
 void fm_nothing(void);
 
-/* isolated.c: an FMU in another process, its host. Values lie in shared memory; requests are collected, and sent together when
- * an answer is needed, which takes one message. */
+/* isolated.c and host.c: an FMU in another process, its host. Values lie in shared memory; requests are collected, and sent
+ * together when an answer is needed, which takes one message. */
 enum fm_requested {
     FM_TALK, /* the host reads a request in Python from its channel */
     FM_REQUEST_SET, FM_REQUEST_GET, FM_REQUEST_DERIVE, FM_REQUEST_POLYNOMIALS, FM_REQUEST_STEP, FM_REQUEST_SAVE,

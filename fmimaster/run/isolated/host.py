@@ -1,6 +1,6 @@
 """The host of an isolated FMU: a process that does what the process of the run requests.
 
-Steps and values are requested through shared memory and served in C (``kernel/isolated.c``); all else comes as a Python
+Steps and values are requested through shared memory and served in C (``kernel/host.c``); all else comes as a Python
 call through the channel.
 """
 

@@ -1,0 +1,65 @@
+/* How the process of the run and the hosts of isolated FMUs wait for each other. */
+
+#include "portable.h"
+
+enum {
+    SPIN = 20000,    /* [ns] about what it takes to wake a process on another processor */
+    LOOKS = 32,      /* at the word, from one look at the clock to the next */
+    MOST_SKIPPED = 31 /* waits without spinning, where spinning was in vain */
+};
+
+/* cffi knows plain types only; atomic ones have the same form. */
+static inline _Atomic uint32_t *shared(uint32_t *word)
+{
+    return (_Atomic uint32_t *)word;
+}
+
+static inline void ring(fm_bell *bell, uintptr_t event, uint32_t count)
+{
+    atomic_store(shared(&bell->count), count);
+    if (atomic_load(shared(&bell->sleeps)))
+        fm_wake(&bell->count, event);
+}
+
+static inline int has_rung(fm_bell *bell, uint32_t count)
+{
+    return atomic_load_explicit(shared(&bell->count), memory_order_acquire) == count;
+}
+
+/* A process that sleeps is woken in some microseconds, in which a small FMU does several steps. So it looks for the other one
+ * a moment before it sleeps; less and less often where that is in vain. Returns whether the bell has rung. */
+static inline int spin(fm_bell *bell, uint32_t count, int is_crowded)
+{
+    if (is_crowded)
+        return has_rung(bell, count);
+    if (bell->skips > 0) {
+        bell->skips--;
+        return has_rung(bell, count);
+    }
+    int64_t end = fm_nanoseconds() + SPIN;
+    do {
+        for (int i = 0; i < LOOKS; i++) {
+            if (has_rung(bell, count)) {
+                bell->in_vain = 0;
+                return 1;
+            }
+            fm_pause();
+        }
+        fm_yield(); /* the other process may wait for this processor */
+    } while (fm_nanoseconds() < end);
+    bell->in_vain = bell->in_vain >= MOST_SKIPPED ? MOST_SKIPPED : 2 * bell->in_vain + 1;
+    bell->skips = bell->in_vain;
+    return 0;
+}
+
+/* Returns whether it has not rung within the patience in ns; -1 has no end. */
+static inline int sleep_until(fm_bell *bell, uintptr_t event, uint32_t count, int64_t patience)
+{
+    int is_late = 0;
+    atomic_store(shared(&bell->sleeps), 1);
+    uint32_t now = atomic_load(shared(&bell->count));
+    if (now != count)
+        is_late = fm_wait(&bell->count, now, event, patience);
+    atomic_store_explicit(shared(&bell->sleeps), 0, memory_order_relaxed);
+    return is_late;
+}
